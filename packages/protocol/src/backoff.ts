@@ -1,0 +1,15 @@
+/** Full-jitter backoff: a delay between zero and `base × 2^attempt`, never above `max`. */
+export interface BackoffOptions {
+  readonly baseMs: number;
+  readonly maxMs: number;
+}
+
+/** @param attempt from 0. @param random in [0, 1). @returns milliseconds to wait. */
+export function fullJitter(options: BackoffOptions, attempt: number, random: number): number {
+  return Math.floor(random * ceiling(options, attempt));
+}
+
+/** The upper end of the delay: `base × 2^attempt` up to `max`, in milliseconds. */
+export function ceiling(options: BackoffOptions, attempt: number): number {
+  return Math.min(options.maxMs, options.baseMs * 2 ** Math.min(attempt, 30));
+}

@@ -1,0 +1,72 @@
+import { z } from "zod";
+import { workloadReportSchema } from "./workload.ts";
+
+/** Messages of the daemon link (tRPC over one outbound WebSocket) and names of the tunnel. All are small. */
+
+export const PROTOCOL_VERSIONS = [1] as const;
+export const LINK_PATH = (nodeId: string): string => `/v1/nodes/${nodeId}/link`;
+export const TUNNEL_PATH = (nodeId: string): string => `/v1/nodes/${nodeId}/tunnel`;
+
+/** The value of `Upgrade` that turns a request on the platform host into the tunnel's raw socket. */
+export const TUNNEL_UPGRADE = "fairlead-tunnel";
+
+/** Names the workload that a request inside the tunnel is for, by its `name`. */
+export const TUNNEL_WORKLOAD_HEADER = "fairlead-workload";
+
+/** Set by the daemon's gateway on answers of its own, so that they are never taken for the engine's. Value: an error code. */
+export const TUNNEL_FAULT_HEADER = "fairlead-fault";
+
+export const hostFactsSchema = z.object({
+  operatingSystem: z.string(),
+  kernel: z.string(),
+  architecture: z.string(),
+  hostName: z.string(),
+  cpus: z.number().int(),
+  memoryMb: z.number().int(),
+  diskFreeMb: z.number().int(),
+  dockerVersion: z.string(),
+});
+export type HostFacts = z.infer<typeof hostFactsSchema>;
+
+export const helloSchema = z.object({
+  protocolVersions: z.array(z.number().int()).min(1),
+  daemonVersion: z.string(),
+  /** Random, new at every start of the daemon: tells a restart from a copied state folder. */
+  bootId: z.string(),
+  host: hostFactsSchema,
+});
+export type Hello = z.infer<typeof helloSchema>;
+
+export const helloAnswerSchema = z.object({
+  protocolVersion: z.number().int(),
+  /** How often to send a heartbeat; set by the server so that the whole fleet stays under a stated rate. */
+  heartbeatSeconds: z.number().int(),
+  /** Unix milliseconds at the server, so that the node can measure its skew. */
+  serverTime: z.number(),
+});
+export type HelloAnswer = z.infer<typeof helloAnswerSchema>;
+
+export const heartbeatSchema = z.object({ epoch: z.string(), generation: z.number().int() });
+export type Heartbeat = z.infer<typeof heartbeatSchema>;
+
+export const heartbeatAnswerSchema = z.object({ heartbeatSeconds: z.number().int(), serverTime: z.number() });
+export type HeartbeatAnswer = z.infer<typeof heartbeatAnswerSchema>;
+
+/** What is, sent on change. */
+export const observationSchema = z.object({
+  epoch: z.string(),
+  generation: z.number().int(),
+  workloadReports: z.array(workloadReportSchema).max(256),
+});
+export type Observation = z.infer<typeof observationSchema>;
+
+/** Something that happened on the node; `id` makes a repeat harmless. */
+export const nodeEventSchema = z.object({
+  id: z.string(),
+  at: z.string(),
+  kind: z.string().max(64),
+  workloadId: z.string().nullable(),
+  message: z.string().max(2048),
+});
+export type NodeEvent = z.infer<typeof nodeEventSchema>;
+export const nodeEventsSchema = z.array(nodeEventSchema).max(100);

@@ -1,0 +1,57 @@
+import { z } from "zod";
+
+/** What a person writes to say which engine a node runs. A preset fills in what is left out; what is set wins. */
+
+export const PRESET_NAMES = ["fairlead-demo", "llama.cpp", "custom"] as const;
+export type PresetName = (typeof PRESET_NAMES)[number];
+
+/** `http`: the health path answers 2xx. `completion`: the engine also answers one real token. */
+export const probeSchema = z.enum(["http", "completion"]);
+
+const seconds = z.number().int().min(1).max(3600);
+
+export const healthSchema = z.strictObject({
+  path: z.string().regex(/^\/\S*$/, "must start with /"),
+  intervalSeconds: seconds,
+  timeoutSeconds: seconds,
+  startPeriodSeconds: z.number().int().min(0).max(3600),
+  failureThreshold: z.number().int().min(1).max(100),
+  probe: probeSchema,
+});
+export type Health = z.infer<typeof healthSchema>;
+
+export const resourcesSchema = z.strictObject({
+  cpus: z.number().positive().max(1024).optional(),
+  memoryMb: z.number().int().min(16).optional(),
+  shmMb: z.number().int().min(1).optional(),
+  pids: z.number().int().min(1).optional(),
+});
+export type Resources = z.infer<typeof resourcesSchema>;
+
+export const volumeSchema = z.strictObject({
+  name: z.string().regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "must match [a-z0-9][a-z0-9-]{0,39}"),
+  mountPath: z.string().regex(/^\/[^:]+$/, "must be an absolute path without a colon"),
+});
+export type Volume = z.infer<typeof volumeSchema>;
+
+const environmentName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be an environment variable's name");
+
+export const engineConfigSchema = z
+  .strictObject({
+    preset: z.enum(PRESET_NAMES).optional(),
+    image: z.string().min(1).max(512).regex(/^\S+$/, "must not hold white space").optional(),
+    command: z.array(z.string().max(4096)).max(64).optional(),
+    args: z.array(z.string().max(4096)).max(256).optional(),
+    env: z.record(environmentName, z.string().max(32_768)).optional(),
+    port: z.number().int().min(1).max(65_535).optional(),
+    health: healthSchema.partial().optional(),
+    volumes: z.array(volumeSchema).max(32).optional(),
+    resources: resourcesSchema.optional(),
+    models: z.array(z.string().min(1).max(256)).max(256).optional(),
+    update: z.enum(["start-first", "stop-first"]).optional(),
+  })
+  .refine((config) => config.image !== undefined || (config.preset ?? "custom") !== "custom", {
+    message: "set `image`, or a `preset` that brings one",
+    path: ["image"],
+  });
+export type EngineConfig = z.infer<typeof engineConfigSchema>;

@@ -1,0 +1,99 @@
+/**
+ * The closed list of error codes. Services throw `DomainError`; only the control plane's
+ * `http/error-response.ts` knows which HTTP status a code becomes. `docs/errors.md` is generated from here.
+ */
+
+export type ErrorType =
+  | "invalid_request_error"
+  | "authentication_error"
+  | "billing_error"
+  | "permission_error"
+  | "not_found_error"
+  | "conflict_error"
+  | "rate_limit_error"
+  | "server_error"
+  | "upstream_error"
+  | "unavailable_error";
+
+interface CodeFacts {
+  readonly type: ErrorType;
+  /** Whether the same request may succeed later without a change. */
+  readonly retry: boolean;
+  readonly meaning: string;
+}
+
+const code = (type: ErrorType, retry: boolean, meaning: string): CodeFacts => ({ type, retry, meaning });
+
+export const ERROR_CODES = {
+  invalid_request: code("invalid_request_error", false, "The input is wrong; `param` names the field."),
+  malformed_json: code("invalid_request_error", false, "The body is not valid JSON."),
+  method_not_allowed: code("invalid_request_error", false, "The path exists, but not with this method."),
+  request_too_large: code("invalid_request_error", false, "The body is over the stated limit."),
+  unsupported_media_type: code("invalid_request_error", false, "Send `content-type: application/json`."),
+  headers_too_large: code("invalid_request_error", false, "The request's headers are over the limit."),
+  invalid_credential: code(
+    "authentication_error",
+    false,
+    "The credential is missing, malformed, unknown, revoked, or of another host.",
+  ),
+  expired_credential: code("authentication_error", false, "The credential was good and has run out; get a new one."),
+  permission_denied: code("permission_error", false, "The caller is known, but may not do this."),
+  not_found: code("not_found_error", false, "There is no such thing, or it is not the caller's to see."),
+  model_not_found: code("not_found_error", false, "No such model for this key."),
+  already_exists: code("conflict_error", false, "Something with this name or id is there already."),
+  node_not_enrolled: code("conflict_error", false, "The node's daemon has not enrolled yet."),
+  bootstrap_token_used: code("conflict_error", false, "Another daemon has enrolled with this bootstrap token."),
+  internal: code("server_error", true, "Fairlead's own fault; the log has the request id."),
+  upstream_failed: code("upstream_error", true, "The upstream could not be reached or broke off."),
+  upstream_timeout: code("upstream_error", true, "The upstream stayed silent for too long."),
+  not_configured: code("unavailable_error", false, "A setting that this call needs is missing."),
+  unavailable: code("unavailable_error", true, "Fairlead cannot answer this just now."),
+  no_running_engine: code("unavailable_error", true, "The node is known, but its engine is not running."),
+  overloaded: code("unavailable_error", true, "Too many calls are in flight; try again shortly."),
+} as const satisfies Record<string, CodeFacts>;
+
+export type ErrorCode = keyof typeof ERROR_CODES;
+
+export interface ErrorDetails {
+  /** The field at fault as a path (`messages[0].role`), a header's name, or null. */
+  readonly param?: string | undefined;
+  readonly retryAfterSeconds?: number | undefined;
+  /** For the log only; never leaves the server. */
+  readonly note?: string | undefined;
+  readonly cause?: unknown;
+}
+
+/** An error that a caller may be told of. `message` is public: it says what is wrong and what to do. */
+export class DomainError extends Error {
+  override readonly name = "DomainError";
+  readonly code: ErrorCode;
+  readonly param: string | null;
+  readonly retryAfterSeconds: number | undefined;
+  readonly note: string | undefined;
+
+  constructor(errorCode: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.code = errorCode;
+    this.param = details.param ?? null;
+    this.retryAfterSeconds = details.retryAfterSeconds;
+    this.note = details.note;
+  }
+}
+
+/** The body of every error answer on both hosts. */
+export interface ErrorBody {
+  readonly error: {
+    readonly message: string;
+    readonly type: ErrorType;
+    readonly code: ErrorCode;
+    readonly param: string | null;
+    readonly source: "fairlead" | "provider";
+    readonly requestId: string;
+  };
+}
+
+export function errorBody(error: DomainError, requestId: string): ErrorBody {
+  const { type } = ERROR_CODES[error.code];
+  const source = type === "upstream_error" ? "provider" : "fairlead";
+  return { error: { message: error.message, type, code: error.code, param: error.param, source, requestId } };
+}

@@ -1,0 +1,78 @@
+/**
+ * Identifiers: `<prefix>_<26 characters>`, time-sortable, safe in a path segment (no `:` or `/`).
+ * The characters are Crockford base 32: 48 bits of Unix milliseconds, then 80 random bits.
+ */
+
+export const ID_PREFIXES = {
+  installation: "ins",
+  project: "prj",
+  user: "usr",
+  key: "key",
+  agent: "agt",
+  node: "nod",
+  chatSession: "ses",
+  message: "msg",
+  signInSession: "sis",
+  bootstrapToken: "bst",
+  signingKey: "sgk",
+  workload: "wkl",
+  event: "evt",
+  request: "req",
+  storeEpoch: "epo",
+} as const;
+
+export type IdKind = keyof typeof ID_PREFIXES;
+export type Id<K extends IdKind = IdKind> = `${(typeof ID_PREFIXES)[K]}_${string}`;
+export type ProjectId = Id<"project">;
+export type UserId = Id<"user">;
+export type KeyId = Id<"key">;
+export type NodeId = Id<"node">;
+export type InstallationId = Id<"installation">;
+
+const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
+const RANDOM_BYTES = 10;
+const TIME_CHARACTERS = 10;
+const BODY_PATTERN = "[0-9a-hjkmnp-tv-z]{26}";
+
+/** Where new ids come from, so that tests can make them predictable. */
+export interface IdSource {
+  next<K extends IdKind>(kind: K): Id<K>;
+}
+
+/** @param time Unix milliseconds. @param random ten bytes. */
+export function encodeId<K extends IdKind>(kind: K, time: number, random: Uint8Array): Id<K> {
+  let text = "";
+  let rest = time;
+  for (let i = 0; i < TIME_CHARACTERS; i++) {
+    text = ALPHABET.charAt(rest % 32) + text;
+    rest = Math.floor(rest / 32);
+  }
+  // Five bytes are exactly eight characters, so the random part needs no padding.
+  for (let group = 0; group < RANDOM_BYTES; group += 5) {
+    let bits = 0n;
+    for (let i = 0; i < 5; i++) bits = (bits << 8n) | BigInt(random[group + i] ?? 0);
+    for (let shift = 35n; shift >= 0n; shift -= 5n) {
+      text += ALPHABET.charAt(Number((bits >> shift) & 31n));
+    }
+  }
+  return `${ID_PREFIXES[kind]}_${text}` as Id<K>;
+}
+
+const patterns = new Map<IdKind, RegExp>();
+
+/** Whether a text is an id of this kind, as far as its form tells. */
+export function isId<K extends IdKind>(kind: K, text: string): text is Id<K> {
+  let pattern = patterns.get(kind);
+  if (!pattern) {
+    pattern = new RegExp(`^${ID_PREFIXES[kind]}_${BODY_PATTERN}$`);
+    patterns.set(kind, pattern);
+  }
+  return pattern.test(text);
+}
+
+/** Ids from a clock (Unix milliseconds) and the system's randomness. */
+export function systemIds(now: () => number): IdSource {
+  return {
+    next: (kind) => encodeId(kind, now(), crypto.getRandomValues(new Uint8Array(RANDOM_BYTES))),
+  };
+}

@@ -1,0 +1,88 @@
+import { z } from "zod";
+import { healthSchema, resourcesSchema, volumeSchema } from "./engine-config.ts";
+
+/** Desired and observed workloads: what the control plane asks of a node, and what the daemon says of it. */
+
+export const WORKLOAD_TYPE_ENGINE = "WORKLOAD_TYPE_ENGINE";
+export const workloadTypeSchema = z.enum([WORKLOAD_TYPE_ENGINE]);
+export type WorkloadType = z.infer<typeof workloadTypeSchema>;
+
+/** One container that the daemon keeps running. Every choice is made already: nothing here is a default to fill in. */
+export const workloadSpecSchema = z.object({
+  workloadId: z.string(),
+  workloadType: workloadTypeSchema,
+  /** Unique on the node; part of the container's name. */
+  name: z.string().regex(/^[a-z0-9-]{1,40}$/),
+  image: z.string(),
+  /** Replaces the image's entry point where it is not empty. */
+  command: z.array(z.string()),
+  args: z.array(z.string()),
+  env: z.record(z.string(), z.string()),
+  /** The container's port; published on a loopback port that the daemon picks. */
+  port: z.number().int(),
+  health: healthSchema,
+  volumes: z.array(volumeSchema),
+  resources: resourcesSchema,
+  /** Model names, or null: ask the engine's `/v1/models`. */
+  models: z.array(z.string()).nullable(),
+  /** Where the engine tells its version, or null: the image's label or tag does. */
+  versionPath: z.string().nullable(),
+  update: z.enum(["start-first", "stop-first"]),
+  /** SHA-256 over the rest, made by the control plane, so that a newer daemon does not see a change where none is. */
+  specHash: z.string(),
+});
+export type WorkloadSpec = z.infer<typeof workloadSpecSchema>;
+
+export const desiredStateSchema = z.object({
+  /** Names the store that wrote it. A restored backup gets a new one, and daemons follow it. */
+  epoch: z.string(),
+  /** Grows with every change inside one epoch. */
+  generation: z.number().int().min(0),
+  installationId: z.string(),
+  nodeId: z.string(),
+  projectId: z.string(),
+  workloads: z.array(workloadSpecSchema),
+});
+export type DesiredState = z.infer<typeof desiredStateSchema>;
+
+export const workloadStateSchema = z.enum([
+  "pending",
+  "pulling",
+  "starting",
+  "running",
+  "backing-off",
+  "stopping",
+  "failed",
+  "unknown",
+]);
+export type WorkloadState = z.infer<typeof workloadStateSchema>;
+
+export const lastExitSchema = z.object({ code: z.number().int(), reason: z.string(), at: z.string() });
+export type LastExit = z.infer<typeof lastExitSchema>;
+
+export const workloadReportSchema = z.object({
+  workloadId: z.string(),
+  workloadType: workloadTypeSchema,
+  ready: z.boolean(),
+  state: workloadStateSchema,
+  version: z.string(),
+  image: z.string(),
+  /** `sha256:…`: the registry's digest, else the id of an image that was never in a registry. "" while unknown. */
+  imageDigest: z.string(),
+  generation: z.number().int().min(0),
+  models: z.array(z.string()),
+  startedAt: z.string().nullable(),
+  restartCount: z.number().int().min(0),
+  lastExit: lastExitSchema.nullable(),
+  message: z.string(),
+});
+export type WorkloadReport = z.infer<typeof workloadReportSchema>;
+
+/** `POST /v1/nodes/{id}/ready`. A newer daemon may send more fields; they are ignored. */
+export const readyRequestSchema = z.object({
+  id: z.string(),
+  workloadReports: z.array(workloadReportSchema).max(256),
+  operatingSystem: z.string().max(256),
+  workerImageDigest: z.string().max(256),
+});
+export type ReadyRequest = z.infer<typeof readyRequestSchema>;

@@ -1,0 +1,34 @@
+import { defineConfig } from "vitest/config";
+
+const root = new URL("..", import.meta.url).pathname;
+// Tests read the sources, so that no build has to come first.
+const shared = { resolve: { conditions: ["source"] }, ssr: { resolve: { conditions: ["source"] } } };
+
+export default defineConfig({
+  root,
+  ...shared,
+  test: {
+    projects: [
+      {
+        ...shared,
+        test: {
+          name: "unit",
+          root,
+          include: ["packages/*/src/**/*.test.ts", "test/architecture.test.ts", "test/docs.test.ts"],
+          isolate: false,
+        },
+      },
+      {
+        ...shared,
+        test: {
+          name: "system",
+          root,
+          include: ["test/system/**/*.test.ts"],
+          fileParallelism: false,
+          testTimeout: 120_000,
+          hookTimeout: 300_000,
+        },
+      },
+    ],
+  },
+});
