@@ -1,0 +1,24 @@
+import type { KeyId, NodeId, ProjectId, UserId } from "@fairlead/protocol/ids";
+
+/** Who is calling, once a credential has been checked. A closed union: every guard switches on `kind`. */
+export type Principal = UserPrincipal | NodePrincipal;
+
+/** A person with a session token. */
+export interface UserPrincipal {
+  readonly kind: "user";
+  readonly userId: UserId;
+  readonly platformAdmin: boolean;
+}
+
+/** A daemon with its node's identity token. */
+export interface NodePrincipal {
+  readonly kind: "node";
+  readonly nodeId: NodeId;
+  readonly projectId: ProjectId;
+}
+
+/** A program with a project key, on the inference host only. */
+export interface KeyPrincipal {
+  readonly keyId: KeyId;
+  readonly projectId: ProjectId;
+}

@@ -1,0 +1,49 @@
+import { type Kysely, sql } from "kysely";
+
+/** The first schema. The sign-in tables stand as better-auth 1.7 lays them out (`schema.ts` says why). */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  for (const statement of statements) await sql.raw(statement).execute(db);
+}
+
+const statements = [
+  `create table installation (id text primary key, epoch text not null, created_at bigint not null)`,
+  `create table signing_key (id text primary key, public_jwk text not null, sealed_jwk text not null, master_key_id text not null,
+    created_at bigint not null, retired_at bigint)`,
+
+  `create table "user" ("id" text not null primary key, "name" text not null, "email" text not null unique, "emailVerified" integer not null,
+    "image" text, "createdAt" text not null, "updatedAt" text not null, "platformAdmin" integer)`,
+  `create table "session" ("id" text not null primary key, "expiresAt" text not null, "token" text not null unique, "createdAt" text not null,
+    "updatedAt" text not null, "ipAddress" text, "userAgent" text, "userId" text not null references "user" ("id") on delete cascade)`,
+  `create table "account" ("id" text not null primary key, "accountId" text not null, "providerId" text not null,
+    "userId" text not null references "user" ("id") on delete cascade, "accessToken" text, "refreshToken" text, "idToken" text,
+    "accessTokenExpiresAt" text, "refreshTokenExpiresAt" text, "scope" text, "password" text, "createdAt" text not null, "updatedAt" text not null)`,
+  `create table "verification" ("id" text not null primary key, "identifier" text not null, "value" text not null, "expiresAt" text not null,
+    "createdAt" text not null, "updatedAt" text not null)`,
+  `create index "session_userId_idx" on "session" ("userId")`,
+  `create index "account_userId_idx" on "account" ("userId")`,
+  `create index "verification_identifier_idx" on "verification" ("identifier")`,
+
+  `create table project (id text primary key, user_id text not null references "user" ("id"), name text not null,
+    created_at bigint not null, updated_at bigint not null)`,
+  `create table member (project_id text not null references project (id) on delete cascade, user_id text not null references "user" ("id") on delete cascade,
+    role text not null, created_at bigint not null, primary key (project_id, user_id))`,
+  `create index member_user_idx on member (user_id)`,
+  `create table project_key (id text primary key, project_id text not null references project (id) on delete cascade, user_id text not null,
+    name text not null, public_id text not null unique, secret_hash text not null unique, enabled integer not null, expires_at bigint, created_at bigint not null)`,
+  `create index project_key_project_idx on project_key (project_id)`,
+
+  `create table node (id text primary key, project_id text not null references project (id), user_id text not null, name text not null,
+    identifier text not null, plan_id text not null, status text not null, status_message text not null, status_since bigint not null,
+    public_ip text not null, operating_system text not null, direct_secrets integer not null, connectors text not null, engine_config text not null,
+    signing_key text, sealing_key text, enrolled_at bigint, daemon_version text not null, last_seen_at bigint, created_at bigint not null,
+    unique (project_id, identifier))`,
+  `create table node_desired (node_id text primary key references node (id) on delete cascade, generation bigint not null, workloads text not null)`,
+  `create table node_report (node_id text primary key references node (id) on delete cascade, epoch text not null, generation bigint not null,
+    reports text not null, worker_image_digest text not null, reported_at bigint not null)`,
+  `create table node_event (id text primary key, node_id text not null references node (id) on delete cascade, at bigint not null, kind text not null,
+    status text, message text not null)`,
+  `create index node_event_node_idx on node_event (node_id, at)`,
+  `create table bootstrap_token (id text primary key, node_id text not null references node (id) on delete cascade, token_hash text not null unique,
+    expires_at bigint not null, voided_at bigint, used_by text, used_at bigint, created_at bigint not null)`,
+  `create index bootstrap_token_node_idx on bootstrap_token (node_id)`,
+];

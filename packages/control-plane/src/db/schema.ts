@@ -1,0 +1,178 @@
+/**
+ * Rows as they rest, the same on SQLite and PostgreSQL: text, integers (booleans are 0 or 1, times are Unix milliseconds),
+ * JSON as text. The four sign-in tables are better-auth's own (camelCase, ISO dates), so that it needs no migration.
+ */
+export interface Database {
+  installation: InstallationTable;
+  signing_key: SigningKeyTable;
+  user: UserTable;
+  session: SessionTable;
+  account: AccountTable;
+  verification: VerificationTable;
+  project: ProjectTable;
+  member: MemberTable;
+  project_key: ProjectKeyTable;
+  node: NodeTable;
+  node_desired: NodeDesiredTable;
+  node_report: NodeReportTable;
+  node_event: NodeEventTable;
+  bootstrap_token: BootstrapTokenTable;
+}
+
+/** One row: who this installation is. The epoch changes when a backup is restored. */
+export interface InstallationTable {
+  id: string;
+  epoch: string;
+  created_at: number;
+}
+
+export interface SigningKeyTable {
+  id: string;
+  public_jwk: string;
+  /** The private key sealed by the master key. */
+  sealed_jwk: string;
+  master_key_id: string;
+  created_at: number;
+  /** After this it signs no more, and is published until the last token has run out. Null: signs. */
+  retired_at: number | null;
+}
+
+export interface UserTable {
+  id: string;
+  name: string;
+  email: string;
+  emailVerified: number;
+  image: string | null;
+  createdAt: string;
+  updatedAt: string;
+  platformAdmin: number | null;
+}
+
+export interface SessionTable {
+  id: string;
+  expiresAt: string;
+  token: string;
+  createdAt: string;
+  updatedAt: string;
+  ipAddress: string | null;
+  userAgent: string | null;
+  userId: string;
+}
+
+export interface AccountTable {
+  id: string;
+  accountId: string;
+  providerId: string;
+  userId: string;
+  accessToken: string | null;
+  refreshToken: string | null;
+  idToken: string | null;
+  accessTokenExpiresAt: string | null;
+  refreshTokenExpiresAt: string | null;
+  scope: string | null;
+  password: string | null;
+  createdAt: string;
+  updatedAt: string;
+}
+
+export interface VerificationTable {
+  id: string;
+  identifier: string;
+  value: string;
+  expiresAt: string;
+  createdAt: string;
+  updatedAt: string;
+}
+
+export interface ProjectTable {
+  id: string;
+  /** The creator, for ever (design §4); who owns it now stands in `member`. */
+  user_id: string;
+  name: string;
+  created_at: number;
+  updated_at: number;
+}
+
+export interface MemberTable {
+  project_id: string;
+  user_id: string;
+  role: string;
+  created_at: number;
+}
+
+export interface ProjectKeyTable {
+  id: string;
+  project_id: string;
+  user_id: string;
+  name: string;
+  /** Public part, in logs and lists. */
+  public_id: string;
+  /** SHA-256 (hex) of the whole key. */
+  secret_hash: string;
+  enabled: number;
+  expires_at: number | null;
+  created_at: number;
+}
+
+export interface NodeTable {
+  id: string;
+  project_id: string;
+  user_id: string;
+  name: string;
+  identifier: string;
+  plan_id: string;
+  status: string;
+  status_message: string;
+  status_since: number;
+  public_ip: string;
+  operating_system: string;
+  direct_secrets: number;
+  connectors: string;
+  engine_config: string;
+  /** Set when the daemon enrols; JWKs as JSON. */
+  signing_key: string | null;
+  sealing_key: string | null;
+  enrolled_at: number | null;
+  daemon_version: string;
+  last_seen_at: number | null;
+  created_at: number;
+}
+
+/** The desired state of one node; the workloads are rendered when they change, so that a read is one row. */
+export interface NodeDesiredTable {
+  node_id: string;
+  generation: number;
+  workloads: string;
+}
+
+/** What the daemon last said of its workloads. */
+export interface NodeReportTable {
+  node_id: string;
+  epoch: string;
+  generation: number;
+  reports: string;
+  worker_image_digest: string;
+  reported_at: number;
+}
+
+export interface NodeEventTable {
+  id: string;
+  node_id: string;
+  at: number;
+  kind: string;
+  status: string | null;
+  message: string;
+}
+
+export interface BootstrapTokenTable {
+  id: string;
+  node_id: string;
+  /** SHA-256 (hex) of the whole token. */
+  token_hash: string;
+  expires_at: number;
+  voided_at: number | null;
+  /** The public key (JWK thumbprint) that spent it; the same key may repeat the call. */
+  used_by: string | null;
+  used_at: number | null;
+  created_at: number;
+}

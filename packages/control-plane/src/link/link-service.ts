@@ -1,0 +1,22 @@
+import type {
+  Heartbeat,
+  HeartbeatAnswer,
+  Hello,
+  HelloAnswer,
+  NodeEvent,
+  Observation,
+} from "@fairlead/protocol/daemon-link";
+import type { DesiredState } from "@fairlead/protocol/workload";
+
+/** One connected daemon, as the link's router sees it. */
+export interface LinkSession {
+  hello(hello: Hello): Promise<HelloAnswer>;
+  heartbeat(heartbeat: Heartbeat): Promise<HeartbeatAnswer>;
+  observe(observation: Observation): Promise<void>;
+  events(events: readonly NodeEvent[]): Promise<void>;
+  desiredStates(signal: AbortSignal | undefined): AsyncIterable<DesiredState>;
+}
+
+export interface LinkService {
+  connect(nodeId: string): LinkSession;
+}
