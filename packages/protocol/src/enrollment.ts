@@ -54,10 +54,16 @@ export const sealingPublicKeySchema = z.object({
 });
 export type SealingPublicKey = z.infer<typeof sealingPublicKeySchema>;
 
-/** `POST /v1/nodes/{id}/enroll`, with the bootstrap token as Bearer. Repeating it with the same keys answers the same node. */
+/**
+ * `POST /v1/nodes/{id}/enroll`, with the bootstrap token as Bearer. Repeating it with the same keys answers the same node.
+ * `proof` is a JWT (EdDSA) by the signing key: `sub` = node id, `bootstrapTokenSha256` = SHA-256 (hex) of the whole bootstrap token.
+ * It carries no times: a machine's clock may be off at first boot (harvester/harvester#2860), and the token bounds it. With it,
+ * whoever reads a spent token cannot repeat the call by naming the node's public key.
+ */
 export const enrollRequestSchema = z.object({
   signingKey: signingPublicKeySchema,
   sealingKey: sealingPublicKeySchema,
+  proof: z.string().max(2048),
   daemonVersion: z.string().max(64),
   protocolVersions: z.array(z.number().int()).min(1).max(16),
   operatingSystem: z.string().max(256),
