@@ -28,6 +28,7 @@ export const ERROR_CODES = {
   invalid_request: code("invalid_request_error", false, "The input is wrong; `param` names the field."),
   malformed_json: code("invalid_request_error", false, "The body is not valid JSON."),
   method_not_allowed: code("invalid_request_error", false, "The path exists, but not with this method."),
+  request_timeout: code("invalid_request_error", true, "The request did not arrive whole in time."),
   request_too_large: code("invalid_request_error", false, "The body is over the stated limit."),
   unsupported_media_type: code("invalid_request_error", false, "Send `content-type: application/json`."),
   headers_too_large: code("invalid_request_error", false, "The request's headers are over the limit."),

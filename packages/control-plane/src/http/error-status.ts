@@ -5,6 +5,7 @@ const STATUS_BY_CODE: Record<ErrorCode, number> = {
   invalid_request: 400,
   malformed_json: 400,
   method_not_allowed: 405,
+  request_timeout: 408,
   request_too_large: 413,
   unsupported_media_type: 415,
   headers_too_large: 431,
