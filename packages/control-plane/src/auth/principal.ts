@@ -2,6 +2,8 @@ import type { KeyId, NodeId, ProjectId, UserId } from "@fairlead/protocol/ids";
 
 /** Who is calling, once a credential has been checked. A closed union: every guard switches on `kind`. */
 export type Principal = UserPrincipal | NodePrincipal;
+export type PrincipalKind = Principal["kind"];
+export type PrincipalOf<K extends PrincipalKind> = Extract<Principal, { readonly kind: K }>;
 
 /** A person with a session token. */
 export interface UserPrincipal {

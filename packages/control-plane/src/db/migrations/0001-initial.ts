@@ -1,6 +1,9 @@
 import { type Kysely, sql } from "kysely";
 
-/** The first schema. The sign-in tables stand as better-auth 1.7 lays them out (`schema.ts` says why). */
+/**
+ * The first schema. The sign-in tables stand as better-auth 1.7 lays them out (`schema.ts` says why): it takes a column of
+ * dates on SQLite for its own only when the column is declared `date`; what rests there is ISO text.
+ */
 export async function up(db: Kysely<unknown>): Promise<void> {
   for (const statement of statements) await sql.raw(statement).execute(db);
 }
@@ -11,14 +14,14 @@ const statements = [
     created_at bigint not null, retired_at bigint)`,
 
   `create table "user" ("id" text not null primary key, "name" text not null, "email" text not null unique, "emailVerified" integer not null,
-    "image" text, "createdAt" text not null, "updatedAt" text not null, "platformAdmin" integer)`,
-  `create table "session" ("id" text not null primary key, "expiresAt" text not null, "token" text not null unique, "createdAt" text not null,
-    "updatedAt" text not null, "ipAddress" text, "userAgent" text, "userId" text not null references "user" ("id") on delete cascade)`,
+    "image" text, "createdAt" date not null, "updatedAt" date not null, "platformAdmin" integer)`,
+  `create table "session" ("id" text not null primary key, "expiresAt" date not null, "token" text not null unique, "createdAt" date not null,
+    "updatedAt" date not null, "ipAddress" text, "userAgent" text, "userId" text not null references "user" ("id") on delete cascade)`,
   `create table "account" ("id" text not null primary key, "accountId" text not null, "providerId" text not null,
     "userId" text not null references "user" ("id") on delete cascade, "accessToken" text, "refreshToken" text, "idToken" text,
-    "accessTokenExpiresAt" text, "refreshTokenExpiresAt" text, "scope" text, "password" text, "createdAt" text not null, "updatedAt" text not null)`,
-  `create table "verification" ("id" text not null primary key, "identifier" text not null, "value" text not null, "expiresAt" text not null,
-    "createdAt" text not null, "updatedAt" text not null)`,
+    "accessTokenExpiresAt" date, "refreshTokenExpiresAt" date, "scope" text, "password" text, "createdAt" date not null, "updatedAt" date not null)`,
+  `create table "verification" ("id" text not null primary key, "identifier" text not null, "value" text not null, "expiresAt" date not null,
+    "createdAt" date not null, "updatedAt" date not null)`,
   `create index "session_userId_idx" on "session" ("userId")`,
   `create index "account_userId_idx" on "account" ("userId")`,
   `create index "verification_identifier_idx" on "verification" ("identifier")`,

@@ -1,0 +1,26 @@
+/** What a database error means, the same for SQLite (`SQLITE_…`) and PostgreSQL (SQLSTATE). */
+
+const UNIQUE = new Set(["SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY", "23505"]);
+const FOREIGN_KEY = new Set(["SQLITE_CONSTRAINT_FOREIGNKEY", "23503"]);
+/** The store cannot work just now: locked for too long, disk full, disk broken, connection lost. */
+const AWAY = /^(SQLITE_(BUSY|FULL|IOERR|CANTOPEN|READONLY|NOMEM)|08|53|57P)/;
+
+/** A row with this key is there already. */
+export function isUniqueViolation(error: unknown): boolean {
+  return UNIQUE.has(codeOf(error));
+}
+
+/** The row points to one that is not there, or is still pointed to. */
+export function isForeignKeyViolation(error: unknown): boolean {
+  return FOREIGN_KEY.has(codeOf(error));
+}
+
+/** Not the caller's fault and not a bug: the same call may work later. */
+export function isStoreAway(error: unknown): boolean {
+  return AWAY.test(codeOf(error));
+}
+
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error) || !("code" in error)) return "";
+  return typeof error.code === "string" ? error.code : "";
+}

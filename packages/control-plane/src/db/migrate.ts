@@ -1,0 +1,72 @@
+import type { Clock } from "@fairlead/protocol/clock";
+import { type Kysely, sql } from "kysely";
+import { StartError } from "../start-error.ts";
+import * as initial from "./migrations/0001-initial.ts";
+
+/** One step of the schema, named so that the names sort in their order. */
+export interface Migration {
+  readonly name: string;
+  up(db: Kysely<unknown>): Promise<void>;
+}
+
+export const MIGRATIONS: readonly Migration[] = [{ name: "0001-initial", up: initial.up }];
+
+/**
+ * Brings the store to this program's schema, in one transaction. Several programs at once: one works, the others wait and find it done.
+ * @returns names of the migrations that were applied now.
+ * @throws StartError when the store was written by a newer program.
+ */
+export async function migrate<T>(store: Kysely<T>, options: MigrateOptions): Promise<readonly string[]> {
+  const { clock, migrations = MIGRATIONS } = options;
+  return store.connection().execute(async (connection) => {
+    const db = connection as unknown as Kysely<Tables>;
+    // IMMEDIATE, since SQLite has no lock that Kysely's own migrator could use, and a deferred one would fail in the middle.
+    await sql`begin immediate`.execute(db);
+    try {
+      const applied = await applyMissing(db, migrations, clock.now());
+      await sql`commit`.execute(db);
+      return applied;
+    } catch (error) {
+      await sql`rollback`.execute(db);
+      throw error;
+    }
+  });
+}
+
+export interface MigrateOptions {
+  readonly clock: Clock;
+  readonly migrations?: readonly Migration[];
+}
+
+interface Tables {
+  schema_migration: { name: string; applied_at: number };
+}
+
+async function applyMissing(
+  db: Kysely<Tables>,
+  migrations: readonly Migration[],
+  now: number,
+): Promise<readonly string[]> {
+  await sql`create table if not exists schema_migration (name text primary key, applied_at bigint not null)`.execute(
+    db,
+  );
+  const rows = await db.selectFrom("schema_migration").select("name").execute();
+  const done = new Set(rows.map((row) => row.name));
+  refuseNewerStore(done, migrations);
+  const missing = migrations.filter((migration) => !done.has(migration.name));
+  for (const migration of missing) {
+    await migration.up(db as unknown as Kysely<unknown>);
+    await db.insertInto("schema_migration").values({ name: migration.name, applied_at: now }).execute();
+  }
+  return missing.map((migration) => migration.name);
+}
+
+function refuseNewerStore(done: ReadonlySet<string>, migrations: readonly Migration[]): void {
+  const known = new Set(migrations.map((migration) => migration.name));
+  const unknown = [...done].filter((name) => !known.has(name)).toSorted();
+  if (unknown.length === 0) return;
+  throw new StartError(
+    `The store was written by a newer version of Fairlead (it holds ${unknown.join(", ")}). ` +
+      "Start that version, or restore a backup that this one made.",
+  );
+}

@@ -1,0 +1,24 @@
+import { join } from "node:path";
+import Sqlite from "better-sqlite3";
+
+export interface ServerLock {
+  release(): void;
+}
+
+/**
+ * Makes this process the one server of a data folder. The lock is an open exclusive transaction on a tiny database, so it ends with the
+ * process however that dies, and no stale file can keep the next start out. Nothing may open that file otherwise: closing any
+ * descriptor of it would drop the lock (POSIX).
+ * @returns null when another process holds it.
+ */
+export function acquireServerLock(dataDir: string): ServerLock | null {
+  const handle = new Sqlite(join(dataDir, "server.lock"), { timeout: 0 });
+  try {
+    handle.exec("begin exclusive");
+  } catch (error) {
+    handle.close();
+    if (error instanceof Sqlite.SqliteError && error.code.startsWith("SQLITE_BUSY")) return null;
+    throw error;
+  }
+  return { release: () => handle.close() };
+}

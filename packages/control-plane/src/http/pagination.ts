@@ -1,0 +1,60 @@
+import { DomainError } from "@fairlead/protocol/errors";
+import { z } from "zod";
+
+/** Lists take `pageSize` and `pageToken`, and answer `{<plural>: [...], nextPageToken}` (design §4). */
+
+const DEFAULT_PAGE_SIZE = 50;
+const MAX_PAGE_SIZE = 200;
+const TOKEN_VERSION = "1:";
+
+/** Spread into the query schema of a list route. */
+export const pageQuery = {
+  pageSize: z.coerce.number().int().min(1).max(MAX_PAGE_SIZE).default(DEFAULT_PAGE_SIZE),
+  pageToken: z.string().max(512).default(""),
+};
+
+export interface PageQuery {
+  readonly pageSize: number;
+  readonly pageToken: string;
+}
+
+/** What a store needs: rows after this cursor (null: from the start), at most `limit` of them. */
+export interface Page {
+  readonly after: string | null;
+  readonly limit: number;
+}
+
+export interface Paginated<T> {
+  readonly items: readonly T[];
+  /** "" at the end. */
+  readonly nextPageToken: string;
+}
+
+/** What a list shows and how to go on from one of its items. */
+export interface Listing<T> {
+  fetch(page: Page): Promise<readonly T[]>;
+  /** The column that the list is ordered by; unique. */
+  cursorOf(item: T): string;
+}
+
+/** One page, and whether there are more: asks for one item over the page's size. */
+export async function paginate<T>(query: PageQuery, listing: Listing<T>): Promise<Paginated<T>> {
+  const after = query.pageToken === "" ? null : decodePageToken(query.pageToken);
+  const found = await listing.fetch({ after, limit: query.pageSize + 1 });
+  const items = found.slice(0, query.pageSize);
+  const last = items.at(-1);
+  const more = found.length > query.pageSize && last !== undefined;
+  return { items, nextPageToken: more ? encodePageToken(listing.cursorOf(last)) : "" };
+}
+
+function encodePageToken(cursor: string): string {
+  return Buffer.from(TOKEN_VERSION + cursor).toString("base64url");
+}
+
+function decodePageToken(token: string): string {
+  const text = Buffer.from(token, "base64url").toString();
+  if (!text.startsWith(TOKEN_VERSION) || encodePageToken(text.slice(TOKEN_VERSION.length)) !== token) {
+    throw new DomainError("invalid_request", "`pageToken` is not one that this list gave out.", { param: "pageToken" });
+  }
+  return text.slice(TOKEN_VERSION.length);
+}

@@ -1,0 +1,36 @@
+import type { FastifyRequest } from "fastify";
+import type { Authenticate } from "../auth/authenticate.ts";
+import type { Principal, PrincipalKind, PrincipalOf } from "../auth/principal.ts";
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Who calls, on routes with `onRequest: requirePrincipal(…)`; null elsewhere. */
+    principal: Principal | null;
+  }
+  interface FastifyInstance {
+    authenticate: Authenticate;
+  }
+}
+
+/**
+ * For a route's `onRequest`, so that a caller without a credential is refused before the body is read or judged.
+ * Read the result with `principalOf(request, …)` and the same kinds.
+ */
+export function requirePrincipal(...kinds: readonly PrincipalKind[]): (request: FastifyRequest) => Promise<void> {
+  return async (request) => {
+    request.principal = await request.server.authenticate(request.headers.authorization, kinds);
+  };
+}
+
+/** The caller, of one of the kinds that the route's guard let in. */
+export function principalOf<K extends PrincipalKind>(request: FastifyRequest, ...kinds: readonly K[]): PrincipalOf<K> {
+  const { principal } = request;
+  if (principal === null || !isOneOf(principal, kinds)) {
+    throw new Error(`${request.routeOptions.url} reads a principal that its guard does not ask for`);
+  }
+  return principal;
+}
+
+function isOneOf<K extends PrincipalKind>(principal: Principal, kinds: readonly K[]): principal is PrincipalOf<K> {
+  return kinds.some((kind) => kind === principal.kind);
+}
