@@ -7,7 +7,9 @@ import { importJWK, type JWTPayload, jwtVerify, type JWTVerifyOptions } from "jo
 
 /** RFC 7638 over the members that an Ed25519 key has, in their order. */
 export function keyThumbprint(key: SigningPublicKey): string {
-  return createHash("sha256").update(JSON.stringify({ crv: key.crv, kty: key.kty, x: key.x })).digest("base64url");
+  return createHash("sha256")
+    .update(JSON.stringify({ crv: key.crv, kty: key.kty, x: key.x }))
+    .digest("base64url");
 }
 
 export interface EnrollProofExpectation {
@@ -46,7 +48,10 @@ export async function verifyAssertion(assertion: string, expected: AssertionExpe
     requiredClaims: ["exp", "iat", "jti"],
   });
   if (!claims?.jti) {
-    throw new DomainError("invalid_credential", "The assertion is not this node's, or has run out; check the node's clock.");
+    throw new DomainError(
+      "invalid_credential",
+      "The assertion is not this node's, or has run out; check the node's clock.",
+    );
   }
   return claims.jti;
 }

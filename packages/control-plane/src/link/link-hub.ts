@@ -1,0 +1,98 @@
+import type { Clock } from "@fairlead/protocol/clock";
+import {
+  type Heartbeat,
+  type HeartbeatAnswer,
+  type Hello,
+  type HelloAnswer,
+  type NodeEvent,
+  type Observation,
+  PROTOCOL_VERSIONS,
+} from "@fairlead/protocol/daemon-link";
+import type { DesiredState } from "@fairlead/protocol/workload";
+import { TRPCError } from "@trpc/server";
+import type { Logger } from "pino";
+import type { NodeChanges } from "../nodes/node-changes.ts";
+import type { NodeLiveness } from "../nodes/node-liveness.ts";
+import type { NodeReportService } from "../nodes/node-report-service.ts";
+import type { LinkService, LinkSession } from "./link-service.ts";
+import { Wake } from "./wake.ts";
+
+export interface LinkHubDeps {
+  readonly reports: NodeReportService;
+  readonly liveness: NodeLiveness;
+  readonly changes: NodeChanges;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The desired state is sent again after this long without a change, so that a lost push can never matter. */
+  readonly resyncMs: number;
+}
+
+/** The server's side of every daemon link. It holds no state of a node: a session only forwards to the node services. */
+export class LinkHub implements LinkService {
+  readonly #deps: LinkHubDeps;
+
+  constructor(deps: LinkHubDeps) {
+    this.#deps = deps;
+  }
+
+  connect(nodeId: string): LinkSession {
+    this.#deps.liveness.heard(nodeId);
+    return {
+      hello: (hello) => this.#hello(nodeId, hello),
+      heartbeat: (heartbeat) => this.#heartbeat(nodeId, heartbeat),
+      observe: (observation) => this.#observe(nodeId, observation),
+      events: (events) => this.#events(nodeId, events),
+      desiredStates: (signal) => this.#desiredStates(nodeId, signal),
+    };
+  }
+
+  async #hello(nodeId: string, hello: Hello): Promise<HelloAnswer> {
+    const protocolVersion = Math.max(...hello.protocolVersions.filter(isSpoken));
+    if (!Number.isFinite(protocolVersion)) {
+      throw new TRPCError({
+        code: "PRECONDITION_FAILED",
+        message: `This server speaks protocol ${PROTOCOL_VERSIONS.join(", ")}; the daemon speaks ${hello.protocolVersions.join(", ")}. Update the older of the two.`,
+      });
+    }
+    this.#deps.log.info({ nodeId, bootId: hello.bootId, daemonVersion: hello.daemonVersion }, "daemon said hello");
+    await this.#deps.reports.hello(nodeId, hello);
+    return { protocolVersion, ...this.#beat(nodeId) };
+  }
+
+  async #heartbeat(nodeId: string, _heartbeat: Heartbeat): Promise<HeartbeatAnswer> {
+    return this.#beat(nodeId);
+  }
+
+  async #observe(nodeId: string, observation: Observation): Promise<void> {
+    this.#deps.liveness.heard(nodeId);
+    await this.#deps.reports.observe(nodeId, observation);
+  }
+
+  async #events(nodeId: string, events: readonly NodeEvent[]): Promise<void> {
+    await this.#deps.reports.events(nodeId, events);
+  }
+
+  #beat(nodeId: string): HeartbeatAnswer {
+    this.#deps.liveness.heard(nodeId);
+    return { heartbeatSeconds: this.#deps.liveness.heartbeatSeconds(), serverTime: this.#deps.clock.now() };
+  }
+
+  async *#desiredStates(nodeId: string, signal: AbortSignal | undefined): AsyncGenerator<DesiredState> {
+    const wake = new Wake();
+    const stopListening = this.#deps.changes.listen((change) => {
+      if (change.nodeId === nodeId && change.aspect === "desired") wake.ring();
+    });
+    try {
+      while (!signal?.aborted) {
+        yield await this.#deps.reports.desiredState(nodeId);
+        await wake.next({ timeoutMs: this.#deps.resyncMs, signal });
+      }
+    } finally {
+      stopListening();
+    }
+  }
+}
+
+function isSpoken(version: number): boolean {
+  return PROTOCOL_VERSIONS.some((spoken) => spoken === version);
+}

@@ -1,0 +1,89 @@
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { applyWSSHandler } from "@trpc/server/adapters/ws";
+import type { Logger } from "pino";
+import { WebSocketServer, type WebSocket } from "ws";
+import { daemonRouter } from "./daemon-router.ts";
+import type { LinkService, LinkSession } from "./link-service.ts";
+
+export interface LinkServerDeps {
+  readonly links: LinkService;
+  readonly log: Logger;
+}
+
+export interface LinkUpgrade {
+  readonly request: IncomingMessage;
+  readonly socket: Duplex;
+  readonly head: Buffer;
+  readonly nodeId: string;
+}
+
+/** Messages of the link are small (design §6); a larger one is a fault or an attack. */
+const MAX_MESSAGE_BYTES = 1024 * 1024;
+/** tRPC has no backpressure: a daemon that does not read is cut off before it costs memory. */
+const MAX_BUFFERED_BYTES = 4 * 1024 * 1024;
+const KEEP_ALIVE = { enabled: true, pingMs: 15_000, pongWaitMs: 5000 };
+const CHECK_MS = 5000;
+
+/** tRPC over WebSocket for daemons whose upgrade was authenticated already. */
+export class LinkServer {
+  readonly #log: Logger;
+  readonly #links: LinkService;
+  readonly #server = new WebSocketServer({ noServer: true, maxPayload: MAX_MESSAGE_BYTES });
+  readonly #sessions = new WeakMap<IncomingMessage, LinkSession>();
+  readonly #sockets = new Map<WebSocket, string>();
+  readonly #handler: ReturnType<typeof applyWSSHandler>;
+  readonly #watch: NodeJS.Timeout;
+
+  constructor(deps: LinkServerDeps) {
+    this.#log = deps.log;
+    this.#links = deps.links;
+    this.#handler = applyWSSHandler({
+      wss: this.#server,
+      router: daemonRouter,
+      keepAlive: KEEP_ALIVE,
+      createContext: ({ req }) => ({ session: this.#sessionOf(req) }),
+      onError: ({ error, path }) => this.#log.warn({ err: error, path }, "daemon link call failed"),
+    });
+    this.#watch = setInterval(() => this.#cutSlowReaders(), CHECK_MS);
+    this.#watch.unref();
+  }
+
+  accept(upgrade: LinkUpgrade): void {
+    const { request, nodeId } = upgrade;
+    this.#server.handleUpgrade(request, upgrade.socket, upgrade.head, (socket) => {
+      this.#sessions.set(request, this.#links.connect(nodeId));
+      this.#sockets.set(socket, nodeId);
+      socket.once("close", () => this.#sockets.delete(socket));
+      socket.on("error", (error) => this.#log.debug({ err: error, nodeId }, "daemon link broke"));
+      this.#server.emit("connection", socket, request);
+    });
+  }
+
+  /** Ends the node's links at once: it was deleted, or its identity revoked. */
+  disconnect(nodeId: string): void {
+    for (const [socket, owner] of this.#sockets) if (owner === nodeId) socket.terminate();
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#watch);
+    this.#handler.broadcastReconnectNotification();
+    for (const socket of this.#sockets.keys()) socket.close(1001, "the server is stopping");
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    for (const socket of this.#sockets.keys()) socket.terminate();
+  }
+
+  #sessionOf(request: IncomingMessage): LinkSession {
+    const session = this.#sessions.get(request);
+    if (!session) throw new Error("a link reached tRPC without an authenticated upgrade");
+    return session;
+  }
+
+  #cutSlowReaders(): void {
+    for (const [socket, nodeId] of this.#sockets) {
+      if (socket.bufferedAmount <= MAX_BUFFERED_BYTES) continue;
+      this.#log.warn({ nodeId, bufferedBytes: socket.bufferedAmount }, "daemon does not read its link: cut");
+      socket.terminate();
+    }
+  }
+}

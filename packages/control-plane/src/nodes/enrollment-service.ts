@@ -1,0 +1,195 @@
+import { createHash, randomBytes } from "node:crypto";
+import type { Clock } from "@fairlead/protocol/clock";
+import {
+  ASSERTION_TTL_SECONDS,
+  CLOCK_SKEW_SECONDS,
+  type EnrollAnswer,
+  type EnrollRequest,
+  formatBootstrapToken,
+  type IdentityToken,
+} from "@fairlead/protocol/enrollment";
+import { DomainError } from "@fairlead/protocol/errors";
+import type { IdSource } from "@fairlead/protocol/ids";
+import { LRUCache } from "lru-cache";
+import type { ProjectAccess } from "../auth/access.ts";
+import { keyThumbprint, verifyAssertion, verifyEnrollProof } from "../auth/node-assertion.ts";
+import type { UserPrincipal } from "../auth/principal.ts";
+import type { BootstrapTokenRecord } from "./bootstrap-token-store.ts";
+import type { NodeRecord } from "./node.ts";
+import { nodeNotFound, type NodeService } from "./node-service.ts";
+import type { NodeStatusService } from "./node-status-service.ts";
+import type { NodeStores } from "./node-stores.ts";
+
+export const BOOTSTRAP_TOKEN_TTL_MS = 30 * 60_000;
+export const IDENTITY_TTL_SECONDS = 24 * 3600;
+
+/** Signs identity tokens; the token service of `auth/`. */
+export interface IdentityIssuer {
+  issueNodeIdentity(identity: {
+    readonly nodeId: string;
+    readonly projectId: string;
+    readonly keyThumbprint: string;
+    readonly ttlSeconds: number;
+  }): Promise<string>;
+}
+
+export interface EnrollmentDeps {
+  readonly stores: NodeStores;
+  readonly nodes: NodeService;
+  readonly status: NodeStatusService;
+  readonly access: ProjectAccess;
+  readonly issuer: IdentityIssuer;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly installationId: string;
+  /** Where daemons reach the platform host: from the config, never from a request. */
+  readonly publicUrl: string;
+}
+
+export interface EnrollCall {
+  readonly nodeId: string;
+  /** The whole bootstrap token, as it came. */
+  readonly bootstrapToken: string;
+  readonly request: EnrollRequest;
+  readonly remoteAddress: string;
+}
+
+/** How a machine becomes a node, and stays one (design §5, Enrolment). */
+export class EnrollmentService {
+  readonly #deps: EnrollmentDeps;
+  readonly #usedAssertions = new LRUCache<string, true>({
+    max: 100_000,
+    ttl: (ASSERTION_TTL_SECONDS + 2 * CLOCK_SKEW_SECONDS) * 1000,
+  });
+
+  constructor(deps: EnrollmentDeps) {
+    this.#deps = deps;
+  }
+
+  /** A fresh token for one node; older unused ones are void. @returns the token, shown once, and its end (Unix ms). */
+  async issueBootstrapToken(caller: UserPrincipal, nodeId: string): Promise<{ token: string; expiresAt: number }> {
+    const node = await this.#deps.nodes.get(caller, nodeId);
+    await this.#deps.access.require(caller, node.projectId, "node.bootstrap");
+    const now = this.#deps.clock.now();
+    const expiresAt = now + BOOTSTRAP_TOKEN_TTL_MS;
+    const secret = randomBytes(32).toString("base64url");
+    const token = formatBootstrapToken({ url: this.#deps.publicUrl, nodeId, secret });
+    await this.#deps.stores.bootstrapTokens.issue(
+      { id: this.#deps.ids.next("bootstrapToken"), nodeId, tokenHash: sha256(token), expiresAt },
+      now,
+    );
+    await this.#deps.status.apply(nodeId, "bootstrap_token_issued", "Waiting for the daemon to enrol.");
+    return { token, expiresAt };
+  }
+
+  /** The first key spends the token; the same key may ask again (a lost answer must not brick a node), another is refused. */
+  async enroll(call: EnrollCall): Promise<EnrollAnswer> {
+    const tokenHash = sha256(call.bootstrapToken);
+    const token = await this.#findToken(call.nodeId, tokenHash);
+    const thumbprint = keyThumbprint(call.request.signingKey);
+    this.#refuseStale(token);
+    await verifyEnrollProof(call.request.proof, {
+      key: call.request.signingKey,
+      nodeId: call.nodeId,
+      bootstrapTokenSha256: tokenHash,
+    });
+    const node = await this.#bind(call, token, thumbprint);
+    return {
+      nodeId: node.id,
+      projectId: node.projectId,
+      installationId: this.#deps.installationId,
+      ...(await this.#identityFor(node, thumbprint)),
+    };
+  }
+
+  /** A new identity token for an enrolled node, against an assertion by its key. @throws DomainError invalid_credential */
+  async renewIdentity(nodeId: string, assertion: string): Promise<IdentityToken> {
+    const node = await this.#deps.stores.nodes.find(nodeId);
+    if (!node?.signingKey || node.status === "deleting") {
+      throw new DomainError("invalid_credential", "This node is not enrolled here, or was deleted.");
+    }
+    const jti = await verifyAssertion(assertion, {
+      key: node.signingKey,
+      nodeId,
+      installationId: this.#deps.installationId,
+      now: this.#deps.clock.now(),
+    });
+    if (this.#usedAssertions.has(jti)) {
+      throw new DomainError("invalid_credential", "This assertion was used before; sign a new one for every call.");
+    }
+    this.#usedAssertions.set(jti, true);
+    return this.#identityFor(node, keyThumbprint(node.signingKey));
+  }
+
+  async #findToken(nodeId: string, tokenHash: string): Promise<BootstrapTokenRecord> {
+    const token = await this.#deps.stores.bootstrapTokens.findByHash(tokenHash);
+    if (!token || token.nodeId !== nodeId || token.voidedAt !== null) {
+      throw new DomainError(
+        "invalid_credential",
+        "This bootstrap token is unknown, void, or another node's; ask for a new one.",
+      );
+    }
+    return token;
+  }
+
+  #refuseStale(token: BootstrapTokenRecord): void {
+    if (token.usedBy === null && token.expiresAt <= this.#deps.clock.now()) {
+      throw new DomainError("expired_credential", "This bootstrap token has run out; ask for a new one.");
+    }
+  }
+
+  async #bind(call: EnrollCall, token: BootstrapTokenRecord, thumbprint: string): Promise<NodeRecord> {
+    const now = this.#deps.clock.now();
+    const { request } = call;
+    const outcome = await this.#deps.stores.transaction(async (stores) => {
+      const node = await stores.nodes.find(call.nodeId);
+      if (!node) throw nodeNotFound();
+      if (!(await stores.bootstrapTokens.spend(token.id, thumbprint, now)))
+        return { node, refused: true, entered: null };
+      const known = node.signingKey !== null && keyThumbprint(node.signingKey) === thumbprint;
+      if (known) return { node, refused: false, entered: null };
+      await stores.nodes.setEnrolled(node.id, { ...request, at: now, publicIp: call.remoteAddress });
+      const entered = await this.#deps.status.applyWithin(stores, node.id, {
+        event: "enrolled",
+        reason: `Enrolled by daemon ${request.daemonVersion}; waiting for its workloads.`,
+      });
+      return { node, refused: false, entered };
+    });
+    if (outcome.refused) await this.#refuseSecondKey(outcome.node.id);
+    if (outcome.entered) this.#deps.status.announce(outcome.entered);
+    return outcome.node;
+  }
+
+  async #refuseSecondKey(nodeId: string): Promise<never> {
+    const message =
+      "Another daemon tried to enrol with a bootstrap token that is spent. If it was yours, issue a new token.";
+    await this.#deps.stores.events.append([
+      {
+        id: this.#deps.ids.next("event"),
+        nodeId,
+        at: this.#deps.clock.now(),
+        kind: "enroll_refused",
+        status: null,
+        message,
+      },
+    ]);
+    throw new DomainError(
+      "bootstrap_token_used",
+      "This bootstrap token was spent by another daemon; ask for a new one.",
+    );
+  }
+
+  async #identityFor(node: NodeRecord, thumbprint: string): Promise<IdentityToken> {
+    const identityToken = await this.#deps.issuer.issueNodeIdentity({
+      nodeId: node.id,
+      projectId: node.projectId,
+      keyThumbprint: thumbprint,
+      ttlSeconds: IDENTITY_TTL_SECONDS,
+    });
+    return { identityToken, expiresIn: IDENTITY_TTL_SECONDS };
+  }
+}
+
+function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}

@@ -1,0 +1,111 @@
+import type { Clock } from "@fairlead/protocol/clock";
+import type { Hello, NodeEvent, Observation } from "@fairlead/protocol/daemon-link";
+import type { DesiredState, ReadyRequest, WorkloadReport } from "@fairlead/protocol/workload";
+import { WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
+import { nodeNotFound } from "./node-service.ts";
+import type { NodeChanges } from "./node-changes.ts";
+import type { NodeReport } from "./node-report-store.ts";
+import type { NodeStatusService } from "./node-status-service.ts";
+import type { NodeStores } from "./node-stores.ts";
+
+export interface NodeReportDeps {
+  readonly stores: NodeStores;
+  readonly status: NodeStatusService;
+  readonly changes: NodeChanges;
+  readonly clock: Clock;
+  readonly installationId: string;
+  readonly epoch: string;
+}
+
+/** Takes what daemons say, keeps it, and derives the status from it. The link alone never makes a node `active` (design §4). */
+export class NodeReportService {
+  readonly #deps: NodeReportDeps;
+
+  constructor(deps: NodeReportDeps) {
+    this.#deps = deps;
+  }
+
+  /** What the node shall run now. @throws DomainError not_found */
+  async desiredState(nodeId: string): Promise<DesiredState> {
+    const { stores, epoch, installationId } = this.#deps;
+    const node = await stores.nodes.find(nodeId);
+    const desired = await stores.reports.desired(nodeId);
+    if (!node || !desired) throw nodeNotFound();
+    return { epoch, installationId, nodeId, projectId: node.projectId, ...desired };
+  }
+
+  async hello(nodeId: string, hello: Hello): Promise<void> {
+    await this.#deps.stores.nodes.setDaemonVersion(nodeId, hello.daemonVersion);
+  }
+
+  /** `POST /v1/nodes/{id}/ready`. Idempotent; a report of an older generation is accepted and ignored. */
+  async ready(nodeId: string, request: ReadyRequest): Promise<void> {
+    const { stores, epoch } = this.#deps;
+    const desired = await stores.reports.desired(nodeId);
+    if (!desired) throw nodeNotFound();
+    const generation = oldestGeneration(request.workloadReports) ?? desired.generation;
+    if (generation < desired.generation) return;
+    await stores.nodes.setOperatingSystem(nodeId, request.operatingSystem);
+    await this.#keep({
+      nodeId,
+      epoch,
+      generation,
+      reports: request.workloadReports,
+      workerImageDigest: request.workerImageDigest,
+    });
+    const waiting = request.workloadReports.filter((report) => !report.ready);
+    const complete = request.workloadReports.length >= desired.workloads.length;
+    if (complete && waiting.length === 0)
+      await this.#deps.status.apply(nodeId, "reported_ready", "All workloads are ready.");
+    else await this.#notReady(nodeId, waiting);
+  }
+
+  /** An observation over the link: it can take `active` away, never give it. Another epoch's is ignored. */
+  async observe(nodeId: string, observation: Observation): Promise<void> {
+    const { stores, epoch } = this.#deps;
+    const desired = await stores.reports.desired(nodeId);
+    if (!desired || observation.epoch !== epoch || observation.generation < desired.generation) return;
+    const reports = observation.workloadReports;
+    const engine = reports.find((report) => report.workloadType === WORKLOAD_TYPE_ENGINE);
+    await this.#keep({
+      nodeId,
+      epoch,
+      generation: observation.generation,
+      reports,
+      workerImageDigest: engine?.imageDigest ?? "",
+    });
+    const waiting = reports.filter((report) => !report.ready);
+    if (waiting.length > 0) await this.#notReady(nodeId, waiting);
+  }
+
+  async events(nodeId: string, events: readonly NodeEvent[]): Promise<void> {
+    await this.#deps.stores.events.append(
+      events.map((event) => ({
+        // The daemon's own id makes a repeat harmless, and the node's keeps it apart from other nodes'.
+        id: `${nodeId}.${event.id}`,
+        nodeId,
+        at: this.#deps.clock.now(),
+        kind: event.kind,
+        status: null,
+        message: event.message,
+      })),
+    );
+  }
+
+  async #keep(report: Omit<NodeReport, "reportedAt">): Promise<void> {
+    await this.#deps.stores.reports.setReport({ ...report, reportedAt: this.#deps.clock.now() });
+    const node = await this.#deps.stores.nodes.find(report.nodeId);
+    if (node) this.#deps.changes.emit({ nodeId: node.id, projectId: node.projectId, aspect: "report" });
+  }
+
+  async #notReady(nodeId: string, waiting: readonly WorkloadReport[]): Promise<void> {
+    const names = waiting.map(
+      (report) => `${report.workloadId} is ${report.state}${report.message && `: ${report.message}`}`,
+    );
+    await this.#deps.status.apply(nodeId, "reported_not_ready", names.join("; ") || "A workload is missing.");
+  }
+}
+
+function oldestGeneration(reports: readonly WorkloadReport[]): number | null {
+  return reports.length === 0 ? null : Math.min(...reports.map((report) => report.generation));
+}

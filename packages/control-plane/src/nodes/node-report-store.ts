@@ -1,0 +1,96 @@
+import {
+  type WorkloadReport,
+  workloadReportSchema,
+  type WorkloadSpec,
+  workloadSpecSchema,
+} from "@fairlead/protocol/workload";
+import type { Kysely } from "kysely";
+import { z } from "zod";
+import type { Database } from "../db/schema.ts";
+
+/** What a node shall run (`node_desired`) and what it last said that it runs (`node_report`). */
+
+export interface DesiredRow {
+  readonly generation: number;
+  readonly workloads: WorkloadSpec[];
+}
+
+export interface NodeReport {
+  readonly nodeId: string;
+  readonly epoch: string;
+  readonly generation: number;
+  readonly reports: readonly WorkloadReport[];
+  readonly workerImageDigest: string;
+  readonly reportedAt: number;
+}
+
+const workloadsSchema = z.array(workloadSpecSchema);
+const reportsSchema = z.array(workloadReportSchema);
+
+export class NodeReportStore {
+  readonly #db: Kysely<Database>;
+
+  constructor(db: Kysely<Database>) {
+    this.#db = db;
+  }
+
+  async desired(nodeId: string): Promise<DesiredRow | null> {
+    const row = await this.#db.selectFrom("node_desired").selectAll().where("node_id", "=", nodeId).executeTakeFirst();
+    return row ? { generation: row.generation, workloads: workloadsSchema.parse(JSON.parse(row.workloads)) } : null;
+  }
+
+  /** Writes the next generation; the first is 1. */
+  async setDesired(nodeId: string, workloads: readonly WorkloadSpec[]): Promise<void> {
+    const values = { workloads: JSON.stringify(workloads) };
+    await this.#db
+      .insertInto("node_desired")
+      .values({ node_id: nodeId, generation: 1, ...values })
+      .onConflict((conflict) =>
+        conflict
+          .column("node_id")
+          .doUpdateSet((eb) => ({ generation: eb("node_desired.generation", "+", 1), ...values })),
+      )
+      .execute();
+  }
+
+  async report(nodeId: string): Promise<NodeReport | null> {
+    const row = await this.#db.selectFrom("node_report").selectAll().where("node_id", "=", nodeId).executeTakeFirst();
+    return row ? fromRow(row) : null;
+  }
+
+  async reportsOf(projectId: string): Promise<Map<string, NodeReport>> {
+    const rows = await this.#db
+      .selectFrom("node_report")
+      .innerJoin("node", "node.id", "node_report.node_id")
+      .selectAll("node_report")
+      .where("node.project_id", "=", projectId)
+      .execute();
+    return new Map(rows.map((row) => [row.node_id, fromRow(row)]));
+  }
+
+  async setReport(report: NodeReport): Promise<void> {
+    const values = {
+      epoch: report.epoch,
+      generation: report.generation,
+      reports: JSON.stringify(report.reports),
+      worker_image_digest: report.workerImageDigest,
+      reported_at: report.reportedAt,
+    };
+    await this.#db
+      .insertInto("node_report")
+      .values({ node_id: report.nodeId, ...values })
+      .onConflict((conflict) => conflict.column("node_id").doUpdateSet(values))
+      .execute();
+  }
+}
+
+function fromRow(row: Database["node_report"]): NodeReport {
+  return {
+    nodeId: row.node_id,
+    epoch: row.epoch,
+    generation: row.generation,
+    reports: reportsSchema.parse(JSON.parse(row.reports)),
+    workerImageDigest: row.worker_image_digest,
+    reportedAt: row.reported_at,
+  };
+}

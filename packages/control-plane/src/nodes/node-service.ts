@@ -1,0 +1,150 @@
+import type { Clock } from "@fairlead/protocol/clock";
+import type { EngineConfig } from "@fairlead/protocol/engine-config";
+import { DomainError } from "@fairlead/protocol/errors";
+import type { IdSource } from "@fairlead/protocol/ids";
+import type { ProjectAccess } from "../auth/access.ts";
+import type { Principal, UserPrincipal } from "../auth/principal.ts";
+import { isUniqueViolation } from "../db/errors.ts";
+import { freeIdentifier, identifierFrom, type NodeRecord, PLAN_BYO } from "./node.ts";
+import type { NodeStores } from "./node-stores.ts";
+import { planWorkloads } from "./plan-desired.ts";
+
+export interface CreateNode {
+  readonly projectId: string;
+  readonly planId: string;
+  readonly name: string;
+  readonly providerToken?: string | undefined;
+  readonly directSecrets: boolean;
+  readonly engineConfig: EngineConfig | null;
+}
+
+export interface NodeServiceDeps {
+  readonly stores: NodeStores;
+  readonly access: ProjectAccess;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+}
+
+/** Two creates at once may pick the same identifier; the store refuses one, which picks again. */
+const IDENTIFIER_TRIES = 5;
+
+/** What people do with nodes: create, get, list. */
+export class NodeService {
+  readonly #deps: NodeServiceDeps;
+
+  constructor(deps: NodeServiceDeps) {
+    this.#deps = deps;
+  }
+
+  /** @throws DomainError not_found, permission_denied, invalid_request */
+  async create(caller: UserPrincipal, input: CreateNode): Promise<NodeRecord> {
+    await this.#deps.access.require(caller, input.projectId, "node.create");
+    refuseUnknownPlan(input);
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#insert(caller, input);
+      } catch (error) {
+        if (attempt >= IDENTIFIER_TRIES || !isUniqueViolation(error)) throw error;
+      }
+    }
+  }
+
+  /** The node, for a member of its project or for itself. @throws DomainError not_found */
+  async get(caller: Principal, id: string): Promise<NodeRecord> {
+    const node = await this.#deps.stores.nodes.find(id);
+    if (!node) throw nodeNotFound();
+    await this.#requireSight(caller, node);
+    return node;
+  }
+
+  /** @throws DomainError not_found */
+  async list(
+    caller: UserPrincipal,
+    projectId: string,
+    page: { readonly limit: number; readonly after: string | null },
+  ): Promise<NodeRecord[]> {
+    await this.#deps.access.require(caller, projectId, "node.read");
+    return this.#deps.stores.nodes.list(projectId, page);
+  }
+
+  async #insert(caller: UserPrincipal, input: CreateNode): Promise<NodeRecord> {
+    return this.#deps.stores.transaction(async (stores) => {
+      const taken = await stores.nodes.identifiers(input.projectId);
+      const node = this.#newRecord(caller, input, freeIdentifier(identifierFrom(input.name), taken));
+      await stores.nodes.insert(node);
+      await stores.reports.setDesired(node.id, planWorkloads(node.id, node.engineConfig));
+      await stores.events.append([
+        {
+          id: this.#deps.ids.next("event"),
+          nodeId: node.id,
+          at: node.createdAt,
+          kind: "created",
+          status: node.status,
+          message: node.statusMessage,
+        },
+      ]);
+      return node;
+    });
+  }
+
+  #newRecord(caller: UserPrincipal, input: CreateNode, identifier: string): NodeRecord {
+    const now = this.#deps.clock.now();
+    return {
+      id: this.#deps.ids.next("node"),
+      projectId: input.projectId,
+      userId: caller.userId,
+      name: input.name,
+      identifier,
+      planId: input.planId,
+      status: "provisioning",
+      statusMessage: "Waiting for a bootstrap token: install the daemon on your machine with it.",
+      statusSince: now,
+      publicIp: "",
+      operatingSystem: "",
+      directSecrets: input.directSecrets,
+      connectors: [],
+      engineConfig: input.engineConfig,
+      signingKey: null,
+      sealingKey: null,
+      enrolledAt: null,
+      daemonVersion: "",
+      lastSeenAt: null,
+      createdAt: now,
+    };
+  }
+
+  /** A stranger must not learn, not even from the words of the refusal, that the node exists. */
+  async #requireSight(caller: Principal, node: NodeRecord): Promise<void> {
+    if (caller.kind === "node") {
+      if (caller.nodeId !== node.id) throw nodeNotFound();
+      return;
+    }
+    try {
+      await this.#deps.access.require(caller, node.projectId, "node.read");
+    } catch (error) {
+      throw error instanceof DomainError && error.code === "not_found" ? nodeNotFound() : error;
+    }
+  }
+}
+
+export function nodeNotFound(): DomainError {
+  return new DomainError("not_found", "There is no such node in your projects.");
+}
+
+/** design §4: `byo` ignores `location` and refuses `providerToken`. */
+function refuseUnknownPlan(input: CreateNode): void {
+  if (input.planId !== PLAN_BYO) {
+    throw new DomainError("invalid_request", `Unknown plan "${input.planId}"; use "byo" for a machine that you have.`, {
+      param: "planId",
+    });
+  }
+  if (input.providerToken !== undefined) {
+    throw new DomainError(
+      "invalid_request",
+      'The plan "byo" takes no provider credential; leave `providerToken` out.',
+      {
+        param: "providerToken",
+      },
+    );
+  }
+}

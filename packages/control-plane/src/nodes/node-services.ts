@@ -1,0 +1,77 @@
+import type { Clock } from "@fairlead/protocol/clock";
+import type { IdSource } from "@fairlead/protocol/ids";
+import type { Kysely } from "kysely";
+import type { Logger } from "pino";
+import type { ProjectAccess } from "../auth/access.ts";
+import type { Database } from "../db/schema.ts";
+import { NodeEngineDirectory } from "./engine-directory.ts";
+import { EnrollmentService, type IdentityIssuer } from "./enrollment-service.ts";
+import { NodeChanges } from "./node-changes.ts";
+import { NodeIdentities } from "./node-identities.ts";
+import { DEFAULT_LIVENESS, type LivenessOptions, NodeLiveness } from "./node-liveness.ts";
+import { NodeReportService } from "./node-report-service.ts";
+import { NodeService } from "./node-service.ts";
+import { NodeStatusService } from "./node-status-service.ts";
+import { nodeStores } from "./node-stores.ts";
+
+export interface NodeServicesDeps {
+  readonly db: Kysely<Database>;
+  readonly access: ProjectAccess;
+  readonly issuer: IdentityIssuer;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly log: Logger;
+  readonly installation: { readonly id: string; readonly epoch: string };
+  readonly publicUrl: string;
+  readonly liveness?: LivenessOptions;
+}
+
+/** All that this room offers to the composition root, joined. */
+export interface NodeServices {
+  readonly nodes: NodeService;
+  readonly enrollment: EnrollmentService;
+  readonly reports: NodeReportService;
+  readonly status: NodeStatusService;
+  readonly liveness: NodeLiveness;
+  readonly engines: NodeEngineDirectory;
+  readonly changes: NodeChanges;
+}
+
+export function createNodeServices(deps: NodeServicesDeps): NodeServices {
+  const { access, clock, ids, log, installation } = deps;
+  const stores = nodeStores(deps.db);
+  const changes = new NodeChanges();
+  const status = new NodeStatusService({ stores, changes, clock, ids, log });
+  const nodes = new NodeService({ stores, access, clock, ids });
+  return {
+    nodes,
+    status,
+    changes,
+    enrollment: new EnrollmentService({
+      stores,
+      nodes,
+      status,
+      access,
+      issuer: deps.issuer,
+      clock,
+      ids,
+      installationId: installation.id,
+      publicUrl: deps.publicUrl,
+    }),
+    reports: new NodeReportService({
+      stores,
+      status,
+      changes,
+      clock,
+      installationId: installation.id,
+      epoch: installation.epoch,
+    }),
+    liveness: new NodeLiveness({ stores, status, clock, log, options: deps.liveness ?? DEFAULT_LIVENESS }),
+    engines: new NodeEngineDirectory(stores, changes),
+  };
+}
+
+/** Needed before the services: whoever authenticates a node's token asks here whether the node still stands behind it. */
+export function createNodeIdentities(db: Kysely<Database>): NodeIdentities {
+  return new NodeIdentities(nodeStores(db).nodes);
+}

@@ -1,0 +1,52 @@
+import type { Clock } from "@fairlead/protocol/clock";
+import type { IdSource } from "@fairlead/protocol/ids";
+import type { Logger } from "pino";
+import type { NodeRecord } from "./node.ts";
+import type { NodeChanges } from "./node-changes.ts";
+import { type NodeStatusEvent, nextNodeStatus } from "./node-status.ts";
+import type { NodeStores } from "./node-stores.ts";
+
+export interface NodeStatusDeps {
+  readonly stores: NodeStores;
+  readonly changes: NodeChanges;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly log: Logger;
+}
+
+/** The only writer of `node.status`. Entering a status is an event with its reason (design §4). */
+export class NodeStatusService {
+  readonly #deps: NodeStatusDeps;
+
+  constructor(deps: NodeStatusDeps) {
+    this.#deps = deps;
+  }
+
+  /** Applies the event where it means something in the node's present status. @param reason one sentence, for people. */
+  async apply(nodeId: string, event: NodeStatusEvent, reason: string): Promise<void> {
+    const entered = await this.#deps.stores.transaction((stores) => this.applyWithin(stores, nodeId, { event, reason }));
+    if (entered) this.announce(entered);
+  }
+
+  /** The same inside a caller's transaction; the caller calls `announce` after its commit. */
+  async applyWithin(
+    stores: NodeStores,
+    nodeId: string,
+    change: { readonly event: NodeStatusEvent; readonly reason: string },
+  ): Promise<NodeRecord | null> {
+    const node = await stores.nodes.find(nodeId);
+    const status = node && nextNodeStatus(node.status, change.event);
+    if (!status) return null;
+    const at = this.#deps.clock.now();
+    await stores.nodes.setStatus(nodeId, { status, message: change.reason, since: at });
+    await stores.events.append([
+      { id: this.#deps.ids.next("event"), nodeId, at, kind: change.event, status, message: change.reason },
+    ]);
+    return { ...node, status, statusMessage: change.reason, statusSince: at };
+  }
+
+  announce(node: NodeRecord): void {
+    this.#deps.log.info({ nodeId: node.id, status: node.status, reason: node.statusMessage }, "node entered status");
+    this.#deps.changes.emit({ nodeId: node.id, projectId: node.projectId, aspect: "status" });
+  }
+}

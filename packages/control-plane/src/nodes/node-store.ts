@@ -1,0 +1,149 @@
+import { engineConfigSchema } from "@fairlead/protocol/engine-config";
+import { sealingPublicKeySchema, signingPublicKeySchema } from "@fairlead/protocol/enrollment";
+import { type NodeStatus, nodeStatusSchema } from "@fairlead/protocol/resources";
+import type { Insertable, Kysely, Selectable, Updateable } from "kysely";
+import { z } from "zod";
+import type { Database, NodeTable } from "../db/schema.ts";
+import type { NodeRecord } from "./node.ts";
+
+/** Rows of `node`. Methods with a project id touch that project's rows only; those without serve the daemon's own credential. */
+export class NodeStore {
+  readonly #db: Kysely<Database>;
+
+  constructor(db: Kysely<Database>) {
+    this.#db = db;
+  }
+
+  async insert(record: NodeRecord): Promise<void> {
+    await this.#db.insertInto("node").values(toRow(record)).execute();
+  }
+
+  async find(id: string): Promise<NodeRecord | null> {
+    const row = await this.#db.selectFrom("node").selectAll().where("id", "=", id).executeTakeFirst();
+    return row ? fromRow(row) : null;
+  }
+
+  /** Newest last; `after` is the last id of the page before. */
+  async list(
+    projectId: string,
+    page: { readonly limit: number; readonly after: string | null },
+  ): Promise<NodeRecord[]> {
+    let query = this.#db
+      .selectFrom("node")
+      .selectAll()
+      .where("project_id", "=", projectId)
+      .orderBy("id")
+      .limit(page.limit);
+    if (page.after !== null) query = query.where("id", ">", page.after);
+    return (await query.execute()).map(fromRow);
+  }
+
+  async identifiers(projectId: string): Promise<Set<string>> {
+    const rows = await this.#db.selectFrom("node").select("identifier").where("project_id", "=", projectId).execute();
+    return new Set(rows.map((row) => row.identifier));
+  }
+
+  /** Nodes whose daemon is expected to be heard: those are swept for silence. */
+  async listByStatus(statuses: readonly NodeStatus[]): Promise<NodeRecord[]> {
+    const rows = await this.#db.selectFrom("node").selectAll().where("status", "in", statuses).execute();
+    return rows.map(fromRow);
+  }
+
+  async setStatus(
+    id: string,
+    status: { readonly status: NodeStatus; readonly message: string; readonly since: number },
+  ): Promise<void> {
+    await this.#update(id, { status: status.status, status_message: status.message, status_since: status.since });
+  }
+
+  async setEnrolled(id: string, enrolled: EnrolledFacts): Promise<void> {
+    await this.#update(id, {
+      signing_key: JSON.stringify(enrolled.signingKey),
+      sealing_key: JSON.stringify(enrolled.sealingKey),
+      enrolled_at: enrolled.at,
+      daemon_version: enrolled.daemonVersion,
+      operating_system: enrolled.operatingSystem,
+      public_ip: enrolled.publicIp,
+      last_seen_at: enrolled.at,
+    });
+  }
+
+  async setOperatingSystem(id: string, operatingSystem: string): Promise<void> {
+    await this.#update(id, { operating_system: operatingSystem });
+  }
+
+  async setDaemonVersion(id: string, daemonVersion: string): Promise<void> {
+    await this.#update(id, { daemon_version: daemonVersion });
+  }
+
+  /** One transaction for all that were heard since the last flush. */
+  async setLastSeen(seen: ReadonlyMap<string, number>): Promise<void> {
+    await this.#db.transaction().execute(async (tx) => {
+      for (const [id, at] of seen)
+        await tx.updateTable("node").set({ last_seen_at: at }).where("id", "=", id).execute();
+    });
+  }
+
+  async #update(id: string, values: Updateable<NodeTable>): Promise<void> {
+    await this.#db.updateTable("node").set(values).where("id", "=", id).execute();
+  }
+}
+
+export interface EnrolledFacts {
+  readonly at: number;
+  readonly signingKey: NonNullable<NodeRecord["signingKey"]>;
+  readonly sealingKey: NonNullable<NodeRecord["sealingKey"]>;
+  readonly daemonVersion: string;
+  readonly operatingSystem: string;
+  readonly publicIp: string;
+}
+
+function toRow(record: NodeRecord): Insertable<NodeTable> {
+  return {
+    id: record.id,
+    project_id: record.projectId,
+    user_id: record.userId,
+    name: record.name,
+    identifier: record.identifier,
+    plan_id: record.planId,
+    status: record.status,
+    status_message: record.statusMessage,
+    status_since: record.statusSince,
+    public_ip: record.publicIp,
+    operating_system: record.operatingSystem,
+    direct_secrets: record.directSecrets ? 1 : 0,
+    connectors: JSON.stringify(record.connectors),
+    engine_config: JSON.stringify(record.engineConfig),
+    signing_key: record.signingKey && JSON.stringify(record.signingKey),
+    sealing_key: record.sealingKey && JSON.stringify(record.sealingKey),
+    enrolled_at: record.enrolledAt,
+    daemon_version: record.daemonVersion,
+    last_seen_at: record.lastSeenAt,
+    created_at: record.createdAt,
+  };
+}
+
+function fromRow(row: Selectable<NodeTable>): NodeRecord {
+  return {
+    id: row.id,
+    projectId: row.project_id,
+    userId: row.user_id,
+    name: row.name,
+    identifier: row.identifier,
+    planId: row.plan_id,
+    status: nodeStatusSchema.parse(row.status),
+    statusMessage: row.status_message,
+    statusSince: row.status_since,
+    publicIp: row.public_ip,
+    operatingSystem: row.operating_system,
+    directSecrets: row.direct_secrets === 1,
+    connectors: z.array(z.string()).parse(JSON.parse(row.connectors)),
+    engineConfig: engineConfigSchema.nullable().parse(JSON.parse(row.engine_config)),
+    signingKey: row.signing_key === null ? null : signingPublicKeySchema.parse(JSON.parse(row.signing_key)),
+    sealingKey: row.sealing_key === null ? null : sealingPublicKeySchema.parse(JSON.parse(row.sealing_key)),
+    enrolledAt: row.enrolled_at,
+    daemonVersion: row.daemon_version,
+    lastSeenAt: row.last_seen_at,
+    createdAt: row.created_at,
+  };
+}

@@ -1,0 +1,77 @@
+import type { EngineConfig } from "@fairlead/protocol/engine-config";
+import type { SealingPublicKey, SigningPublicKey } from "@fairlead/protocol/enrollment";
+import type { Node, NodeStatus } from "@fairlead/protocol/resources";
+import { rfc3339 } from "@fairlead/protocol/clock";
+import { z } from "zod";
+
+/** A node as the services hold it. Times are Unix milliseconds. */
+export interface NodeRecord {
+  readonly id: string;
+  readonly projectId: string;
+  readonly userId: string;
+  readonly name: string;
+  readonly identifier: string;
+  readonly planId: string;
+  readonly status: NodeStatus;
+  readonly statusMessage: string;
+  readonly statusSince: number;
+  readonly publicIp: string;
+  readonly operatingSystem: string;
+  readonly directSecrets: boolean;
+  readonly connectors: readonly string[];
+  /** Null: no engine asked for. */
+  readonly engineConfig: EngineConfig | null;
+  readonly signingKey: SigningPublicKey | null;
+  readonly sealingKey: SealingPublicKey | null;
+  readonly enrolledAt: number | null;
+  readonly daemonVersion: string;
+  readonly lastSeenAt: number | null;
+  readonly createdAt: number;
+}
+
+/** A machine that the caller has already. */
+export const PLAN_BYO = "byo";
+
+export const nodeNameSchema = z.string().trim().min(1).max(80);
+
+/** The node as the interface shows it (§2): no credential in it, ever. */
+export function toNode(record: NodeRecord): Node {
+  return {
+    id: record.id,
+    userId: record.userId,
+    projectId: record.projectId,
+    status: record.status,
+    statusMessage: record.statusMessage,
+    name: record.name,
+    identifier: record.identifier,
+    planId: record.planId,
+    publicIp: record.publicIp,
+    directSecrets: record.directSecrets,
+    connectors: [...record.connectors],
+    engineConfig: record.engineConfig ?? {},
+    createdAt: rfc3339(record.createdAt),
+    operatingSystem: record.operatingSystem,
+  };
+}
+
+const IDENTIFIER_LENGTH = 40;
+
+/** The name as a slug of `[a-z0-9-]{1,40}`: the provider part of its models' names. */
+export function identifierFrom(name: string): string {
+  const slug = name
+    .normalize("NFKD")
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .slice(0, IDENTIFIER_LENGTH)
+    .replaceAll(/^-+|-+$/g, "");
+  return slug === "" ? "node" : slug;
+}
+
+/** The first of `slug`, `slug-2`, `slug-3`… that is not taken. */
+export function freeIdentifier(slug: string, taken: ReadonlySet<string>): string {
+  for (let n = 1; ; n++) {
+    const suffix = n === 1 ? "" : `-${n}`;
+    const candidate = slug.slice(0, IDENTIFIER_LENGTH - suffix.length).replace(/-+$/, "") + suffix;
+    if (!taken.has(candidate)) return candidate;
+  }
+}

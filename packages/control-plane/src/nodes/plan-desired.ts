@@ -1,0 +1,45 @@
+import { createHash } from "node:crypto";
+import { type EngineConfig, healthSchema } from "@fairlead/protocol/engine-config";
+import { WORKLOAD_TYPE_ENGINE, type WorkloadSpec } from "@fairlead/protocol/workload";
+import { presetOf } from "./engine-presets.ts";
+
+/** The name of a node's engine among its workloads: the tunnel addresses it by this. */
+export const ENGINE_WORKLOAD = "engine";
+
+/** Which workloads a node shall run. Pure: the same node and config give the same specs, byte for byte. */
+export function planWorkloads(nodeId: string, config: EngineConfig | null): WorkloadSpec[] {
+  return config ? [engineSpec(nodeId, config)] : [];
+}
+
+function engineSpec(nodeId: string, config: EngineConfig): WorkloadSpec {
+  const preset = presetOf(config);
+  const image = config.image ?? preset.image;
+  if (image === null) throw new TypeError("an engine config without an image passed its schema");
+  const spec = {
+    workloadId: `${nodeId}-${ENGINE_WORKLOAD}`,
+    workloadType: WORKLOAD_TYPE_ENGINE,
+    name: ENGINE_WORKLOAD,
+    image,
+    command: config.command ?? [],
+    args: config.args ?? [...preset.args],
+    env: config.env ?? {},
+    port: config.port ?? preset.port,
+    health: healthSchema.parse({ ...preset.health, ...config.health }),
+    volumes: config.volumes ?? [],
+    resources: config.resources ?? {},
+    models: config.models ?? null,
+    versionPath: preset.versionPath,
+    update: config.update ?? preset.update,
+  } satisfies Omit<WorkloadSpec, "specHash">;
+  return { ...spec, specHash: hashOf(spec) };
+}
+
+/** SHA-256 over JSON with sorted keys, so that the order in which a person wrote the config is no change. */
+function hashOf(value: unknown): string {
+  return createHash("sha256").update(JSON.stringify(value, sortKeys)).digest("hex");
+}
+
+function sortKeys(_key: string, value: unknown): unknown {
+  if (value === null || typeof value !== "object" || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
