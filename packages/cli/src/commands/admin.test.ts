@@ -1,0 +1,83 @@
+import { describe, expect, test } from "vitest";
+import type { ControlPlaneSource, LoadControlPlane } from "../control-plane.ts";
+import { run } from "../testing/run.ts";
+
+function fakeControlPlane(created = true): { load: LoadControlPlane; calls: unknown[] } {
+  const calls: unknown[] = [];
+  const load: LoadControlPlane = (source: ControlPlaneSource) => {
+    calls.push(["load", source.configFile]);
+    return Promise.resolve({
+      startServer: () => Promise.reject(new Error("not this one")),
+      openLocalAdmin: () =>
+        Promise.resolve({
+          createUser: (user) => {
+            calls.push(["createUser", user]);
+            return Promise.resolve({ user: { id: "usr_1", ...user }, created });
+          },
+          createToken: (request) => {
+            calls.push(["createToken", request]);
+            return Promise.resolve({ token: "the-token", expiresAt: "2030-01-01T00:00:00.000Z" });
+          },
+          close: () => {
+            calls.push(["close"]);
+            return Promise.resolve();
+          },
+        }),
+    });
+  };
+  return { load, calls };
+}
+
+describe("fairlead admin", () => {
+  test("create-user makes a platform administrator through the configured installation", async () => {
+    const { load, calls } = fakeControlPlane();
+    const argv = [
+      "admin",
+      "create-user",
+      "--email",
+      "a@b.c",
+      "--name",
+      "Ann",
+      "--platform-admin",
+      "--config",
+      "c.yaml",
+    ];
+    const result = await run(argv, { loadControlPlane: load });
+    expect(result).toMatchObject({ code: 0, out: "a@b.c (usr_1) created\n" });
+    expect(calls).toEqual([
+      ["load", "c.yaml"],
+      ["createUser", { email: "a@b.c", name: "Ann", platformAdmin: true }],
+      ["close"],
+    ]);
+  });
+
+  test("create-user tells when the user was there already", async () => {
+    const { load } = fakeControlPlane(false);
+    const result = await run(["admin", "create-user", "--email", "a@b.c", "--name", "Ann"], { loadControlPlane: load });
+    expect(result.out).toBe("a@b.c (usr_1) is there already\n");
+  });
+
+  test("token prints nothing but the token on standard output, for twelve hours by default", async () => {
+    const { load, calls } = fakeControlPlane();
+    const result = await run(["admin", "token", "--email", "a@b.c"], { loadControlPlane: load });
+    expect(result).toMatchObject({ code: 0, out: "the-token\n", notes: "valid until 2030-01-01T00:00:00.000Z\n" });
+    expect(calls).toContainEqual(["createToken", { email: "a@b.c", ttlSeconds: 43_200 }]);
+  });
+
+  test("token --json prints the whole answer", async () => {
+    const { load } = fakeControlPlane();
+    const result = await run(["admin", "token", "--email", "a@b.c", "--ttl", "30m", "--json"], {
+      loadControlPlane: load,
+    });
+    expect(JSON.parse(result.out)).toEqual({ token: "the-token", expiresAt: "2030-01-01T00:00:00.000Z" });
+  });
+
+  test("a lifetime that is none is bad usage", async () => {
+    const result = await run(["admin", "token", "--email", "a@b.c", "--ttl", "soon"]);
+    expect(result).toMatchObject({ code: 2, notes: expect.stringContaining("12h, 30m, 7d") });
+  });
+
+  test("a missing e-mail address is bad usage", async () => {
+    expect(await run(["admin", "token"])).toMatchObject({ code: 2, notes: expect.stringContaining("--email") });
+  });
+});

@@ -1,0 +1,81 @@
+import type { LocalAdmin } from "@fairlead/control-plane/admin";
+import type { Command } from "commander";
+import type { Context } from "../context.ts";
+import { parseDuration } from "../duration.ts";
+import { print } from "../output.ts";
+
+interface AdminOptions {
+  readonly config?: string;
+  readonly json?: boolean;
+}
+interface CreateUserOptions extends AdminOptions {
+  readonly email: string;
+  readonly name: string;
+  readonly platformAdmin?: boolean;
+}
+interface TokenOptions extends AdminOptions {
+  readonly email: string;
+  readonly ttl: number;
+}
+
+const DEFAULT_TTL = "12h";
+
+export function addAdminCommands(program: Command, context: Context): void {
+  const admin = program
+    .command("admin")
+    .description("administer this installation from its own machine, through the server's data folder");
+  addLocalOptions(admin.command("create-user"))
+    .description("make a user, or find the one with this e-mail address")
+    .requiredOption("--email <address>", "e-mail address")
+    .requiredOption("--name <name>", "name that others see")
+    .option("--platform-admin", "may administer the whole platform")
+    .addHelpText(
+      "after",
+      '\nExample:\n  fairlead admin create-user --email ann@example.org --name "Ann" --platform-admin',
+    )
+    .action((options: CreateUserOptions) => createUser(context, options));
+  addLocalOptions(admin.command("token"))
+    .description("make a session token for a user")
+    .requiredOption("--email <address>", "e-mail address of the user")
+    .option("--ttl <duration>", "lifetime: 12h, 30m, 7d or seconds", parseDuration, parseDuration(DEFAULT_TTL))
+    .addHelpText(
+      "after",
+      "\nExample:\n  export FAIRLEAD_TOKEN=$(fairlead admin token --email ann@example.org --ttl 12h)",
+    )
+    .action((options: TokenOptions) => createToken(context, options));
+}
+
+function addLocalOptions(command: Command): Command {
+  return command
+    .option("--config <file>", "the server's configuration file; it names the data folder")
+    .option("--json", "print the answer as JSON");
+}
+
+async function createUser(context: Context, options: CreateUserOptions): Promise<void> {
+  const { email, name, platformAdmin = false } = options;
+  const answer = await withAdmin(context, options, (admin) => admin.createUser({ email, name, platformAdmin }));
+  print(context.terminal, answer, {
+    json: options.json,
+    text: ({ user, created }) => `${user.email} (${user.id}) ${created ? "created" : "is there already"}\n`,
+  });
+}
+
+async function createToken(context: Context, options: TokenOptions): Promise<void> {
+  const { email, ttl } = options;
+  const answer = await withAdmin(context, options, (admin) => admin.createToken({ email, ttlSeconds: ttl }));
+  print(context.terminal, answer, { json: options.json, text: ({ token }) => `${token}\n` });
+  if (!options.json) context.terminal.note(`valid until ${answer.expiresAt}`);
+}
+
+async function withAdmin<T>(
+  { loadControlPlane, env }: Context,
+  { config }: AdminOptions,
+  use: (admin: LocalAdmin) => Promise<T>,
+): Promise<T> {
+  const admin = await (await loadControlPlane({ configFile: config, env })).openLocalAdmin();
+  try {
+    return await use(admin);
+  } finally {
+    await admin.close();
+  }
+}

@@ -1,0 +1,104 @@
+import { type EngineConfig, engineConfigSchema, PRESET_NAMES } from "@fairlead/protocol/engine-config";
+import { type Node, nodeSchema } from "@fairlead/protocol/resources";
+import { type Command, Option } from "commander";
+import { z } from "zod";
+import { UsageError } from "../cli-error.ts";
+import {
+  addPlatformOptions,
+  addProjectOption,
+  type ClientOptions,
+  platformHost,
+  settingsFrom,
+} from "../client-options.ts";
+import type { Context } from "../context.ts";
+import { callJson, type Host } from "../http-client.ts";
+import { print } from "../output.ts";
+import { formatTable } from "../table.ts";
+
+const createdSchema = z.object({ node: nodeSchema });
+const pageSchema = z.object({ nodes: z.array(nodeSchema), nextPageToken: z.string().nullish() });
+const bootstrapTokenSchema = z.object({ token: z.string(), expiresAt: z.string() });
+
+interface CreateOptions extends ClientOptions {
+  readonly preset?: string;
+  readonly image?: string;
+}
+
+export function addNodeCommands(program: Command, context: Context): void {
+  const node = program.command("node").description("nodes: machines of a project that run engines");
+  addProjectOption(addPlatformOptions(node.command("list")))
+    .description("list a project's nodes with their status")
+    .addHelpText("after", "\nExamples:\n  fairlead node list\n  fairlead node list --json | jq -r '.nodes[].status'")
+    .action((options: ClientOptions) => listNodes(context, options));
+  addPlatformOptions(node.command("get"))
+    .description("show a node")
+    .argument("<id>")
+    .addHelpText("after", "\nExample:\n  fairlead node get $FAIRLEAD_NODE_ID --json")
+    .action((id: string, options: ClientOptions) => getNode(context, id, options));
+  addProjectOption(addPlatformOptions(node.command("create")))
+    .description("add a machine that you have to a project")
+    .argument("<name>")
+    .addOption(new Option("--preset <name>", "engine preset").choices(PRESET_NAMES))
+    .option("--image <reference>", "the engine's container image")
+    .addHelpText("after", "\nExample:\n  fairlead node create attic --preset fairlead-demo")
+    .action((name: string, options: CreateOptions) => createNode(context, name, options));
+  addPlatformOptions(node.command("bootstrap-token"))
+    .description("make the single-use token that a daemon enrols with")
+    .argument("<id>")
+    .addHelpText("after", "\nExample:\n  fairlead node bootstrap-token $FAIRLEAD_NODE_ID > token && chmod 600 token")
+    .action((id: string, options: ClientOptions) => createBootstrapToken(context, id, options));
+}
+
+async function listNodes({ terminal, env }: Context, options: ClientOptions): Promise<void> {
+  const settings = settingsFrom(options, env);
+  const projectId = settings.required("FAIRLEAD_PROJECT_ID");
+  const nodes = await allNodes(platformHost(settings), projectId);
+  print(terminal, { nodes }, { json: options.json, text: (answer) => nodeTable(answer.nodes) });
+}
+
+async function allNodes(host: Host, projectId: string): Promise<Node[]> {
+  const nodes: Node[] = [];
+  let pageToken = "";
+  do {
+    const query = new URLSearchParams({ projectId, ...(pageToken ? { pageToken } : {}) });
+    const page = await callJson(host, { path: `/v1/nodes?${query.toString()}` }, pageSchema);
+    nodes.push(...page.nodes);
+    pageToken = page.nextPageToken ?? "";
+  } while (pageToken);
+  return nodes;
+}
+
+async function getNode({ terminal, env }: Context, id: string, options: ClientOptions): Promise<void> {
+  const host = platformHost(settingsFrom(options, env));
+  const node = await callJson(host, { path: `/v1/nodes/${encodeURIComponent(id)}` }, nodeSchema);
+  print(terminal, node, { json: options.json, text: (answer) => nodeTable([answer]) });
+}
+
+async function createNode({ terminal, env }: Context, name: string, options: CreateOptions): Promise<void> {
+  const settings = settingsFrom(options, env);
+  const projectId = settings.required("FAIRLEAD_PROJECT_ID");
+  const body = { projectId, planId: "byo", name, ...engineConfigFrom(options) };
+  const answer = await callJson(platformHost(settings), { method: "POST", path: "/v1/nodes", body }, createdSchema);
+  print(terminal, answer, { json: options.json, text: (created) => nodeTable([created.node]) });
+}
+
+function engineConfigFrom({ preset, image }: CreateOptions): { engineConfig?: EngineConfig } {
+  if (preset === undefined && image === undefined) return {};
+  const parsed = engineConfigSchema.safeParse({ preset, image });
+  if (!parsed.success) throw new UsageError(parsed.error.issues.map((issue) => issue.message).join("\n"));
+  return { engineConfig: parsed.data };
+}
+
+async function createBootstrapToken({ terminal, env }: Context, id: string, options: ClientOptions): Promise<void> {
+  const host = platformHost(settingsFrom(options, env));
+  const call = { method: "POST", path: `/v1/nodes/${encodeURIComponent(id)}/bootstrap-tokens`, body: {} } as const;
+  const answer = await callJson(host, call, bootstrapTokenSchema);
+  print(terminal, answer, { json: options.json, text: ({ token }) => `${token}\n` });
+  if (!options.json) terminal.note(`valid until ${answer.expiresAt}, for one daemon`);
+}
+
+function nodeTable(nodes: readonly Node[]): string {
+  if (nodes.length === 0) return "no nodes yet: `fairlead node create NAME --preset fairlead-demo` makes one\n";
+  const rows = nodes.map((node) => [node.id, node.identifier, node.status, node.operatingSystem, node.statusMessage]);
+  return formatTable(["ID", "IDENTIFIER", "STATUS", "SYSTEM", "MESSAGE"], rows);
+}

@@ -1,0 +1,67 @@
+import { describe, expect, test } from "vitest";
+import { CliError } from "../cli-error.ts";
+import type { LoadControlPlane } from "../control-plane.ts";
+import { fakeTerminal } from "../testing/fake-terminal.ts";
+import { run } from "../testing/run.ts";
+
+const addresses = { platformUrl: "http://127.0.0.1:1", inferenceUrl: "http://127.0.0.1:2" };
+
+function loadServer(start: () => void, close: () => Promise<void>): LoadControlPlane {
+  return () =>
+    Promise.resolve({
+      startServer: () => {
+        start();
+        return Promise.resolve({ ...addresses, close });
+      },
+      openLocalAdmin: () => Promise.reject(new Error("not this one")),
+    });
+}
+
+describe("fairlead server", () => {
+  test("runs until it is told to stop, then closes and succeeds", async () => {
+    const terminal = fakeTerminal();
+    let closed = 0;
+    const load = loadServer(
+      () => queueMicrotask(() => terminal.interrupt()),
+      () => Promise.resolve(void closed++),
+    );
+    expect(await run(["server", "--json"], { terminal, loadControlPlane: load })).toMatchObject({ code: 0 });
+    expect(JSON.parse(terminal.printed.out)).toEqual(addresses);
+    expect(closed).toBe(1);
+  });
+
+  test("a signal during start-up lets the start finish, then closes", async () => {
+    const terminal = fakeTerminal();
+    const order: string[] = [];
+    const load = loadServer(
+      () => {
+        terminal.interrupt();
+        order.push("started");
+      },
+      () => Promise.resolve(void order.push("closed")),
+    );
+    expect((await run(["server"], { terminal, loadControlPlane: load })).code).toBe(0);
+    expect(order).toEqual(["started", "closed"]);
+  });
+
+  test("a second signal exits at once", async () => {
+    const terminal = fakeTerminal();
+    const load = loadServer(
+      () => terminal.interrupt(),
+      () => {
+        terminal.interrupt();
+        return Promise.resolve();
+      },
+    );
+    await run(["server"], { terminal, loadControlPlane: load });
+    expect(terminal.exits).toEqual([1]);
+  });
+
+  test("a configuration that is wrong fails with its message", async () => {
+    const load: LoadControlPlane = () => Promise.reject(new CliError("The configuration is wrong."));
+    expect(await run(["server"], { loadControlPlane: load })).toMatchObject({
+      code: 1,
+      notes: "fairlead: The configuration is wrong.\n",
+    });
+  });
+});

@@ -1,0 +1,49 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { readSettings } from "./config.ts";
+
+describe("readSettings", () => {
+  let folder = "";
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "fairlead-cli-"));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  test("takes a flag before the environment, and the environment before the env file", () => {
+    const envFile = join(folder, "quickstart.env");
+    writeFileSync(envFile, "FAIRLEAD_MODEL=file\nFAIRLEAD_API_KEY=file\nFAIRLEAD_TOKEN=file\n");
+    const env = { FAIRLEAD_MODEL: "env", FAIRLEAD_API_KEY: "env" };
+    const settings = readSettings({ env, flags: { FAIRLEAD_MODEL: "flag" }, envFile });
+    expect(settings.required("FAIRLEAD_MODEL")).toBe("flag");
+    expect(settings.required("FAIRLEAD_API_KEY")).toBe("env");
+    expect(settings.required("FAIRLEAD_TOKEN")).toBe("file");
+  });
+
+  test("finds the two hosts on their default ports", () => {
+    const settings = readSettings({ env: {}, flags: {} });
+    expect([settings.baseUrl, settings.modelsUrl]).toEqual(["http://127.0.0.1:8080", "http://127.0.0.1:8081"]);
+  });
+
+  test("drops a trailing slash, so that paths can be appended", () => {
+    expect(readSettings({ env: { FAIRLEAD_BASE_URL: "https://a.example/" }, flags: {} }).baseUrl).toBe(
+      "https://a.example",
+    );
+  });
+
+  test("names every wrong setting at once", () => {
+    const env = { FAIRLEAD_BASE_URL: "ftp://a", FAIRLEAD_MODELS_URL: "nonsense" };
+    expect(() => readSettings({ env, flags: {} })).toThrow(/FAIRLEAD_BASE_URL.*\n.*FAIRLEAD_MODELS_URL/);
+  });
+
+  test("says how to set what is missing", () => {
+    const settings = readSettings({ env: {}, flags: {} });
+    expect(() => settings.required("FAIRLEAD_API_KEY")).toThrow(/FAIRLEAD_API_KEY is not set.*--env-file/);
+  });
+
+  test("says so when the env file cannot be read", () => {
+    const envFile = join(folder, "absent");
+    expect(() => readSettings({ env: {}, flags: {}, envFile })).toThrow(/Cannot read the env file/);
+  });
+});

@@ -1,0 +1,52 @@
+import { Command, CommanderError } from "commander";
+import { CliError } from "./cli-error.ts";
+import { addAdminCommands } from "./commands/admin.ts";
+import { addChatCommand } from "./commands/chat.ts";
+import { addKeyCommands } from "./commands/key.ts";
+import { addModelsCommand } from "./commands/models.ts";
+import { addNodeCommands } from "./commands/node.ts";
+import { addProjectCommands } from "./commands/project.ts";
+import { addServerCommand } from "./commands/server.ts";
+import type { Context } from "./context.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** Runs one command line. @returns the process's exit code: 0, 1 for a failure, 2 for bad usage, 130 for Ctrl-C. */
+export async function runProgram(context: Context, argv: readonly string[]): Promise<number> {
+  try {
+    await buildProgram(context).parseAsync(argv, { from: "user" });
+    return 0;
+  } catch (error) {
+    return report(context.terminal, error);
+  }
+}
+
+function buildProgram(context: Context): Command {
+  const program = new Command("fairlead")
+    .description("Run your own AI platform: projects, keys, chat and an inference host over your own machines.")
+    .version(context.version)
+    .showHelpAfterError("(add --help for the options and examples)")
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => context.terminal.out(text),
+      writeErr: (text) => context.terminal.note(text.trimEnd()),
+    });
+  addServerCommand(program, context);
+  addAdminCommands(program, context);
+  addProjectCommands(program, context);
+  addKeyCommands(program, context);
+  addNodeCommands(program, context);
+  addModelsCommand(program, context);
+  addChatCommand(program, context);
+  return program;
+}
+
+function report(terminal: Terminal, error: unknown): number {
+  // Commander has printed its own errors, and help, by now.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  if (error instanceof CliError) {
+    if (error.message) terminal.note(`fairlead: ${error.message}`);
+    return error.exitCode;
+  }
+  terminal.note(`fairlead: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+  return 1;
+}
