@@ -5,6 +5,13 @@ export type Principal = UserPrincipal | NodePrincipal;
 export type PrincipalKind = Principal["kind"];
 export type PrincipalOf<K extends PrincipalKind> = Extract<Principal, { readonly kind: K }>;
 
+export function isPrincipalOf<K extends PrincipalKind>(
+  principal: Principal,
+  kinds: readonly K[],
+): principal is PrincipalOf<K> {
+  return kinds.some((kind) => kind === principal.kind);
+}
+
 /** A person with a session token. */
 export interface UserPrincipal {
   readonly kind: "user";

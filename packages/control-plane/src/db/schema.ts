@@ -158,6 +158,8 @@ export interface NodeReportTable {
 export interface NodeEventTable {
   id: string;
   node_id: string;
+  /** The daemon's own id of the event, behind the node's: a repeat is told apart by it. Null for the server's own. */
+  source_id: string | null;
   at: number;
   kind: string;
   status: string | null;

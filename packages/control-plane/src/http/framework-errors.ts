@@ -28,9 +28,8 @@ export function fromClientError(error: Error & { readonly code?: string }): { er
     const message = "The request's headers are larger than this host accepts.";
     return { error: new DomainError("headers_too_large", message), reason: "Request Header Fields Too Large" };
   }
-  const message =
-    error.code === "ERR_HTTP_REQUEST_TIMEOUT"
-      ? "The request took too long to arrive."
-      : "This is not a valid HTTP request.";
-  return { error: new DomainError("invalid_request", message), reason: "Bad Request" };
+  if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") {
+    return { error: new DomainError("request_timeout", "The request took too long to arrive."), reason: "Request Timeout" };
+  }
+  return { error: new DomainError("invalid_request", "This is not a valid HTTP request."), reason: "Bad Request" };
 }

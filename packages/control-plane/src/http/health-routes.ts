@@ -1,6 +1,6 @@
 import { DomainError } from "@fairlead/protocol/errors";
 import type { JSONWebKeySet } from "jose";
-import type { PlatformApp } from "./platform-host.ts";
+import type { HttpApp } from "./http-app.ts";
 
 export interface HealthOptions {
   /** Resolves while requests can be answered; rejects with the reason. */
@@ -9,7 +9,7 @@ export interface HealthOptions {
 }
 
 /** What machines ask of any server: is it alive, may it get traffic, and with which keys does it sign. */
-export function registerHealthRoutes(app: PlatformApp, options: HealthOptions): void {
+export function registerHealthRoutes(app: HttpApp, options: HealthOptions): void {
   app.get("/healthz", async () => ({ status: "ok" }));
 
   app.get("/readyz", async () => {

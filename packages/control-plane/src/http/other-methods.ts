@@ -1,5 +1,5 @@
 import { DomainError } from "@fairlead/protocol/errors";
-import type { PlatformApp } from "./platform-host.ts";
+import type { HttpApp } from "./http-app.ts";
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const;
 
@@ -7,7 +7,7 @@ const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as 
  * Answers 405 with `Allow` where a path exists but the method does not; Fastify alone would say 404.
  * Call before the first route; `seal` after the last.
  */
-export function refuseOtherMethods(app: PlatformApp): { seal(): void } {
+export function refuseOtherMethods(app: HttpApp): { seal(): void } {
   const methodsByPath = new Map<string, Set<string>>();
   app.addHook("onRoute", (route) => {
     const methods = methodsByPath.get(route.url) ?? new Set();
@@ -21,7 +21,7 @@ export function refuseOtherMethods(app: PlatformApp): { seal(): void } {
   };
 }
 
-function refuseOthers(app: PlatformApp, url: string, allowed: ReadonlySet<string>): void {
+function refuseOthers(app: HttpApp, url: string, allowed: ReadonlySet<string>): void {
   const refused = METHODS.filter((method) => !allowed.has(method));
   if (refused.length === 0) return;
   const allow = [...allowed].toSorted().join(", ");

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from "fastify";
 import type { Authenticate } from "../auth/authenticate.ts";
-import type { Principal, PrincipalKind, PrincipalOf } from "../auth/principal.ts";
+import { isPrincipalOf, type Principal, type PrincipalKind, type PrincipalOf } from "../auth/principal.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -25,12 +25,8 @@ export function requirePrincipal(...kinds: readonly PrincipalKind[]): (request: 
 /** The caller, of one of the kinds that the route's guard let in. */
 export function principalOf<K extends PrincipalKind>(request: FastifyRequest, ...kinds: readonly K[]): PrincipalOf<K> {
   const { principal } = request;
-  if (principal === null || !isOneOf(principal, kinds)) {
+  if (principal === null || !isPrincipalOf(principal, kinds)) {
     throw new Error(`${request.routeOptions.url} reads a principal that its guard does not ask for`);
   }
   return principal;
-}
-
-function isOneOf<K extends PrincipalKind>(principal: Principal, kinds: readonly K[]): principal is PrincipalOf<K> {
-  return kinds.some((kind) => kind === principal.kind);
 }

@@ -43,7 +43,7 @@ const statements = [
   `create table node_desired (node_id text primary key references node (id) on delete cascade, generation bigint not null, workloads text not null)`,
   `create table node_report (node_id text primary key references node (id) on delete cascade, epoch text not null, generation bigint not null,
     reports text not null, worker_image_digest text not null, reported_at bigint not null)`,
-  `create table node_event (id text primary key, node_id text not null references node (id) on delete cascade, at bigint not null, kind text not null,
+  `create table node_event (id text primary key, node_id text not null references node (id) on delete cascade, source_id text unique, at bigint not null, kind text not null,
     status text, message text not null)`,
   `create index node_event_node_idx on node_event (node_id, at)`,
   `create table bootstrap_token (id text primary key, node_id text not null references node (id) on delete cascade, token_hash text not null unique,

@@ -1,0 +1,2 @@
+/** Project keys begin so: scanners find leaked ones by it, and hosts can say which host a stray credential belongs to. */
+export const PROJECT_KEY_PREFIX = "flk_";

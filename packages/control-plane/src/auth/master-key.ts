@@ -1,0 +1,55 @@
+import { createHash, randomBytes } from "node:crypto";
+import { closeSync, fsyncSync, linkSync, openSync, readFileSync, statSync, unlinkSync, writeSync } from "node:fs";
+import { StartError } from "../start-error.ts";
+
+/** The key that seals every secret at rest. It stands in a file of its own, never in the store or its backups (design §5). */
+export interface MasterKey {
+  /** Names the key without telling anything of it. */
+  readonly id: string;
+  /** 32 bytes. */
+  readonly bytes: Uint8Array;
+}
+
+const KEY_BYTES = 32;
+const OTHERS_MAY = 0o077;
+
+/** @throws StartError when the file is missing, can be read by others, or holds no key. */
+export function readMasterKey(file: string): MasterKey {
+  const { mode } = stat(file);
+  if ((mode & OTHERS_MAY) !== 0) {
+    throw new StartError(`The master key ${file} can be used by others than its owner; run: chmod 600 ${file}`);
+  }
+  const bytes = Buffer.from(readFileSync(file, "utf8").trim(), "base64");
+  if (bytes.length !== KEY_BYTES) {
+    throw new StartError(`The master key ${file} does not hold ${KEY_BYTES} bytes in base64.`);
+  }
+  return { id: keyId(bytes), bytes };
+}
+
+/** Makes the file on the first start, whole or not at all. An existing one is never replaced: what it sealed would be lost. */
+export function createMasterKey(file: string): void {
+  const temporary = `${file}.${process.pid}.tmp`;
+  const descriptor = openSync(temporary, "wx", 0o600);
+  try {
+    writeSync(descriptor, `${randomBytes(KEY_BYTES).toString("base64")}\n`);
+    fsyncSync(descriptor);
+    // Unlike a rename, a link refuses to replace.
+    linkSync(temporary, file);
+  } finally {
+    closeSync(descriptor);
+    unlinkSync(temporary);
+  }
+}
+
+function stat(file: string): { readonly mode: number } {
+  try {
+    return statSync(file);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new StartError(`The master key cannot be read: ${why}. Without it the store's secrets cannot be opened.`);
+  }
+}
+
+function keyId(bytes: Uint8Array): string {
+  return createHash("sha256").update("fairlead master key id\0").update(bytes).digest("hex").slice(0, 16);
+}

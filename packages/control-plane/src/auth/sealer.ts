@@ -1,0 +1,58 @@
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import type { MasterKey } from "./master-key.ts";
+
+/** Seals secrets for their rest in the store. A seam: the master key is a file today, and may be a key service. */
+export interface SecretSealer {
+  /** Names the key that seals now; kept beside what it sealed. */
+  readonly keyId: string;
+  /** @param context what the secret is and whose; opening under another context fails, so rows cannot be swapped. */
+  seal(plain: Uint8Array, context: string): Promise<string>;
+  /** @throws UnsealError for another key, another context or a changed text. */
+  open(sealed: string, context: string): Promise<Uint8Array>;
+}
+
+export class UnsealError extends Error {
+  override readonly name = "UnsealError";
+}
+
+const VERSION = "v1";
+const ALGORITHM = "aes-256-gcm";
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** `v1.<key id>.<iv>.<ciphertext and tag>`, the last two in base64url. */
+export function aesSealer(key: MasterKey): SecretSealer {
+  return {
+    keyId: key.id,
+    seal: async (plain, context) => {
+      const iv = randomBytes(IV_BYTES);
+      const cipher = createCipheriv(ALGORITHM, key.bytes, iv).setAAD(Buffer.from(context));
+      const sealed = Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+      return [VERSION, key.id, iv.toString("base64url"), sealed.toString("base64url")].join(".");
+    },
+    open: async (text, context) => {
+      const [version, keyId, iv, sealed] = text.split(".");
+      if (version !== VERSION || iv === undefined || sealed === undefined) throw new UnsealError("not a sealed secret");
+      if (keyId !== key.id) throw new UnsealError(`sealed by key ${keyId}, and this is ${key.id}`);
+      return decrypt(key, { iv: Buffer.from(iv, "base64url"), sealed: Buffer.from(sealed, "base64url"), context });
+    },
+  };
+}
+
+interface Envelope {
+  readonly iv: Buffer;
+  readonly sealed: Buffer;
+  readonly context: string;
+}
+
+function decrypt(key: MasterKey, { iv, sealed, context }: Envelope): Uint8Array {
+  if (iv.length !== IV_BYTES || sealed.length < TAG_BYTES) throw new UnsealError("a part of the envelope is missing");
+  const decipher = createDecipheriv(ALGORITHM, key.bytes, iv, { authTagLength: TAG_BYTES })
+    .setAAD(Buffer.from(context))
+    .setAuthTag(sealed.subarray(-TAG_BYTES));
+  try {
+    return Buffer.concat([decipher.update(sealed.subarray(0, -TAG_BYTES)), decipher.final()]);
+  } catch (error) {
+    throw new UnsealError("the secret or its context was changed", { cause: error });
+  }
+}

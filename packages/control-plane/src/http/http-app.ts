@@ -1,0 +1,124 @@
+import { DomainError } from "@fairlead/protocol/errors";
+import type { IdSource } from "@fairlead/protocol/ids";
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type RawReplyDefaultExpression,
+  type RawRequestDefaultExpression,
+  type RawServerDefault,
+} from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import type { Log } from "../log.ts";
+import { errorAnswer, rawErrorAnswer, toDomainError } from "./error-response.ts";
+import { fromClientError, fromFrameworkError } from "./framework-errors.ts";
+import { refuseOtherMethods } from "./other-methods.ts";
+import { isOurUpgrade } from "./upgrade-dispatcher.ts";
+import { zodValidator } from "./validation.ts";
+
+/** HTTP conventions of the platform host and the admin socket (design §4): everything about a request that is no resource's business. */
+
+export type HttpApp = FastifyInstance<
+  RawServerDefault,
+  RawRequestDefaultExpression,
+  RawReplyDefaultExpression,
+  FastifyBaseLogger,
+  ZodTypeProvider
+>;
+
+export interface HttpAppOptions {
+  readonly ids: IdSource;
+  readonly log: Log;
+  /** Adds every route, before the app is sealed. */
+  readonly routes: (app: HttpApp) => void;
+}
+
+const MAX_BODY_BYTES = 1_048_576;
+const MAX_PATH_PART = 256;
+const REQUEST_TIMEOUT_MS = 30_000;
+
+export function createHttpApp(options: HttpAppOptions): HttpApp {
+  const app = createApp(options);
+  app.setValidatorCompiler(zodValidator);
+  // Response schemas serve types and the OpenAPI document; services answer parsed values, so nothing is filtered on the way out.
+  app.setSerializerCompiler(() => (value) => JSON.stringify(value));
+  acceptOnlyJson(app);
+  app.addHook("onRequest", setStandardHeaders);
+  app.addHook("onResponse", logAnswer);
+  app.setErrorHandler(sendError);
+  app.setNotFoundHandler(() => {
+    throw new DomainError("not_found", "There is nothing at this path.");
+  });
+  const known = refuseOtherMethods(app);
+  options.routes(app);
+  known.seal();
+  return app;
+}
+
+function createApp({ ids, log }: HttpAppOptions): HttpApp {
+  return Fastify({
+    loggerInstance: log as FastifyBaseLogger,
+    disableRequestLogging: true,
+    requestIdLogLabel: "requestId",
+    requestIdHeader: false,
+    genReqId: () => ids.next("request"),
+    bodyLimit: MAX_BODY_BYTES,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    routerOptions: { maxParamLength: MAX_PATH_PART },
+    // While closing, requests on open connections are still answered: the store closes after the hosts.
+    return503OnClosing: false,
+    frameworkErrors: (error, request, reply) => sendError(error, request, reply),
+    clientErrorHandler: (error, socket) => {
+      if (!socket.writable || ("bytesWritten" in socket && socket.bytesWritten > 0)) {
+        socket.destroy();
+        return;
+      }
+      const told = fromClientError(error);
+      socket.end(rawErrorAnswer(errorAnswer(told.error, ids.next("request")), told.reason));
+    },
+    // Clients that offer h2c on every request (Java's) must not end up at the upgrade dispatcher.
+    http: { shouldUpgradeCallback: isOurUpgrade },
+  }).withTypeProvider<ZodTypeProvider>();
+}
+
+function acceptOnlyJson(app: HttpApp): void {
+  const parseJson = app.getDefaultJsonParser("error", "error");
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("application/json", { parseAs: "string" }, (request, text, done) => {
+    // Clients send the media type with an empty DELETE too; a route that needs a body says so itself.
+    if (text === "") return done(null, undefined);
+    return parseJson(request, text.toString(), done);
+  });
+}
+
+async function setStandardHeaders(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  void reply.headers({
+    "x-request-id": request.id,
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+  });
+  if (request.url.includes("%00")) throw new DomainError("invalid_request", "The path holds a NUL character.");
+}
+
+/** The one place where errors of this host are logged and answered. */
+function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const error = fromFrameworkError(thrown) ?? toDomainError(thrown);
+  const answer = errorAnswer(error, request.id);
+  if (answer.status >= 500) request.log.error({ err: error, note: error.note }, "request failed");
+  else if (error.note !== undefined) request.log.info({ code: error.code, note: error.note }, "request refused");
+  void reply.code(answer.status).headers(answer.headers).send(answer.body);
+}
+
+async function logAnswer(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  request.log.info(
+    {
+      method: request.method,
+      // The pattern, never the path as sent: somebody may have put a credential there.
+      route: request.routeOptions.url ?? "unknown",
+      status: reply.statusCode,
+      milliseconds: Math.round(reply.elapsedTime),
+    },
+    "answered",
+  );
+}

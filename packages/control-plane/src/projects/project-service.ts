@@ -1,0 +1,63 @@
+import type { Clock } from "@fairlead/protocol/clock";
+import { DomainError } from "@fairlead/protocol/errors";
+import type { IdSource } from "@fairlead/protocol/ids";
+import type { Role } from "@fairlead/protocol/resources";
+import { type Memberships, ProjectAccess } from "../auth/access.ts";
+import type { UserPrincipal } from "../auth/principal.ts";
+import type { ProjectRecord } from "./project.ts";
+import type { ProjectStores } from "./project-stores.ts";
+
+export interface ProjectServiceDeps {
+  readonly stores: ProjectStores;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+}
+
+/** Projects and who is in them. Every other resource asks `access` before it touches a project's rows. */
+export class ProjectService implements Memberships {
+  readonly access: ProjectAccess;
+  readonly #deps: ProjectServiceDeps;
+
+  constructor(deps: ProjectServiceDeps) {
+    this.#deps = deps;
+    this.access = new ProjectAccess(this);
+  }
+
+  /** Any user may create a project, and owns it. */
+  async create(caller: UserPrincipal, input: { readonly name: string }): Promise<ProjectRecord> {
+    const { stores, clock, ids } = this.#deps;
+    const now = clock.now();
+    const project: ProjectRecord = {
+      id: ids.next("project"),
+      userId: caller.userId,
+      name: input.name,
+      createdAt: now,
+      updatedAt: now,
+    };
+    await stores.transaction(async ({ projects, members }) => {
+      await projects.insert(project);
+      await members.insert({ projectId: project.id, userId: caller.userId, role: "owner", createdAt: now });
+    });
+    return project;
+  }
+
+  /** @throws DomainError not_found */
+  async get(caller: UserPrincipal, projectId: string): Promise<ProjectRecord> {
+    await this.access.require(caller, projectId, "project.read");
+    const project = await this.#deps.stores.projects.find(projectId);
+    if (!project) throw new DomainError("not_found", "There is no such project among yours.");
+    return project;
+  }
+
+  /** The caller's own projects, the oldest first. */
+  async list(
+    caller: UserPrincipal,
+    page: { readonly after: string | null; readonly limit: number },
+  ): Promise<readonly ProjectRecord[]> {
+    return this.#deps.stores.projects.listOfUser(caller.userId, page);
+  }
+
+  async roleOf(projectId: string, userId: string): Promise<Role | null> {
+    return this.#deps.stores.members.roleOf(projectId, userId);
+  }
+}

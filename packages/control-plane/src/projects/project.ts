@@ -1,0 +1,39 @@
+import { rfc3339 } from "@fairlead/protocol/clock";
+import type { Project, Role } from "@fairlead/protocol/resources";
+import { z } from "zod";
+
+/** What a project is and may be called. Pure. */
+
+export interface ProjectRecord {
+  readonly id: string;
+  /** The creator, for ever; who owns the project now is its members' affair. */
+  readonly userId: string;
+  readonly name: string;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+export interface MemberRecord {
+  readonly projectId: string;
+  readonly userId: string;
+  readonly role: Role;
+  readonly createdAt: number;
+}
+
+/** One line of 1–80 characters for people; PostgreSQL could not hold a NUL, and terminals should not get the rest. */
+export const projectNameSchema = z
+  .string()
+  .trim()
+  .min(1, "must not be empty")
+  .max(80, "must have at most 80 characters")
+  .regex(/^\P{Cc}*$/u, "must not hold control characters");
+
+export function toProject(record: ProjectRecord): Project {
+  return {
+    id: record.id,
+    userId: record.userId,
+    name: record.name,
+    createdAt: rfc3339(record.createdAt),
+    updatedAt: rfc3339(record.updatedAt),
+  };
+}
