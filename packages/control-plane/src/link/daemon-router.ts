@@ -1,5 +1,5 @@
-import { heartbeatSchema, helloSchema, nodeEventsSchema, observationSchema } from "@fairlead/protocol/daemon-link";
 import type { HeartbeatAnswer, HelloAnswer } from "@fairlead/protocol/daemon-link";
+import { heartbeatSchema, helloSchema, nodeEventsSchema, observationSchema } from "@fairlead/protocol/daemon-link";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import { initTRPC, tracked } from "@trpc/server";
 import { z } from "zod";

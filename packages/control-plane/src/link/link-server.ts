@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { applyWSSHandler } from "@trpc/server/adapters/ws";
 import type { Logger } from "pino";
-import { WebSocketServer, type WebSocket } from "ws";
+import { type WebSocket, WebSocketServer } from "ws";
 import { daemonRouter } from "./daemon-router.ts";
 import type { LinkService, LinkSession } from "./link-service.ts";
 

@@ -1,5 +1,5 @@
-import { WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
 import type { NodeStatus } from "@fairlead/protocol/resources";
+import { WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
 import { LRUCache } from "lru-cache";
 import type { EngineDirectory, EngineTarget } from "../inference/ports.ts";
 import type { NodeRecord } from "./node.ts";

@@ -16,7 +16,7 @@ import { keyThumbprint, verifyAssertion, verifyEnrollProof } from "../auth/node-
 import type { UserPrincipal } from "../auth/principal.ts";
 import type { BootstrapTokenRecord } from "./bootstrap-token-store.ts";
 import type { NodeRecord } from "./node.ts";
-import { nodeNotFound, type NodeService } from "./node-service.ts";
+import { type NodeService, nodeNotFound } from "./node-service.ts";
 import type { NodeStatusService } from "./node-status-service.ts";
 import type { NodeStores } from "./node-stores.ts";
 

@@ -1,4 +1,4 @@
-import type { NodeStatus } from "@fairlead/protocol/resources";
+import { type NodeStatus, nodeStatusSchema } from "@fairlead/protocol/resources";
 import type { Kysely } from "kysely";
 import type { Database } from "../db/schema.ts";
 
@@ -10,6 +10,8 @@ export interface NodeEventRecord {
   readonly kind: string;
   readonly status: NodeStatus | null;
   readonly message: string;
+  /** Set for a daemon's event: told twice, it is kept once. */
+  readonly sourceId?: string;
 }
 
 export class NodeEventStore {
@@ -19,14 +21,37 @@ export class NodeEventStore {
     this.#db = db;
   }
 
-  /** A repeated id is the same event told again: it is kept once. */
   async append(events: readonly NodeEventRecord[]): Promise<void> {
     if (events.length === 0) return;
-    const rows = events.map(({ nodeId, ...event }) => ({ node_id: nodeId, ...event }));
+    const rows = events.map(({ nodeId, sourceId = null, ...event }) => ({
+      node_id: nodeId,
+      source_id: sourceId,
+      ...event,
+    }));
     await this.#db
       .insertInto("node_event")
       .values(rows)
-      .onConflict((conflict) => conflict.column("id").doNothing())
+      .onConflict((conflict) => conflict.column("source_id").doNothing())
       .execute();
+  }
+
+  /** Oldest first. */
+  async list(
+    nodeId: string,
+    page: { readonly limit: number; readonly after: string | null },
+  ): Promise<NodeEventRecord[]> {
+    let query = this.#db
+      .selectFrom("node_event")
+      .selectAll()
+      .where("node_id", "=", nodeId)
+      .orderBy("id")
+      .limit(page.limit);
+    if (page.after !== null) query = query.where("id", ">", page.after);
+    const rows = await query.execute();
+    return rows.map(({ node_id, source_id: _source, status, ...row }) => ({
+      ...row,
+      nodeId: node_id,
+      status: status === null ? null : nodeStatusSchema.parse(status),
+    }));
   }
 }

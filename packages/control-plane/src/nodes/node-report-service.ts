@@ -1,10 +1,11 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import type { Hello, NodeEvent, Observation } from "@fairlead/protocol/daemon-link";
+import type { IdSource } from "@fairlead/protocol/ids";
 import type { DesiredState, ReadyRequest, WorkloadReport } from "@fairlead/protocol/workload";
 import { WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
-import { nodeNotFound } from "./node-service.ts";
 import type { NodeChanges } from "./node-changes.ts";
 import type { NodeReport } from "./node-report-store.ts";
+import { nodeNotFound } from "./node-service.ts";
 import type { NodeStatusService } from "./node-status-service.ts";
 import type { NodeStores } from "./node-stores.ts";
 
@@ -13,6 +14,7 @@ export interface NodeReportDeps {
   readonly status: NodeStatusService;
   readonly changes: NodeChanges;
   readonly clock: Clock;
+  readonly ids: IdSource;
   readonly installationId: string;
   readonly epoch: string;
 }
@@ -81,8 +83,8 @@ export class NodeReportService {
   async events(nodeId: string, events: readonly NodeEvent[]): Promise<void> {
     await this.#deps.stores.events.append(
       events.map((event) => ({
-        // The daemon's own id makes a repeat harmless, and the node's keeps it apart from other nodes'.
-        id: `${nodeId}.${event.id}`,
+        id: this.#deps.ids.next("event"),
+        sourceId: `${nodeId}.${event.id}`,
         nodeId,
         at: this.#deps.clock.now(),
         kind: event.kind,

@@ -1,7 +1,7 @@
 import {
   type WorkloadReport,
-  workloadReportSchema,
   type WorkloadSpec,
+  workloadReportSchema,
   workloadSpecSchema,
 } from "@fairlead/protocol/workload";
 import type { Kysely } from "kysely";

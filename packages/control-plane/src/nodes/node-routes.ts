@@ -11,7 +11,7 @@ import { principalOf, requirePrincipal } from "../http/require-principal.ts";
 import type { EnrollmentService } from "./enrollment-service.ts";
 import { nodeNameSchema, toNode } from "./node.ts";
 import type { NodeReportService } from "./node-report-service.ts";
-import { nodeNotFound, type NodeService } from "./node-service.ts";
+import { type NodeService, nodeNotFound } from "./node-service.ts";
 
 export interface NodeRouteServices {
   readonly nodes: NodeService;

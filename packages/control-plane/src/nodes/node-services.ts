@@ -63,6 +63,7 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
       status,
       changes,
       clock,
+      ids,
       installationId: installation.id,
       epoch: installation.epoch,
     }),

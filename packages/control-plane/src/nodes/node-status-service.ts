@@ -24,7 +24,9 @@ export class NodeStatusService {
 
   /** Applies the event where it means something in the node's present status. @param reason one sentence, for people. */
   async apply(nodeId: string, event: NodeStatusEvent, reason: string): Promise<void> {
-    const entered = await this.#deps.stores.transaction((stores) => this.applyWithin(stores, nodeId, { event, reason }));
+    const entered = await this.#deps.stores.transaction((stores) =>
+      this.applyWithin(stores, nodeId, { event, reason }),
+    );
     if (entered) this.announce(entered);
   }
 

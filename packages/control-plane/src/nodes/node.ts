@@ -1,7 +1,7 @@
+import { rfc3339 } from "@fairlead/protocol/clock";
 import type { EngineConfig } from "@fairlead/protocol/engine-config";
 import type { SealingPublicKey, SigningPublicKey } from "@fairlead/protocol/enrollment";
 import type { Node, NodeStatus } from "@fairlead/protocol/resources";
-import { rfc3339 } from "@fairlead/protocol/clock";
 import { z } from "zod";
 
 /** A node as the services hold it. Times are Unix milliseconds. */

@@ -1,0 +1,112 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Hello } from "@fairlead/protocol/daemon-link";
+import type { DesiredState } from "@fairlead/protocol/workload";
+import { createTRPCClient, createWSClient, wsLink } from "@trpc/client";
+import { pino } from "pino";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import WebSocket from "ws";
+import { type NodeFixture, nodeFixture, reportFor } from "../nodes/node.fixture.ts";
+import type { DaemonRouter } from "./daemon-router.ts";
+import { LinkHub } from "./link-hub.ts";
+import { LinkServer } from "./link-server.ts";
+
+let fixture: NodeFixture;
+let links: LinkServer;
+let server: Server;
+let nodeId: string;
+const cleanups: (() => unknown)[] = [];
+
+beforeEach(async () => {
+  fixture = await nodeFixture();
+  nodeId = (await fixture.createEnrolled("Box")).node.id;
+  const log = pino({ level: "silent" });
+  const { reports, liveness, changes, clock } = fixture;
+  links = new LinkServer({ log, links: new LinkHub({ reports, liveness, changes, clock, log, resyncMs: 60_000 }) });
+  server = createServer();
+  server.on("upgrade", (request, socket, head) => links.accept({ request, socket, head, nodeId }));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+});
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+  await links.close();
+  await new Promise((resolve) => server.close(resolve));
+  await fixture.close();
+});
+
+function connect() {
+  const { port } = server.address() as AddressInfo;
+  const client = createWSClient({ url: `ws://127.0.0.1:${port}/`, WebSocket: WebSocket as never });
+  cleanups.push(() => client.close());
+  return createTRPCClient<DaemonRouter>({ links: [wsLink({ client })] });
+}
+
+const HELLO: Hello = {
+  protocolVersions: [1],
+  daemonVersion: "9.9.9",
+  bootId: "boot",
+  host: {
+    operatingSystem: "Debian",
+    kernel: "6",
+    architecture: "x64",
+    hostName: "box",
+    cpus: 2,
+    memoryMb: 1,
+    diskFreeMb: 1,
+    dockerVersion: "20",
+  },
+};
+
+describe("the daemon link", () => {
+  it("agrees on the highest protocol version that both speak, and records the daemon's version", async () => {
+    const answer = await connect().hello.mutate({ ...HELLO, protocolVersions: [1, 99] });
+    expect(answer).toEqual({ protocolVersion: 1, heartbeatSeconds: 10, serverTime: fixture.clock.now() });
+    expect((await fixture.stores.nodes.find(nodeId))?.daemonVersion).toBe("9.9.9");
+  });
+
+  it("tells a daemon that speaks no common version which of the two to update", async () => {
+    await expect(connect().hello.mutate({ ...HELLO, protocolVersions: [99] })).rejects.toThrow(/update the older/i);
+  });
+
+  it("ignores fields that a newer daemon adds", async () => {
+    const newer = { ...HELLO, fromTheFuture: true } as Hello;
+    await expect(connect().hello.mutate(newer)).resolves.toMatchObject({ protocolVersion: 1 });
+  });
+
+  it("sends the desired state at once, and again when it changes", async () => {
+    const seen: DesiredState[] = [];
+    const subscription = connect().desiredState.subscribe({}, { onData: ({ data }) => seen.push(data) });
+    cleanups.push(() => subscription.unsubscribe());
+    await vi.waitFor(() => expect(seen.map((state) => state.generation)).toEqual([1]));
+    await fixture.stores.reports.setDesired(nodeId, []);
+    fixture.changes.emit({ nodeId, projectId: seen[0]?.projectId ?? "", aspect: "desired" });
+    await vi.waitFor(() => expect(seen.map((state) => state.generation)).toEqual([1, 2]));
+    expect(seen[1]?.workloads).toEqual([]);
+  });
+
+  it("keeps what a daemon observes, and does not make the node active by it", async () => {
+    const desired = await fixture.reports.desiredState(nodeId);
+    const observation = { epoch: desired.epoch, generation: 1, workloadReports: [reportFor(desired)] };
+    await connect().observe.mutate(observation);
+    expect(await fixture.stores.reports.report(nodeId)).toMatchObject({ generation: 1 });
+    expect(await fixture.statusOf(nodeId)).toBe("starting");
+  });
+
+  it("ends at once for a node that is disconnected", async () => {
+    const client = connect();
+    await client.heartbeat.mutate({ epoch: "e", generation: 1 });
+    const closed = vi.fn();
+    client.desiredState.subscribe({}, { onConnectionStateChange: (state) => state.state === "connecting" && closed() });
+    links.disconnect(nodeId);
+    await vi.waitFor(() => expect(closed).toHaveBeenCalled());
+  });
+
+  it("cuts a daemon that sends more than a message may hold", async () => {
+    const { port } = server.address() as AddressInfo;
+    const socket = new WebSocket(`ws://127.0.0.1:${port}/`);
+    const closed = new Promise<number>((resolve) => socket.once("close", resolve));
+    socket.once("open", () => socket.send("x".repeat(2 * 1024 * 1024)));
+    expect(await closed).toBe(1009);
+  });
+});

@@ -1,0 +1,180 @@
+import { createHash, generateKeyPairSync, randomBytes, sign } from "node:crypto";
+import type { Clock } from "@fairlead/protocol/clock";
+import type { EngineConfig } from "@fairlead/protocol/engine-config";
+import type { EnrollRequest, SigningPublicKey } from "@fairlead/protocol/enrollment";
+import { signingPublicKeySchema } from "@fairlead/protocol/enrollment";
+import { encodeId, type IdSource } from "@fairlead/protocol/ids";
+import type { Role } from "@fairlead/protocol/resources";
+import type { DesiredState, WorkloadReport } from "@fairlead/protocol/workload";
+import { pino } from "pino";
+import { ProjectAccess } from "../auth/access.ts";
+import type { UserPrincipal } from "../auth/principal.ts";
+import { migrate } from "../db/migrate.ts";
+import { openDatabase } from "../db/open.ts";
+import type { NodeRecord } from "./node.ts";
+import { DEFAULT_LIVENESS, type LivenessOptions } from "./node-liveness.ts";
+import { createNodeServices, type NodeServices } from "./node-services.ts";
+import { type NodeStores, nodeStores } from "./node-stores.ts";
+
+/** The node services on a store in memory, with a clock that only the test moves and two projects with their owners. */
+
+export const PROJECT = "prj_a";
+export const OTHER_PROJECT = "prj_b";
+export const OWNER: UserPrincipal = { kind: "user", userId: "usr_a", platformAdmin: false };
+export const STRANGER: UserPrincipal = { kind: "user", userId: "usr_b", platformAdmin: false };
+export const VIEWER: UserPrincipal = { kind: "user", userId: "usr_v", platformAdmin: false };
+export const INSTALLATION = { id: "ins_test", epoch: "epo_test" };
+
+const ROLES: Record<string, Role> = {
+  [`${PROJECT} ${OWNER.userId}`]: "owner",
+  [`${PROJECT} ${VIEWER.userId}`]: "viewer",
+  [`${OTHER_PROJECT} ${STRANGER.userId}`]: "owner",
+};
+
+export class TestClock implements Clock {
+  #now = Date.UTC(2026, 0, 1);
+
+  now(): number {
+    return this.#now;
+  }
+
+  monotonic(): number {
+    return this.#now;
+  }
+
+  advance(milliseconds: number): void {
+    this.#now += milliseconds;
+  }
+}
+
+/** Ids that sort in the order they were made. */
+export function countingIds(): IdSource {
+  let count = 0;
+  return {
+    next: (kind) => {
+      count += 1;
+      return encodeId(kind, count, new Uint8Array(10));
+    },
+  };
+}
+
+export interface NodeFixture extends NodeServices {
+  readonly clock: TestClock;
+  readonly stores: NodeStores;
+  create(name: string, engineConfig?: EngineConfig | null): Promise<NodeRecord>;
+  /** A node whose daemon has enrolled; its status is `starting`. */
+  createEnrolled(name: string, engineConfig?: EngineConfig | null): Promise<{ node: NodeRecord; key: NodeKey }>;
+  statusOf(nodeId: string): Promise<string | undefined>;
+  close(): Promise<void>;
+}
+
+export async function nodeFixture(liveness: Partial<LivenessOptions> = {}): Promise<NodeFixture> {
+  const store = openDatabase({ file: ":memory:" });
+  const { db } = store;
+  const clock = new TestClock();
+  await migrate(db, { clock });
+  await insertProjects(db);
+  const services = createNodeServices({
+    db,
+    access: new ProjectAccess({ roleOf: async (projectId, userId) => ROLES[`${projectId} ${userId}`] ?? null }),
+    issuer: { issueNodeIdentity: async ({ nodeId, keyThumbprint }) => `identity ${nodeId} ${keyThumbprint}` },
+    clock,
+    ids: countingIds(),
+    log: pino({ level: "silent" }),
+    installation: INSTALLATION,
+    publicUrl: "http://127.0.0.1:8080",
+    liveness: { ...DEFAULT_LIVENESS, ...liveness },
+  });
+  const create = (name: string, engineConfig: EngineConfig | null = { preset: "fairlead-demo" }): Promise<NodeRecord> =>
+    services.nodes.create(OWNER, { projectId: PROJECT, planId: "byo", name, directSecrets: false, engineConfig });
+  const stores = nodeStores(db);
+  return {
+    ...services,
+    clock,
+    stores,
+    create,
+    createEnrolled: async (name, engineConfig) => {
+      const node = await create(name, engineConfig);
+      const key = new NodeKey();
+      const { token } = await services.enrollment.issueBootstrapToken(OWNER, node.id);
+      await services.enrollment.enroll({
+        nodeId: node.id,
+        bootstrapToken: token,
+        request: key.enrollRequest(node.id, token),
+        remoteAddress: "192.0.2.1",
+      });
+      return { node, key };
+    },
+    statusOf: async (nodeId) => (await stores.nodes.find(nodeId))?.status,
+    close: () => store.close(),
+  };
+}
+
+async function insertProjects(db: ReturnType<typeof openDatabase>["db"]): Promise<void> {
+  for (const [projectId, { userId }] of [
+    [PROJECT, OWNER],
+    [OTHER_PROJECT, STRANGER],
+  ] as const) {
+    await db
+      .insertInto("user")
+      .values({
+        id: userId,
+        name: userId,
+        email: `${userId}@example.test`,
+        emailVerified: 1,
+        image: null,
+        createdAt: "2026-01-01T00:00:00.000Z",
+        updatedAt: "2026-01-01T00:00:00.000Z",
+        platformAdmin: 0,
+      })
+      .execute();
+    await db
+      .insertInto("project")
+      .values({ id: projectId, user_id: userId, name: projectId, created_at: 0, updated_at: 0 })
+      .execute();
+  }
+}
+
+/** A daemon's signing key, and what it signs with it. */
+export class NodeKey {
+  readonly #pair = generateKeyPairSync("ed25519");
+  readonly signingKey: SigningPublicKey = signingPublicKeySchema.parse(this.#pair.publicKey.export({ format: "jwk" }));
+
+  enrollRequest(nodeId: string, bootstrapToken: string): EnrollRequest {
+    const bootstrapTokenSha256 = createHash("sha256").update(bootstrapToken).digest("hex");
+    return {
+      signingKey: this.signingKey,
+      sealingKey: { kty: "OKP", crv: "X25519", x: randomBytes(32).toString("base64url") },
+      proof: this.sign({ sub: nodeId, bootstrapTokenSha256 }),
+      daemonVersion: "0.1.0",
+      protocolVersions: [1],
+      operatingSystem: "Debian GNU/Linux 12",
+    };
+  }
+
+  sign(claims: Record<string, unknown>): string {
+    const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
+    const signed = `${part({ alg: "EdDSA" })}.${part(claims)}`;
+    return `${signed}.${sign(null, Buffer.from(signed), this.#pair.privateKey).toString("base64url")}`;
+  }
+}
+
+/** A report for the first workload of the desired state. */
+export function reportFor(desired: DesiredState, changes: Partial<WorkloadReport> = {}): WorkloadReport {
+  return {
+    workloadId: desired.workloads[0]?.workloadId ?? "",
+    workloadType: "WORKLOAD_TYPE_ENGINE",
+    ready: true,
+    state: "running",
+    version: "1.0",
+    image: "fairlead/demo-engine:1",
+    imageDigest: `sha256:${"0".repeat(64)}`,
+    generation: desired.generation,
+    models: ["tinychat-6m"],
+    startedAt: "2026-01-01T00:00:00.000Z",
+    restartCount: 0,
+    lastExit: null,
+    message: "",
+    ...changes,
+  };
+}
