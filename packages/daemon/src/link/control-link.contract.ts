@@ -1,0 +1,107 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { aDesiredState } from "../testing/builders.ts";
+import type { ControlPlaneDouble } from "../testing/fake-control-plane.ts";
+import type { ControlLink, LinkConnection } from "./control-link.ts";
+
+export interface ControlLinkHarness {
+  readonly link: ControlLink;
+  readonly controlPlane: ControlPlaneDouble;
+  readonly close: () => Promise<void>;
+}
+
+const host = {
+  operatingSystem: "Test 1",
+  kernel: "6",
+  architecture: "x64",
+  hostName: "h",
+  cpus: 1,
+  memoryMb: 1,
+  diskFreeMb: 1,
+  dockerVersion: "1",
+};
+export const aHello = { protocolVersions: [1], daemonVersion: "0.1.0", bootId: "b", host };
+
+/** What every control link must do. */
+export function controlLinkContract(start: () => Promise<ControlLinkHarness>): void {
+  let harness: ControlLinkHarness;
+  let closing: AbortController;
+  beforeEach(async () => {
+    harness = await start();
+    closing = new AbortController();
+  });
+  afterEach(async () => {
+    closing.abort();
+    await harness.close();
+  });
+  const connect = (): Promise<LinkConnection> => harness.link.connect(closing.signal);
+
+  test("calls reach the control plane and come back with its answer", async () => {
+    const connection = await connect();
+    const { controlPlane } = harness;
+    const { heartbeatSeconds, serverTime } = controlPlane;
+    expect(await connection.hello(aHello)).toEqual({ protocolVersion: 1, heartbeatSeconds, serverTime });
+    expect(await connection.heartbeat({ epoch: "e", generation: 1 })).toEqual({ heartbeatSeconds, serverTime });
+    await connection.observe({ epoch: "e", generation: 1, workloadReports: [] });
+    await connection.events([{ id: "evt_1", at: "t", kind: "k", workloadId: null, message: "m" }]);
+    expect(controlPlane.received).toMatchObject({
+      hellos: [aHello],
+      heartbeats: [{ generation: 1 }],
+      observations: [{ workloadReports: [] }],
+      events: [{ id: "evt_1" }],
+    });
+  });
+
+  test("a subscriber gets the present state at once and every later one", async () => {
+    harness.controlPlane.push(aDesiredState({ generation: 1 }));
+    const connection = await connect();
+    const seen: number[] = [];
+    connection.subscribe((state) => seen.push(state.generation));
+    await vi.waitFor(() => expect(seen).toEqual([1]));
+    harness.controlPlane.push(aDesiredState({ generation: 2 }));
+    await vi.waitFor(() => expect(seen).toEqual([1, 2]));
+  });
+
+  test("subscribing again asks for the whole state again, without losing the connection", async () => {
+    harness.controlPlane.push(aDesiredState({ generation: 1 }));
+    const connection = await connect();
+    const seen: number[] = [];
+    connection.subscribe((state) => seen.push(state.generation));
+    await vi.waitFor(() => expect(seen).toEqual([1]));
+    connection.subscribe((state) => seen.push(state.generation * 10));
+    await vi.waitFor(() => expect(seen).toEqual([1, 10]));
+    harness.controlPlane.push(aDesiredState({ generation: 2 }));
+    await vi.waitFor(() => expect(seen).toEqual([1, 10, 20]));
+    await connection.heartbeat({ epoch: "e", generation: 2 });
+  });
+
+  test("a refusal tells its status and how long to wait", async () => {
+    harness.controlPlane.refuseNext(503, 7);
+    await expect(connect()).rejects.toMatchObject({ name: "LinkRefused", status: 503, retryAfterMs: 7000 });
+    harness.controlPlane.refuseNext(401, null);
+    await expect(connect()).rejects.toMatchObject({ name: "LinkRefused", status: 401, retryAfterMs: null });
+    await connect();
+  });
+
+  test("a call that the control plane fails is told; the connection holds", async () => {
+    const connection = await connect();
+    harness.controlPlane.failNextCall();
+    await expect(connection.heartbeat({ epoch: "e", generation: 1 })).rejects.toThrow();
+    await connection.heartbeat({ epoch: "e", generation: 1 });
+  });
+
+  test("a dropped link is told as lost, and its calls fail", async () => {
+    const connection = await connect();
+    await connection.heartbeat({ epoch: "e", generation: 1 });
+    harness.controlPlane.drop();
+    expect(await connection.lost).toBeTypeOf("string");
+    await expect(connection.heartbeat({ epoch: "e", generation: 1 })).rejects.toThrow();
+  });
+
+  test("closing ends the connection from this side", async () => {
+    const connection = await connect();
+    connection.close();
+    await connection.lost;
+    closing.abort();
+    await expect(connect()).rejects.toThrow();
+  });
+}

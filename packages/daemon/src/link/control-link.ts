@@ -1,0 +1,40 @@
+import type {
+  Heartbeat,
+  HeartbeatAnswer,
+  Hello,
+  HelloAnswer,
+  NodeEvent,
+  Observation,
+} from "@fairlead/protocol/daemon-link";
+import type { DesiredState } from "@fairlead/protocol/workload";
+
+/** One open connection to the control plane. Every call has a time-out; none is ever sent twice by itself. */
+export interface LinkConnection {
+  hello(hello: Hello): Promise<HelloAnswer>;
+  heartbeat(heartbeat: Heartbeat): Promise<HeartbeatAnswer>;
+  observe(observation: Observation): Promise<void>;
+  events(events: readonly NodeEvent[]): Promise<void>;
+  /** The desired state at once, then every change. Calling it again asks for the whole state again. */
+  subscribe(onState: (state: DesiredState) => void): void;
+  /** Resolves with the reason once the connection is gone, a failed subscription included. */
+  readonly lost: Promise<string>;
+  close(): void;
+}
+
+export interface ControlLink {
+  /** @throws LinkRefused, or Error where the platform host could not be reached. */
+  connect(signal: AbortSignal): Promise<LinkConnection>;
+}
+
+/** The platform host answered, but did not open the link. */
+export class LinkRefused extends Error {
+  override readonly name = "LinkRefused";
+  readonly status: number;
+  readonly retryAfterMs: number | null;
+
+  constructor(status: number, retryAfterMs: number | null) {
+    super(`the platform host refused the link with status ${status}`);
+    this.status = status;
+    this.retryAfterMs = retryAfterMs;
+  }
+}

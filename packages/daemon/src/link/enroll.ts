@@ -1,0 +1,98 @@
+import { fullJitter } from "@fairlead/protocol/backoff";
+import { type EnrollAnswer, enrollAnswerSchema } from "@fairlead/protocol/enrollment";
+import { PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
+import { type Log, reasonOf } from "../log.ts";
+import { EXIT, StartError } from "../start-error.ts";
+import type { EnrolledIdentity, IdentityStore, NodeIdentity } from "../state/identity-store.ts";
+import { type Timers, sleep } from "../timers.ts";
+import { DAEMON_VERSION } from "../version.ts";
+import { type HttpClient, jsonOf, retryAfterMs } from "./http-client.ts";
+import { publicKeys } from "./node-keys.ts";
+import { isRefusedForGood, PlatformError } from "./platform-answer.ts";
+import type { ServerClock } from "./server-clock.ts";
+
+export interface EnrollDeps {
+  readonly http: HttpClient;
+  readonly store: IdentityStore;
+  readonly serverClock: ServerClock;
+  readonly timers: Timers;
+  readonly random: () => number;
+  readonly log: Log;
+}
+
+export interface Enrollment {
+  /** Already on disk, keys included: a lost answer is asked for again with the same keys (design §5). */
+  readonly identity: NodeIdentity;
+  /** The whole bootstrap token. */
+  readonly token: string;
+  readonly operatingSystem: string;
+  readonly signal: AbortSignal;
+}
+
+const CALL_TIMEOUT_MS = 20_000;
+const BACKOFF = { baseMs: 1000, maxMs: 60_000 };
+
+/**
+ * Turns a bootstrap token into an identity. Repeats until the platform host gives an answer: a network that is not up yet
+ * must not end the daemon (coreos/fleet#1325).
+ * @throws StartError `refused` when the token is turned down for good.
+ */
+export async function enroll(
+  deps: EnrollDeps,
+  enrollment: Enrollment,
+): Promise<{ identity: EnrolledIdentity; answer: EnrollAnswer }> {
+  for (let attempt = 0; ; attempt++) {
+    const outcome = await attemptOnce(deps, enrollment).catch((error: unknown) => failure(error));
+    if ("answer" in outcome) return keep(deps.store, enrollment.identity, outcome.answer);
+    const delay = Math.max(outcome.retryAfter, fullJitter(BACKOFF, attempt, deps.random()));
+    deps.log.warn({ reason: outcome.reason, retryInMs: delay }, "cannot enrol yet; trying again");
+    await sleep(deps.timers, delay, enrollment.signal);
+    if (enrollment.signal.aborted) throw new StartError(EXIT.ok, "stopped before the node was enrolled");
+  }
+}
+
+type Outcome = { readonly answer: EnrollAnswer } | { readonly reason: string; readonly retryAfter: number };
+
+function failure(error: unknown): Outcome {
+  if (isRefusedForGood(error)) {
+    const hint = "get a fresh bootstrap token for this node and start again";
+    throw new StartError(
+      EXIT.refused,
+      `the platform refused the bootstrap token (${error.code}): ${error.message}; ${hint}`,
+    );
+  }
+  return { reason: reasonOf(error), retryAfter: 0 };
+}
+
+async function attemptOnce(deps: EnrollDeps, enrollment: Enrollment): Promise<Outcome> {
+  const { identity, token, operatingSystem, signal } = enrollment;
+  const answer = await deps.http({
+    method: "POST",
+    url: new URL(`/v1/nodes/${encodeURIComponent(identity.nodeId)}/enroll`, identity.platformUrl).href,
+    bearer: token,
+    body: {
+      ...publicKeys(identity.keys),
+      daemonVersion: DAEMON_VERSION,
+      protocolVersions: PROTOCOL_VERSIONS,
+      operatingSystem,
+    },
+    timeoutMs: CALL_TIMEOUT_MS,
+    signal,
+  });
+  deps.serverClock.learnFromDate(answer.headers.date);
+  if (answer.status === 200 || answer.status === 201) return { answer: enrollAnswerSchema.parse(jsonOf(answer)) };
+  const error = new PlatformError(answer);
+  if (isRefusedForGood(error)) throw error;
+  return { reason: error.message, retryAfter: retryAfterMs(answer.headers) ?? 0 };
+}
+
+async function keep(
+  store: IdentityStore,
+  identity: NodeIdentity,
+  answer: EnrollAnswer,
+): Promise<{ identity: EnrolledIdentity; answer: EnrollAnswer }> {
+  const enrolled = { projectId: answer.projectId, installationId: answer.installationId };
+  const kept: EnrolledIdentity = { ...identity, enrolled };
+  await store.save(kept);
+  return { identity: kept, answer };
+}

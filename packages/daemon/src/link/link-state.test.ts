@@ -1,0 +1,54 @@
+import { describe, expect, test } from "vitest";
+import { type LinkEvent, type LinkState, nextLinkState } from "./link-state.ts";
+
+const states: LinkState[] = [
+  { name: "offline", attempt: 3 },
+  { name: "hello", attempt: 3 },
+  { name: "live" },
+  { name: "backing-off", attempt: 4, delayMs: 10 },
+  { name: "closed" },
+];
+const events: LinkEvent[] = [
+  { type: "opened" },
+  { type: "greeted" },
+  { type: "lost", retryAfterMs: null },
+  { type: "retry" },
+  { type: "close" },
+];
+const table: Record<LinkState["name"], readonly string[]> = {
+  offline: ["hello", "offline", "backing-off", "offline", "closed"],
+  hello: ["hello", "live", "backing-off", "hello", "closed"],
+  live: ["live", "live", "backing-off", "live", "closed"],
+  "backing-off": ["backing-off", "backing-off", "backing-off", "offline", "closed"],
+  closed: ["closed", "closed", "closed", "closed", "closed"],
+};
+
+describe.each(states)("$name", (state) => {
+  test.each(events.map((event, index) => ({ event, index })))("$event.type", ({ event, index }) => {
+    expect(nextLinkState(state, event, [0.5, 0.5]).name).toBe(table[state.name][index]);
+  });
+});
+
+const delay = (state: LinkState, random: [number, number], retryAfterMs: number | null = null): number => {
+  const next = nextLinkState(state, { type: "lost", retryAfterMs }, random);
+  return next.name === "backing-off" ? next.delayMs : Number.NaN;
+};
+
+test("attempts spread over the whole backoff (full jitter), at most 30 s", () => {
+  expect(delay({ name: "offline", attempt: 3 }, [0, 0])).toBe(0);
+  expect(delay({ name: "offline", attempt: 3 }, [0.5, 0])).toBe(4000);
+  expect(delay({ name: "hello", attempt: 99 }, [0.999999, 0])).toBeLessThanOrEqual(30_000);
+});
+
+test("daemons that lose a server together do not come back together (elastic-agent#13874)", () => {
+  expect(delay({ name: "live" }, [0, 0.9])).toBe(4500);
+  expect(delay({ name: "offline", attempt: 0 }, [0, 0.9])).toBe(0);
+});
+
+test("retry-after is the least wait", () => {
+  expect(delay({ name: "offline", attempt: 0 }, [0.5, 0.5], 20_000)).toBe(20_500);
+});
+
+test("a live link forgets earlier attempts", () => {
+  expect(nextLinkState({ name: "live" }, { type: "lost", retryAfterMs: null }, [0, 0])).toMatchObject({ attempt: 1 });
+});

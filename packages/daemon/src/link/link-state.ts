@@ -1,0 +1,47 @@
+import { fullJitter } from "@fairlead/protocol/backoff";
+
+/** The life of the daemon link as a pure state machine: offline → hello → live, and backing off between attempts. */
+
+export type LinkState =
+  | { readonly name: "offline"; readonly attempt: number }
+  | { readonly name: "hello"; readonly attempt: number }
+  | { readonly name: "live" }
+  | { readonly name: "backing-off"; readonly attempt: number; readonly delayMs: number }
+  | { readonly name: "closed" };
+
+export type LinkEvent =
+  | { readonly type: "opened" }
+  | { readonly type: "greeted" }
+  | { readonly type: "lost"; readonly retryAfterMs: number | null }
+  | { readonly type: "retry" }
+  | { readonly type: "close" };
+
+const BACKOFF = { baseMs: 1000, maxMs: 30_000 };
+/** All daemons lose a restarting server in the same moment; they must not all return in the next (elastic-agent#13874). */
+const EDGE_SPREAD_MS = 5000;
+
+/** @param random two numbers in [0, 1). */
+export function nextLinkState(state: LinkState, event: LinkEvent, random: readonly [number, number]): LinkState {
+  if (state.name === "closed" || event.type === "close") return { name: "closed" };
+  switch (event.type) {
+    case "opened":
+      return state.name === "offline" ? { name: "hello", attempt: state.attempt } : state;
+    case "greeted":
+      return state.name === "hello" ? { name: "live" } : state;
+    case "retry":
+      return state.name === "backing-off" ? { name: "offline", attempt: state.attempt } : state;
+    case "lost":
+      return state.name === "backing-off" ? state : backOff(state, event.retryAfterMs ?? 0, random);
+  }
+}
+
+function backOff(
+  state: Exclude<LinkState, { name: "closed" | "backing-off" }>,
+  retryAfterMs: number,
+  random: readonly [number, number],
+): LinkState {
+  const attempt = state.name === "live" ? 0 : state.attempt;
+  const edge = state.name === "live" ? random[1] * EDGE_SPREAD_MS : 0;
+  const delayMs = Math.floor(retryAfterMs + fullJitter(BACKOFF, attempt, random[0]) + edge);
+  return { name: "backing-off", attempt: attempt + 1, delayMs };
+}

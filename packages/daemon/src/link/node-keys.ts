@@ -1,0 +1,49 @@
+import { sealingPublicKeySchema, signingPublicKeySchema } from "@fairlead/protocol/enrollment";
+import type { SealingPublicKey, SigningPublicKey } from "@fairlead/protocol/enrollment";
+import { exportJWK, generateKeyPair, importJWK, SignJWT } from "jose";
+import { ASSERTION_TTL_SECONDS } from "@fairlead/protocol/enrollment";
+import { z } from "zod";
+import type { EnrolledIdentity, NodeKeys } from "../state/identity-store.ts";
+
+const privateKeySchema = z.object({ d: z.string() });
+
+export async function generateNodeKeys(): Promise<NodeKeys> {
+  const signing = await exportPrivate("Ed25519", "Ed25519");
+  const sealing = await exportPrivate("ECDH-ES", "X25519");
+  return {
+    signing: { ...signingPublicKeySchema.parse(signing), ...privateKeySchema.parse(signing) },
+    sealing: { ...sealingPublicKeySchema.parse(sealing), ...privateKeySchema.parse(sealing) },
+  };
+}
+
+async function exportPrivate(algorithm: string, curve: string): Promise<unknown> {
+  const { privateKey } = await generateKeyPair(algorithm, { crv: curve, extractable: true });
+  return exportJWK(privateKey);
+}
+
+export function publicKeys(keys: NodeKeys): { signingKey: SigningPublicKey; sealingKey: SealingPublicKey } {
+  return {
+    signingKey: signingPublicKeySchema.parse(keys.signing),
+    sealingKey: sealingPublicKeySchema.parse(keys.sealing),
+  };
+}
+
+/**
+ * The proof of possession that renews the identity: a JWT (EdDSA) with `iss` = `sub` = node id and `aud` = installation id.
+ * @param serverTime Unix milliseconds by the server's clock. @param jti new for every assertion.
+ */
+export async function signAssertion(
+  identity: EnrolledIdentity,
+  options: { serverTime: number; jti: string },
+): Promise<string> {
+  const issuedAt = Math.floor(options.serverTime / 1000);
+  return new SignJWT()
+    .setProtectedHeader({ alg: "EdDSA" })
+    .setIssuer(identity.nodeId)
+    .setSubject(identity.nodeId)
+    .setAudience(identity.enrolled.installationId)
+    .setIssuedAt(issuedAt)
+    .setExpirationTime(issuedAt + ASSERTION_TTL_SECONDS)
+    .setJti(options.jti)
+    .sign(await importJWK(identity.keys.signing, "EdDSA"));
+}

@@ -1,0 +1,36 @@
+import { ERROR_CODES, type ErrorCode } from "@fairlead/protocol/errors";
+import { z } from "zod";
+import { type HttpAnswer, jsonOf } from "./http-client.ts";
+
+const errorSchema = z.object({ error: z.object({ code: z.string(), message: z.string() }) });
+
+/** An error that the platform host itself gave. `code` is null where the answer is not of its form: a proxy, a portal. */
+export class PlatformError extends Error {
+  override readonly name = "PlatformError";
+  readonly status: number;
+  readonly code: ErrorCode | null;
+
+  constructor(answer: HttpAnswer) {
+    const parsed = errorSchema.safeParse(jsonOf(answer));
+    super(parsed.success ? parsed.data.error.message : `the platform host answered ${answer.status}`);
+    this.status = answer.status;
+    this.code = parsed.success && isErrorCode(parsed.data.error.code) ? parsed.data.error.code : null;
+  }
+}
+
+function isErrorCode(text: string): text is ErrorCode {
+  return Object.hasOwn(ERROR_CODES, text);
+}
+
+const FOR_GOOD: ReadonlySet<ErrorCode> = new Set([
+  "invalid_credential",
+  "expired_credential",
+  "bootstrap_token_used",
+  "permission_denied",
+  "not_found",
+]);
+
+/** Whether the platform host itself turned the credential down. A bare 401 from something in between is no such word. */
+export function isRefusedForGood(error: unknown): error is PlatformError & { readonly code: ErrorCode } {
+  return error instanceof PlatformError && error.code !== null && FOR_GOOD.has(error.code);
+}

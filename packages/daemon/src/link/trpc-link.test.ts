@@ -1,0 +1,160 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { initTRPC, tracked } from "@trpc/server";
+import { applyWSSHandler } from "@trpc/server/adapters/ws";
+import type { DesiredState } from "@fairlead/protocol/workload";
+import { describe, expect, test } from "vitest";
+import { WebSocketServer } from "ws";
+import { z } from "zod";
+import type { ControlPlaneDouble } from "../testing/fake-control-plane.ts";
+import { silentLog } from "../testing/silent-log.ts";
+import { type ControlLinkHarness, controlLinkContract } from "./control-link.contract.ts";
+import { createTrpcLink } from "./trpc-link.ts";
+
+interface TrpcControlPlane extends ControlLinkHarness {
+  readonly controlPlane: ControlPlaneDouble & { authorizations: (string | undefined)[]; silent: boolean };
+  readonly tokensRefused: string[];
+}
+
+/** A small control plane on a real socket, with procedures of the same names as the real one's. */
+async function start(callTimeoutMs = 5000): Promise<TrpcControlPlane> {
+  const received: ControlPlaneDouble["received"] = { hellos: [], heartbeats: [], observations: [], events: [] };
+  const answer = { heartbeatSeconds: 10, serverTime: 1_700_000_000_000 };
+  let state: DesiredState | null = null;
+  let refusal: { status: number; retryAfterSeconds: number | null } | null = null;
+  let failNext = false;
+  const wakers = new Set<() => void>();
+  const sockets = new Set<Socket>();
+
+  const t = initTRPC.create();
+  const call = <T>(list: unknown[], result: T) =>
+    t.procedure.input(z.any()).mutation(({ input }) => {
+      if (double.silent) return new Promise<T>(() => undefined);
+      if (failNext) {
+        failNext = false;
+        throw new Error("no");
+      }
+      list.push(...(Array.isArray(input) ? input : [input]));
+      return result;
+    });
+  const router = t.router({
+    hello: call(received.hellos, { ...answer, protocolVersion: 1 }),
+    heartbeat: call(received.heartbeats, answer),
+    observe: call(received.observations, {}),
+    events: call(received.events, {}),
+    desiredState: t.procedure.input(z.any()).subscription(async function* ({ signal }) {
+      double.subscriptions += 1;
+      for (let last: DesiredState | null = null; !signal?.aborted; ) {
+        if (state !== null && state !== last) {
+          last = state;
+          yield tracked(`${state.epoch}:${state.generation}`, state);
+          continue;
+        }
+        await new Promise<void>((resolve) => {
+          wakers.add(resolve);
+          signal?.addEventListener("abort", () => resolve(), { once: true });
+        });
+      }
+    }),
+  });
+
+  const double = {
+    received,
+    ...answer,
+    subscriptions: 0,
+    silent: false,
+    authorizations: [] as (string | undefined)[],
+    push: (next: DesiredState) => {
+      state = next;
+      for (const wake of wakers) wake();
+      wakers.clear();
+    },
+    refuseNext: (status: number, retryAfterSeconds: number | null) => {
+      refusal = { status, retryAfterSeconds };
+    },
+    failNextCall: () => {
+      failNext = true;
+    },
+    drop: () => {
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+
+  const wss = new WebSocketServer({ noServer: true });
+  applyWSSHandler({ wss, router });
+  const server = createServer();
+  server.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+  server.on("upgrade", (request, socket, head) => {
+    double.authorizations.push(request.headers.authorization);
+    if (refusal === null) {
+      wss.handleUpgrade(request, socket, head, (ws) => wss.emit("connection", ws, request));
+      return;
+    }
+    const wait = refusal.retryAfterSeconds === null ? "" : `retry-after: ${refusal.retryAfterSeconds}\r\n`;
+    socket.end(`HTTP/1.1 ${refusal.status} No\r\n${wait}content-length: 0\r\nconnection: close\r\n\r\n`);
+    refusal = null;
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const tokensRefused: string[] = [];
+  const link = createTrpcLink({
+    platformUrl: `http://127.0.0.1:${port}`,
+    nodeId: "nod_1",
+    token: async () => "jwt",
+    onTokenRefused: (token) => tokensRefused.push(token),
+    log: silentLog,
+    callTimeoutMs,
+  });
+  const close = async (): Promise<void> => {
+    double.drop();
+    wss.close();
+    server.close();
+    await once(server, "close");
+  };
+  return { link, controlPlane: double, tokensRefused, close };
+}
+
+describe("tRPC over a WebSocket", () => {
+  controlLinkContract(start);
+
+  test("the token travels in the Authorization header, and a 401 gives it back", async () => {
+    const { link, controlPlane, tokensRefused, close } = await start();
+    controlPlane.refuseNext(401, null);
+    await expect(link.connect(new AbortController().signal)).rejects.toThrow("401");
+    expect(controlPlane.authorizations).toEqual(["Bearer jwt"]);
+    expect(tokensRefused).toEqual(["jwt"]);
+    await close();
+  });
+
+  test("a call that is never answered ends by its time-out", async () => {
+    const { link, controlPlane, close } = await start(50);
+    const connection = await link.connect(new AbortController().signal);
+    controlPlane.silent = true;
+    await expect(connection.heartbeat({ epoch: "e", generation: 0 })).rejects.toThrow();
+    connection.close();
+    await close();
+  });
+
+  test("a lost connection is never opened again by the library", async () => {
+    const { link, controlPlane, close } = await start();
+    const connection = await link.connect(new AbortController().signal);
+    connection.subscribe(() => undefined);
+    await connection.heartbeat({ epoch: "e", generation: 0 });
+    controlPlane.drop();
+    await connection.lost;
+    await link.connect(new AbortController().signal);
+    expect(controlPlane.authorizations).toHaveLength(2);
+    await close();
+  });
+
+  test("a port where nobody listens is an error, not a refusal", async () => {
+    const { link, close } = await start();
+    await close();
+    await expect(link.connect(new AbortController().signal)).rejects.toThrow("the link failed");
+  });
+});

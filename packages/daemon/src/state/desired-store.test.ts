@@ -1,0 +1,93 @@
+import { describe, expect, test } from "vitest";
+import { aDesiredState, OWNER } from "../testing/builders.ts";
+import { MemoryFiles, PowerCut } from "../testing/memory-files.ts";
+import { DesiredStore } from "./desired-store.ts";
+
+const openStore = async (files: MemoryFiles): Promise<DesiredStore> => {
+  const store = new DesiredStore(files, { folder: "/state", nodeId: OWNER.nodeId });
+  await store.load();
+  return store;
+};
+
+test.each([
+  { is: "a newer generation is accepted", epoch: "epo_1", generation: 6, outcome: "accepted" },
+  { is: "the same generation changes nothing", epoch: "epo_1", generation: 5, outcome: "unchanged" },
+  { is: "an older generation of the same epoch is refused", epoch: "epo_1", generation: 4, outcome: "older" },
+  { is: "a restored store is followed, even to a lower generation", epoch: "epo_2", generation: 1, outcome: "accepted" },
+])("$is", async ({ epoch, generation, outcome }) => {
+  const store = await openStore(new MemoryFiles());
+  store.offer(aDesiredState({ epoch: "epo_1", generation: 5 }));
+  expect(store.offer(aDesiredState({ epoch, generation }))).toBe(outcome);
+});
+
+test("a state for another node is refused, from the wire and from the disk", async () => {
+  const files = new MemoryFiles();
+  const store = await openStore(files);
+  expect(store.offer(aDesiredState({ nodeId: "nod_other" }))).toBe("another-node");
+  store.offer(aDesiredState());
+  await store.save();
+  const other = new DesiredStore(files, { folder: "/state", nodeId: "nod_other" });
+  await other.load();
+  expect(other.current()).toBeNull();
+});
+
+test("what was accepted survives a restart", async () => {
+  const files = new MemoryFiles();
+  const store = await openStore(files);
+  store.offer(aDesiredState({ generation: 7 }));
+  await store.save();
+  expect((await openStore(files)).current()).toEqual(aDesiredState({ generation: 7 }));
+});
+
+test("a full disk does not stop a state from holding, and the next save writes it", async () => {
+  const files = new MemoryFiles();
+  const store = await openStore(files);
+  files.full = true;
+  expect(store.offer(aDesiredState({ generation: 2 }))).toBe("accepted");
+  await expect(store.save()).rejects.toThrow("ENOSPC");
+  expect(store.current()?.generation).toBe(2);
+  files.full = false;
+  await store.save();
+  expect((await openStore(files)).current()?.generation).toBe(2);
+});
+
+describe("damage (amazon-ecs-agent#1301)", () => {
+  test.each(["", "{", '{"epoch":1}', "\0\0\0\0"])("a first copy of %j gives way to the second", async (text) => {
+    const files = new MemoryFiles();
+    const store = await openStore(files);
+    store.offer(aDesiredState({ generation: 3 }));
+    await store.save();
+    files.put("/state/desired.json", text);
+    expect((await openStore(files)).current()?.generation).toBe(3);
+  });
+
+  test("both copies damaged reads as none, told and without a crash", async () => {
+    const files = new MemoryFiles();
+    files.put("/state/desired.json", "{");
+    files.put("/state/desired.json.copy", "");
+    const store = new DesiredStore(files, { folder: "/state", nodeId: OWNER.nodeId });
+    expect(await store.load()).toEqual({ damaged: true });
+    expect(store.current()).toBeNull();
+  });
+});
+
+test("a power cut between any two writes leaves the old state or the new one", async () => {
+  const seen = new Set<number | undefined>();
+  for (let cut = 0; cut <= 6; cut++) {
+    for (const flushed of [false, true]) {
+      const files = new MemoryFiles();
+      const store = await openStore(files);
+      store.offer(aDesiredState({ generation: 1 }));
+      await store.save();
+      files.cutAfter = files.operations + cut;
+      store.offer(aDesiredState({ generation: 2 }));
+      await store.save().catch((error: unknown) => {
+        if (!(error instanceof PowerCut)) throw error;
+      });
+      const generation = (await openStore(files.afterPowerCut(flushed))).current()?.generation;
+      expect([1, 2]).toContain(generation);
+      seen.add(generation);
+    }
+  }
+  expect(seen).toEqual(new Set([1, 2]));
+});
