@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { explainMistakes } from "./control-plane.ts";
+import { explain } from "./control-plane.ts";
 
 test("every mistake of a configuration is told at once, with its path", () => {
   const error = Object.assign(new Error("bad"), {
@@ -8,7 +8,7 @@ test("every mistake of a configuration is told at once, with its path", () => {
       { path: "log.level", message: "unknown level" },
     ],
   });
-  expect(explainMistakes(error, "config.yaml")).toMatchObject({
+  expect(explain(error, "config.yaml")).toMatchObject({
     exitCode: 1,
     message: expect.stringMatching(/config\.yaml:\n {2}server\.platform\.port: .*\n {2}log\.level: unknown level/),
   });
@@ -16,5 +16,10 @@ test("every mistake of a configuration is told at once, with its path", () => {
 
 test("any other error passes unchanged", () => {
   const error = new Error("disk");
-  expect(explainMistakes(error, undefined)).toBe(error);
+  expect(explain(error, undefined)).toBe(error);
+});
+
+test("a reason not to start is told in its own words, without a stack trace", () => {
+  const error = Object.assign(new Error("Another server holds the data folder."), { name: "StartError" });
+  expect(explain(error, undefined)).toMatchObject({ exitCode: 1, message: "Another server holds the data folder." });
 });

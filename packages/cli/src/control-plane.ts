@@ -18,29 +18,44 @@ export interface ControlPlaneSource {
 export type LoadControlPlane = (source: ControlPlaneSource) => Promise<ControlPlane>;
 
 const mistakesSchema = z.object({ mistakes: z.array(z.object({ path: z.string(), message: z.string() })).min(1) });
+const startErrorSchema = z.object({ name: z.literal("StartError"), message: z.string() });
 
-/** @throws CliError that lists every mistake of the configuration at once. */
 export const loadControlPlane: LoadControlPlane = async ({ configFile, env }) => {
   const { loadConfig } = await import("@fairlead/control-plane/config");
-  const read = (): ReturnType<typeof loadConfig> => {
-    try {
-      return loadConfig({ ...(configFile === undefined ? {} : { file: configFile }), env });
-    } catch (error) {
-      throw explainMistakes(error, configFile);
-    }
-  };
-  const config = read();
+  const config = await explained(configFile, () =>
+    loadConfig({ ...(configFile === undefined ? {} : { file: configFile }), env }),
+  );
   return {
-    startServer: async () => (await import("@fairlead/control-plane/server")).startServer(config),
-    openLocalAdmin: async () => (await import("@fairlead/control-plane/admin")).openLocalAdmin(config),
+    startServer: async () => {
+      const { startServer } = await import("@fairlead/control-plane/server");
+      return explained(configFile, () => startServer(config));
+    },
+    openLocalAdmin: async () => {
+      const { openLocalAdmin } = await import("@fairlead/control-plane/admin");
+      return explained(configFile, () => openLocalAdmin(config));
+    },
   };
 };
 
-/** A configuration error says all that is wrong at once, each with its path; anything else passes unchanged. */
-export function explainMistakes(error: unknown, configFile: string | undefined): unknown {
-  const parsed = mistakesSchema.safeParse(error);
-  if (!parsed.success) return error;
-  const where = configFile === undefined ? "the environment" : configFile;
-  const lines = parsed.data.mistakes.map(({ path, message }) => `  ${path}: ${message}`);
-  return new CliError([`The configuration is wrong. Correct this in ${where}:`, ...lines].join("\n"));
+async function explained<T>(configFile: string | undefined, run: () => T | Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    throw explain(error, configFile);
+  }
+}
+
+/**
+ * What the operator can mend becomes a `CliError`; anything else passes unchanged. Told by form, since the classes are in
+ * the part that is loaded lazily.
+ */
+export function explain(error: unknown, configFile: string | undefined): unknown {
+  const start = startErrorSchema.safeParse(error);
+  if (start.success) return new CliError(start.data.message, { cause: error });
+  const wrong = mistakesSchema.safeParse(error);
+  if (!wrong.success) return error;
+  const lines = wrong.data.mistakes.map(({ path, message }) => `  ${path}: ${message}`);
+  return new CliError(
+    [`The configuration is wrong. Correct this in ${configFile ?? "the environment"}:`, ...lines].join("\n"),
+  );
 }

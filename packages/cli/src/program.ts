@@ -1,3 +1,4 @@
+import { DomainError } from "@fairlead/protocol/errors";
 import { Command, CommanderError } from "commander";
 import { CliError } from "./cli-error.ts";
 import { addAdminCommands } from "./commands/admin.ts";
@@ -43,6 +44,10 @@ function buildProgram(context: Context): Command {
 function report(terminal: Terminal, error: unknown): number {
   // Commander has printed its own errors, and help, by now.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  if (error instanceof DomainError) {
+    terminal.note(`fairlead: ${error.message} (${error.code})`);
+    return 1;
+  }
   if (error instanceof CliError) {
     if (error.message) terminal.note(`fairlead: ${error.message}`);
     return error.exitCode;

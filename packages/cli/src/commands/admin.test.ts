@@ -1,3 +1,4 @@
+import { DomainError } from "@fairlead/protocol/errors";
 import { describe, expect, test } from "vitest";
 import type { ControlPlaneSource, LoadControlPlane } from "../control-plane.ts";
 import { run } from "../testing/run.ts";
@@ -70,6 +71,16 @@ describe("fairlead admin", () => {
       loadControlPlane: load,
     });
     expect(JSON.parse(result.out)).toEqual({ token: "the-token", expiresAt: "2030-01-01T00:00:00.000Z" });
+  });
+
+  test("a refusal of the installation shows its message and code", async () => {
+    const loadControlPlane: LoadControlPlane = () =>
+      Promise.reject(new DomainError("not_found", "There is no user with this e-mail address."));
+    const result = await run(["admin", "token", "--email", "a@b.c"], { loadControlPlane });
+    expect(result).toMatchObject({
+      code: 1,
+      notes: "fairlead: There is no user with this e-mail address. (not_found)\n",
+    });
   });
 
   test("a lifetime that is none is bad usage", async () => {

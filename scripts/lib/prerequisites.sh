@@ -1,0 +1,160 @@
+# What a Debian machine needs before anything of Fairlead runs. Sourced by scripts/quickstart and scripts/test from the
+# root of the checkout. Every function does nothing where nothing is missing. Errors say what to do.
+
+# step TEXT COMMAND…: one progress line; the command's output is kept back, and shown when it fails.
+step() {
+  local title=$1 log started=$SECONDS
+  shift
+  log=$(mktemp)
+  printf '  %-44s' "$title"
+  if "$@" >"$log" 2>&1; then
+    printf 'ok %4ds\n' $((SECONDS - started))
+    rm -f "$log"
+    return 0
+  fi
+  printf 'failed\n\n'
+  tail -n 25 "$log" >&2
+  rm -f "$log"
+  explain_full_disk
+  return 1
+}
+
+fail() {
+  printf '\n%s\n' "$@" >&2
+  exit 1
+}
+
+free_megabytes() { df --output=avail -BM "$1" | tail -n 1 | tr -dc '0-9'; }
+
+explain_full_disk() {
+  local folder
+  for folder in . /tmp /var/lib; do
+    [ "$(free_megabytes "$folder")" -ge 50 ] ||
+      printf '\nThe disk of %s is full (%s MB left). Free some space and run this again.\n' \
+        "$(realpath "$folder")" "$(free_megabytes "$folder")" >&2
+  done
+}
+
+require_space() {
+  local folder=$1 megabytes=$2
+  [ "$(free_megabytes "$folder")" -ge "$megabytes" ] ||
+    fail "The disk of $folder has $(free_megabytes "$folder") MB left, and $megabytes MB are needed. Free some space and run this again."
+}
+
+node_is_recent() {
+  command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 18)' 2>/dev/null
+}
+
+install_packages() {
+  export DEBIAN_FRONTEND=noninteractive
+  # Where no systemd runs, a package must not start its service behind our back: we start and stop it ourselves.
+  local policy=/usr/sbin/policy-rc.d made_policy=
+  if [ ! -d /run/systemd/system ] && [ ! -e "$policy" ]; then
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod +x "$policy"
+    made_policy=yes
+  fi
+  local code=0
+  { apt-get -q update && apt-get -q install -y --no-install-recommends "$@"; } </dev/null || code=$?
+  [ -z "$made_policy" ] || rm -f "$policy"
+  return "$code"
+}
+
+ensure_node() {
+  node_is_recent && return 0
+  ! command -v node >/dev/null || ! node -e 'process.exit(parseInt(process.versions.node) >= 18)' 2>/dev/null ||
+    fail "Node $(node --version) is too old: 18 or later is needed. Remove it, and this script installs Debian's."
+  step "installing Node and npm (apt)" install_packages nodejs npm ca-certificates ||
+    fail "apt could not install nodejs and npm. Mend apt (see above), or install Node 18 or later yourself."
+}
+
+docker_answers() { command -v docker >/dev/null && docker info >/dev/null 2>&1; }
+
+# ensure_docker FOLDER: an engine answers afterwards. What this started is remembered in FOLDER, for stop_docker.
+ensure_docker() {
+  local folder=$1
+  docker_answers && return 0
+  if ! command -v dockerd >/dev/null; then
+    step "installing Docker (apt)" install_packages docker.io iptables ca-certificates ||
+      fail "apt could not install docker.io. Mend apt (see above), or install a Docker engine yourself."
+  fi
+  # Debian 13 has the client in a package of its own.
+  command -v docker >/dev/null || step "installing the Docker client (apt)" install_packages docker-cli ||
+    fail "apt could not install docker-cli. Mend apt (see above), or install the Docker client yourself."
+  docker_answers && return 0
+  step "starting Docker" start_docker "$folder" ||
+    fail "Docker does not start. Its last words are above; all of them are in $(docker_log "$folder")." \
+      "Start a Docker engine by other means (docker info must answer) and run this again."
+}
+
+docker_log() { if [ -d /run/systemd/system ]; then echo '`journalctl -u docker`'; else echo "$1/dockerd.log"; fi; }
+
+start_docker() {
+  local folder=$1 pid='' waited
+  mkdir -p "$folder"
+  if [ -d /run/systemd/system ]; then
+    touch "$folder/dockerd.systemd"
+    systemctl start docker || { journalctl -u docker -n 20 --no-pager; return 1; }
+  else
+    setsid dockerd >"$folder/dockerd.log" 2>&1 </dev/null 9>&- &
+    pid=$!
+    echo "$pid" >"$folder/dockerd.pid"
+  fi
+  for waited in $(seq 120); do
+    ! docker_answers || return 0
+    [ -z "$pid" ] || kill -0 "$pid" 2>/dev/null || break
+    sleep 0.5
+  done
+  [ -z "$pid" ] || tail -n 20 "$folder/dockerd.log"
+  stop_docker "$folder"
+  return 1
+}
+
+# stop_docker FOLDER: stops the engine only if ensure_docker started it.
+stop_docker() {
+  local folder=$1 pid waited
+  if [ -e "$folder/dockerd.systemd" ]; then
+    systemctl stop docker.socket docker 2>/dev/null || true
+    rm -f "$folder/dockerd.systemd"
+  fi
+  [ -e "$folder/dockerd.pid" ] || return 0
+  pid=$(cat "$folder/dockerd.pid")
+  # After a reboot the number may be another program's.
+  if tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -q '^\(\S*/\)\?dockerd '; then
+    kill "$pid" 2>/dev/null || true
+    for waited in $(seq 60); do
+      kill -0 "$pid" 2>/dev/null || break
+      sleep 0.5
+    done
+  fi
+  rm -f "$folder/dockerd.pid"
+}
+
+# Run by root in somebody's checkout, files must stay theirs.
+as_owner() {
+  local owner
+  owner=$(stat -c %U .)
+  if [ "$(id -u)" = 0 ] && [ "$owner" != root ] && id "$owner" >/dev/null 2>&1; then
+    runuser -u "$owner" -- env HOME="$(getent passwd "$owner" | cut -d: -f6)" PATH="$PATH" "$@"
+  else
+    "$@"
+  fi
+}
+
+lock_hash() { sha256sum package-lock.json | cut -d' ' -f1; }
+
+npm_ci() {
+  as_owner npm ci --ignore-scripts </dev/null && lock_hash >node_modules/.fairlead-lock
+}
+
+ensure_dependencies() {
+  [ "$(cat node_modules/.fairlead-lock 2>/dev/null)" != "$(lock_hash)" ] || return 0
+  require_space . 1500
+  step "installing npm packages (npm ci)" npm_ci ||
+    fail "npm ci failed; see above. With a network problem, run this again: it goes on where it stopped."
+}
+
+build() {
+  step "building" as_owner env PATH="$PWD/node_modules/.bin:$PATH" tsc -b ||
+    fail "The build failed; see above. In an unchanged clone, remove node_modules and run this again."
+}

@@ -1,0 +1,58 @@
+import { spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { startVitest, type TestCase, type Vitest } from "vitest/node";
+
+/**
+ * Runs the checks and every suite. `node scripts/test-suites.ts FILE`: writes the summary to FILE, for the last lines of
+ * scripts/test: each skipped test with its reason, then `N passed, N failed`.
+ */
+
+interface Counts {
+  passed: number;
+  failed: number;
+  readonly skipped: string[];
+}
+
+const SUITES = ["unit", "system"];
+const NO_REASON = "the test gives no reason";
+
+function count(counts: Counts, vitest: Vitest): void {
+  for (const module of vitest.state.getTestModules()) {
+    const tests = [...module.children.allTests()];
+    // A file that cannot be loaded has no tests, and a broken hook may leave them all unmarked.
+    if (module.state() === "failed" && !tests.some((test) => test.result().state === "failed")) counts.failed += 1;
+    for (const test of tests) countTest(counts, test);
+  }
+  counts.failed += vitest.state.getUnhandledErrors().length;
+}
+
+function countTest(counts: Counts, test: TestCase): void {
+  const result = test.result();
+  if (result.state === "passed") counts.passed += 1;
+  else if (result.state === "failed") counts.failed += 1;
+  else
+    counts.skipped.push(
+      `skipped: ${test.fullName} (${result.state === "skipped" ? (result.note ?? NO_REASON) : "not run"})`,
+    );
+}
+
+function summary({ passed, failed, skipped }: Counts): string {
+  const ending = skipped.length > 0 ? `, ${skipped.length} skipped` : "";
+  return [...skipped, `${passed} passed, ${failed} failed${ending}`, ""].join("\n");
+}
+
+async function runSuite(project: string): Promise<Vitest> {
+  const vitest = await startVitest("test", [], { config: "test/vitest.config.ts", project: [project], watch: false });
+  await vitest.close();
+  return vitest;
+}
+
+const counts: Counts = { passed: 0, failed: 0, skipped: [] };
+const checks = spawnSync(process.execPath, ["scripts/check.ts", "--without-tests"], { stdio: "inherit" });
+if (checks.status === 0) counts.passed += 1;
+else counts.failed += 1;
+for (const suite of SUITES) count(counts, await runSuite(suite));
+
+const [, , file] = process.argv;
+if (file !== undefined) writeFileSync(file, summary(counts));
+process.exit(counts.failed > 0 ? 1 : 0);

@@ -1,0 +1,120 @@
+import type { Rules } from "./source-rules.ts";
+
+/**
+ * The import rules of the house (design §3), each with the reason that is printed when it is broken.
+ * An edge reads `<file> -> <target>`, or `<file> -type-> <target>` where only types are imported.
+ */
+
+const SERVER = "packages/control-plane/src";
+const DAEMON = "packages/daemon/src";
+
+/** Sees all parts and joins them; nothing else may. */
+const COMPOSITION_ROOTS = `${SERVER}/server|${SERVER}/admin/local-admin|${DAEMON}/daemon|${DAEMON}/main|packages/cli/src/main`;
+
+/** Rules files: the same input gives the same output, so they are tested without anything around them. */
+const PURE_FILES = [
+  `${SERVER}/(nodes/(node|node-patch|node-status|plan-desired|engine-presets)|keys/key|projects/project|members/member)`,
+  `${DAEMON}/(reconcile/(plan|steps)|runtime/docker-spec|link/link-state)`,
+].join("|");
+
+const edge = (from: string, target: string): RegExp => new RegExp(`^${from} \\S+ ${target}$`);
+
+export const houseRules: Rules = {
+  imports: [
+    {
+      reason: "protocol is what both programs agree on: pure, with zod alone",
+      forbids: edge("packages/protocol/\\S+", "(?!zod$|packages/protocol/).*"),
+    },
+    {
+      reason: "another package is reached by its name, which offers only what it exports",
+      forbids: /^packages\/([^/]+)\/\S+ \S+ packages\/(?!\1\/)/,
+    },
+    {
+      reason: "the daemon runs without the control plane: only the types of its router cross",
+      forbids: edge(`${DAEMON}/\\S+`, "@fairlead/(?!protocol/).*"),
+      unless: / -type-> @fairlead\/control-plane\/daemon-router$/,
+    },
+    {
+      reason: "the control plane runs without the daemon and the command line",
+      forbids: edge(`${SERVER}/\\S+`, "@fairlead/(?!protocol/).*"),
+    },
+    {
+      reason: "the command line reaches daemons through the control plane",
+      forbids: edge("packages/cli/\\S+", "@fairlead/daemon.*"),
+    },
+    {
+      reason: "routes → service → store → db: routes call services alone",
+      forbids: edge(`${SERVER}/\\S+-routes\\.ts`, "\\S+(-stores?\\.ts|/src/db/\\S+)"),
+    },
+    {
+      reason: "routes → service → store → db: a service knows nothing of HTTP",
+      forbids: edge(`${SERVER}/\\S+-services?\\.ts`, `(\\S+-routes\\.ts|${SERVER}/http/\\S+|fastify)`),
+    },
+    {
+      reason: "routes → service → store → db: a store knows rows alone",
+      forbids: edge(`${SERVER}/\\S+-stores?\\.ts`, "\\S+-(routes|services?)\\.ts"),
+    },
+    {
+      reason: "http/, auth/ and db/ serve every resource, and so know none",
+      forbids: edge(`${SERVER}/(http|auth|db)/\\S+`, `${SERVER}/(?!(http|auth|db)/)[^/]+/.*`),
+    },
+    {
+      reason: "a resource calls another's service, never its store or routes",
+      forbids: new RegExp(`^${SERVER}/([^/]+)/\\S+ \\S+ ${SERVER}/(?!\\1/)\\S+-(stores?|routes)\\.ts$`),
+      unless: new RegExp(`^(${COMPOSITION_ROOTS})\\.ts `),
+    },
+    {
+      reason: "a rules file is pure: it imports protocol, zod, pure helpers of Node and other rules files alone",
+      forbids: edge(
+        `(${PURE_FILES})\\.ts`,
+        `(?!(zod|@fairlead/protocol/\\S+|node:crypto|node:util|(${PURE_FILES})\\.ts)$).*`,
+      ),
+      unless: / -type-> /,
+    },
+    {
+      reason: "the reconcile loop knows the runtime port, not Docker",
+      forbids: edge(`${DAEMON}/reconcile/\\S+`, `(dockerode|${DAEMON}/runtime/docker-\\S+)`),
+    },
+    {
+      reason: "the link knows nothing of containers",
+      forbids: edge(`${DAEMON}/link/\\S+`, `${DAEMON}/runtime/\\S+`),
+    },
+  ],
+  owners: [
+    { package: "better-sqlite3", owners: /\/control-plane\/src\/db\// },
+    { package: "kysely", owners: /\/control-plane\/src\/(db\/|\S+-stores?\.ts$)/, typesAnywhere: true },
+    { package: "fastify", owners: /\/control-plane\/src\/(http\/|\S+-routes\.ts$)/ },
+    { package: "undici", owners: /\/control-plane\/src\/inference\// },
+    { package: "jose", owners: /\/(control-plane\/src\/auth|daemon\/src\/link)\//, typesAnywhere: true },
+    { package: "ws", owners: /\/src\/link\// },
+    { package: "@trpc/server", owners: /\/control-plane\/src\/link\//, typesAnywhere: true },
+    { package: "@trpc/client", owners: /\/daemon\/src\/link\// },
+    { package: "dockerode", owners: /\/daemon\/src\/runtime\// },
+    { package: "systeminformation", owners: /\/daemon\/src\/host\// },
+    { package: "pino", owners: /\/src\/log\.ts$/, typesAnywhere: true },
+    { package: "yaml", owners: /\/src\/config\.ts$/ },
+    { package: "commander", owners: /\/(cli\/src\/|daemon\/src\/main\.ts$)/ },
+    { package: "eventsource-parser", owners: /\/cli\/src\/chat-stream\.ts$/ },
+    { package: "cli-table3", owners: /\/cli\/src\/table\.ts$/ },
+  ],
+  texts: [
+    {
+      reason: "settings are read in one place: process.env belongs to config.ts",
+      files: /^packages\//,
+      unless: /\/src\/config\.ts$/,
+      forbids: /\bprocess\.env\b/,
+    },
+    {
+      reason: "time, ids and randomness come in as arguments: take a Clock or an IdSource",
+      files: /^packages\//,
+      // A log line's time is for people; nothing is decided by it.
+      unless: new RegExp(`^(packages/protocol/src/(clock|ids)|packages/[^/]+/src/log|${COMPOSITION_ROOTS})\\.ts$`),
+      forbids: /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bMath\.random\b|\brandomUUID/,
+    },
+    {
+      reason: "a program logs through log.ts, and the command line prints through its terminal",
+      files: /^(packages|scripts)\//,
+      forbids: /\bconsole\.\w/,
+    },
+  ],
+};
