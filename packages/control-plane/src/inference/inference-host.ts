@@ -1,0 +1,130 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import type { Clock } from "@fairlead/protocol/clock";
+import { DomainError } from "@fairlead/protocol/errors";
+import type { IdSource } from "@fairlead/protocol/ids";
+import type { Logger } from "pino";
+import { errorAnswer, rawErrorAnswer, toDomainError } from "../http/error-response.ts";
+import { Admission, shuttingDown } from "./admission.ts";
+import { type Exchange, sendError } from "./answer.ts";
+import type { CallDependencies } from "./chat-call.ts";
+import { handleRoute } from "./inference-routes.ts";
+import { DEFAULT_LIMITS, type InferenceLimits } from "./limits.ts";
+import { LiveCalls } from "./live-calls.ts";
+import { ModelRouter, type Tunnels } from "./model-route.ts";
+import type { EngineDirectory, KeyAuthenticator } from "./ports.ts";
+import { discardRest } from "./request-body.ts";
+
+export interface InferenceHostOptions {
+  readonly keys: KeyAuthenticator;
+  readonly engines: EngineDirectory;
+  readonly tunnels: Tunnels;
+  readonly ids: IdSource;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly limits?: Partial<InferenceLimits>;
+}
+
+export interface InferenceHost {
+  /** Not listening yet. */
+  readonly server: Server;
+  /** What is held just now; both return to zero when nothing runs. */
+  readonly load: Pick<Admission, "callsInFlight" | "bufferedBytes">;
+  /** Stops admitting, lets running calls end until the deadline, then ends the rest as failed. Resolves with all closed. */
+  drain(deadlineMs: number): Promise<void>;
+}
+
+const MAX_HEADER_BYTES = 64 * 1024;
+/** Above the 60 s after which common load balancers give an idle connection up, so that they close it first. */
+const KEEP_ALIVE_MS = 75_000;
+const HEADERS_MS = 30_000;
+/** How long the last words of a drain may take to be sent. */
+const FLUSH_MS = 1000;
+
+export function createInferenceHost(options: InferenceHostOptions): InferenceHost {
+  const limits = { ...DEFAULT_LIMITS, ...options.limits };
+  const { keys, clock, ids, log } = options;
+  const admission = new Admission(limits);
+  const live = new LiveCalls(clock, limits.sweepMs);
+  const models = new ModelRouter(options.engines, options.tunnels);
+  const deps: CallDependencies = { keys, models, admission, live, clock, limits };
+  const server = createServer({
+    maxHeaderSize: MAX_HEADER_BYTES,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    headersTimeout: Math.min(HEADERS_MS, limits.uploadMs),
+    requestTimeout: limits.uploadMs,
+    connectionsCheckingInterval: Math.min(30_000, limits.uploadMs),
+    noDelay: true,
+  });
+  const onRequest = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const exchange = { response, requestId: ids.next("request") };
+    if (admission.stopped) response.shouldKeepAlive = false;
+    try {
+      await handleRoute(deps, request, exchange);
+    } catch (error) {
+      report(log, exchange, error);
+      sendError(exchange, error);
+    }
+    discardRest(request);
+  };
+  server.on("request", (request, response) => void onRequest(request, response));
+  // Only a request that will be read is told to go on sending.
+  server.on("checkContinue", (request, response) => void onRequest(request, response));
+  server.on("clientError", (error, socket) => {
+    if (live.uses(socket)) socket.destroy();
+    else refuseConnection(error, socket, ids.next("request"));
+  });
+  return { server, load: admission, drain: (deadlineMs) => drain({ server, admission, live }, deadlineMs) };
+}
+
+/** Logged once, here; refusals are the caller's matter and only wanted when looking for something. */
+function report(log: Logger, exchange: Exchange, error: unknown): void {
+  const told = toDomainError(error);
+  const { requestId } = exchange;
+  if (told.code === "internal") log.error({ requestId, err: error }, "call failed");
+  else log.debug({ requestId, code: told.code, note: told.note }, "call refused");
+}
+
+/** Answers what never became a request: broken HTTP, headers over the limit, an upload that takes too long. */
+function refuseConnection(error: NodeJS.ErrnoException, socket: Duplex, requestId: string): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const answer = errorAnswer(connectionError(error.code), requestId);
+  socket.end(rawErrorAnswer(answer, "Refused"), () => socket.destroy());
+}
+
+function connectionError(code: string | undefined): DomainError {
+  if (code === "HPE_HEADER_OVERFLOW") {
+    return new DomainError("headers_too_large", `The headers are larger than ${MAX_HEADER_BYTES} bytes.`);
+  }
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") {
+    return new DomainError("request_timeout", "The request did not arrive whole in time.");
+  }
+  return new DomainError("invalid_request", "This is not a valid HTTP/1.1 request.");
+}
+
+async function drain(
+  host: { readonly server: Server; readonly admission: Admission; readonly live: LiveCalls },
+  deadlineMs: number,
+): Promise<void> {
+  const { server, admission, live } = host;
+  admission.stop();
+  if (server.listening) server.close();
+  await within(admission.whenIdle(), deadlineMs);
+  live.failAll(shuttingDown());
+  await within(admission.whenIdle(), FLUSH_MS);
+  server.closeAllConnections();
+  live.stop();
+}
+
+/** Waits for a promise, but not longer than this. */
+async function within(promise: Promise<void>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([promise, late]);
+  clearTimeout(timer);
+}

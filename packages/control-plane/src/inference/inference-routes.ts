@@ -1,0 +1,69 @@
+import type { IncomingMessage } from "node:http";
+import { DomainError } from "@fairlead/protocol/errors";
+import { type Exchange, sendError, sendJson } from "./answer.ts";
+import { type CallDependencies, chatCall } from "./chat-call.ts";
+import { authenticateCaller } from "./caller.ts";
+import { modelEntry } from "./model-route.ts";
+
+type Handler = (deps: CallDependencies, request: IncomingMessage, exchange: Exchange) => Promise<void> | void;
+
+interface Route {
+  readonly methods: readonly string[];
+  readonly handle: Handler;
+}
+
+const READ = ["GET", "HEAD"];
+const MODELS_PREFIX = "/v1/models/";
+
+const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
+  ["/v1/chat/completions", { methods: ["POST"], handle: chatCall }],
+  ["/v1/models", { methods: READ, handle: listModels }],
+  ["/healthz", { methods: READ, handle: (_deps, _request, exchange) => sendJson(exchange, { status: "ok" }) }],
+]);
+
+const MODEL_ROUTE: Route = { methods: READ, handle: getModel };
+
+/** Finds and runs the route. @throws DomainError of the route, `not_found`. */
+export async function handleRoute(deps: CallDependencies, request: IncomingMessage, exchange: Exchange): Promise<void> {
+  const path = pathOf(request);
+  const route =
+    ROUTES.get(path) ??
+    (path.length > MODELS_PREFIX.length && path.startsWith(MODELS_PREFIX) ? MODEL_ROUTE : undefined);
+  if (route === undefined) {
+    throw new DomainError("not_found", `There is no ${request.method} ${path} on the inference host.`);
+  }
+  if (!route.methods.includes(request.method ?? "")) {
+    const allow = route.methods.join(", ");
+    const error = new DomainError("method_not_allowed", `${path} takes ${allow}, not ${request.method}.`);
+    sendError(exchange, error, { allow });
+    return;
+  }
+  await route.handle(deps, request, exchange);
+}
+
+async function listModels(deps: CallDependencies, request: IncomingMessage, exchange: Exchange): Promise<void> {
+  const owner = await authenticateCaller(deps.keys, request.headers);
+  sendJson(exchange, { object: "list", data: await deps.models.list(owner.projectId) });
+}
+
+/** The id may hold slashes, plain or encoded: SDKs encode them. */
+async function getModel(deps: CallDependencies, request: IncomingMessage, exchange: Exchange): Promise<void> {
+  const owner = await authenticateCaller(deps.keys, request.headers);
+  const name = decode(pathOf(request).slice(MODELS_PREFIX.length));
+  const route = await deps.models.route(owner.projectId, name);
+  sendJson(exchange, modelEntry(route.target, route.model));
+}
+
+function pathOf(request: IncomingMessage): string {
+  const url = request.url ?? "/";
+  const query = url.indexOf("?");
+  return query === -1 ? url : url.slice(0, query);
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new DomainError("invalid_request", "The path holds a wrong percent-encoding.");
+  }
+}

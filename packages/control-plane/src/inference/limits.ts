@@ -1,0 +1,29 @@
+/** What one inference host allows. Times in milliseconds (design §8). */
+export interface InferenceLimits {
+  readonly maxBodyBytes: number;
+  /** Bodies held at one time, over all calls. */
+  readonly maxBufferedBytes: number;
+  readonly maxCallsInFlight: number;
+  /** How long a request may take to arrive whole. */
+  readonly uploadMs: number;
+  readonly firstByteMs: number;
+  /** How long an answer may stay silent, and how long a caller may stop reading. */
+  readonly idleMs: number;
+  readonly totalMs: number;
+  /** Silence on an open event stream after which a comment is sent. */
+  readonly keepAliveMs: number;
+  /** How often the times above are looked at. */
+  readonly sweepMs: number;
+}
+
+export const DEFAULT_LIMITS: InferenceLimits = {
+  maxBodyBytes: 32 * 1024 * 1024,
+  maxBufferedBytes: 256 * 1024 * 1024,
+  maxCallsInFlight: 10_000,
+  uploadMs: 300_000,
+  firstByteMs: 120_000,
+  idleMs: 120_000,
+  totalMs: 1_800_000,
+  keepAliveMs: 15_000,
+  sweepMs: 1000,
+};

@@ -1,0 +1,104 @@
+import { type ClientHttp2Stream, constants, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from "node:http2";
+import type { TunnelCall, TunnelHandler } from "./tunnel-transport.ts";
+
+/** One write is at most this long: a single huge one overruns HTTP/2's session memory. */
+const MAX_WRITE_BYTES = 64 * 1024;
+
+/** One request and its answer inside the tunnel. */
+export class H2TunnelCall implements TunnelCall {
+  readonly #stream: ClientHttp2Stream;
+  readonly #handler: TunnelHandler;
+  #body: readonly Buffer[];
+  #chunk = 0;
+  #offset = 0;
+  #over = false;
+  #failure: Error | undefined;
+
+  constructor(stream: ClientHttp2Stream, body: readonly Buffer[], handler: TunnelHandler) {
+    this.#stream = stream;
+    this.#handler = handler;
+    this.#body = body;
+    stream.on("response", (headers) => this.#onResponse(headers));
+    stream.on("data", (chunk: Buffer) => this.#onData(chunk));
+    stream.on("end", () => this.#onEnd());
+    stream.on("error", (error) => {
+      this.#failure = error;
+    });
+    stream.on("close", () => this.#onClose());
+    if (body.length > 0) {
+      stream.on("drain", () => this.#writeBody());
+      this.#writeBody();
+    }
+  }
+
+  resume(): void {
+    this.#stream.resume();
+  }
+
+  abort(): void {
+    this.#over = true;
+    this.#cancel();
+  }
+
+  #onResponse(headers: IncomingHttpHeaders & IncomingHttpStatusHeader): void {
+    if (!this.#over) this.#handler.onHeaders(headers[":status"] ?? 0, headers);
+  }
+
+  #onData(chunk: Buffer): void {
+    if (!this.#over && !this.#handler.onData(chunk)) this.#stream.pause();
+  }
+
+  /** A reset stream "ends" too; only one without a code was ended by the other side. */
+  #onEnd(): void {
+    if (this.#over || this.#stream.rstCode !== constants.NGHTTP2_NO_ERROR) return;
+    this.#over = true;
+    this.#handler.onEnd();
+    // The answer may come before the whole request was taken: the rest of it is of no use.
+    if (!this.#stream.writableEnded) this.#cancel();
+  }
+
+  #onClose(): void {
+    this.#body = [];
+    if (this.#over) return;
+    this.#over = true;
+    this.#handler.onError(this.#failure ?? new Error(`the tunnel's stream was reset (code ${this.#stream.rstCode})`));
+  }
+
+  #cancel(): void {
+    this.#body = [];
+    this.#stream.close(constants.NGHTTP2_CANCEL);
+  }
+
+  #writeBody(): void {
+    const stream = this.#stream;
+    while (!stream.destroyed && !stream.writableEnded) {
+      const chunk = this.#body[this.#chunk];
+      if (chunk === undefined) {
+        this.#body = [];
+        stream.end();
+        return;
+      }
+      const piece = chunk.subarray(this.#offset, this.#offset + MAX_WRITE_BYTES);
+      this.#offset += piece.length;
+      if (this.#offset >= chunk.length) {
+        this.#chunk++;
+        this.#offset = 0;
+      }
+      if (piece.length > 0 && !stream.write(piece)) return;
+    }
+  }
+}
+
+/** A call on a tunnel that is gone: fails after the caller has it in hand. */
+export function lostCall(handler: TunnelHandler, cause: unknown): TunnelCall {
+  let aborted = false;
+  setImmediate(() => {
+    if (!aborted) handler.onError(new Error("the tunnel is closed", { cause }));
+  });
+  return {
+    resume: () => undefined,
+    abort: () => {
+      aborted = true;
+    },
+  };
+}

@@ -1,0 +1,65 @@
+import type { Duplex } from "node:stream";
+import { type ClientHttp2Session, connect, constants } from "node:http2";
+import { TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
+import { H2TunnelCall, lostCall } from "./h2-tunnel-call.ts";
+import { cutSession, type LivenessOptions, watchLiveness } from "./liveness.ts";
+import type { TunnelCall, TunnelHandler, TunnelRequest, TunnelTransport } from "./tunnel-transport.ts";
+
+/** What a caller that stops reading can cost us per call; answers of models are small and slow. */
+const ANSWER_WINDOW_BYTES = 256 * 1024;
+const SESSION_WINDOW_BYTES = 8 * 1024 * 1024;
+const SESSION_MEMORY_MB = 1024;
+const MAX_CONCURRENT_CALLS = 65_536;
+
+/** A tunnel over HTTP/2: this side is the client, the daemon the server, whoever opened the socket. */
+export class H2Tunnel implements TunnelTransport {
+  readonly #session: ClientHttp2Session;
+
+  /** @param onClosed called once, when the last call is over or the tunnel is lost. */
+  constructor(socket: Duplex, liveness: LivenessOptions, onClosed: (reason: Error | undefined) => void) {
+    const session = connect("http://node", {
+      createConnection: () => socket,
+      settings: { enablePush: false, initialWindowSize: ANSWER_WINDOW_BYTES },
+      maxSessionMemory: SESSION_MEMORY_MB,
+      peerMaxConcurrentStreams: MAX_CONCURRENT_CALLS,
+    });
+    this.#session = session;
+    let reason: Error | undefined;
+    session.once("connect", () => session.setLocalWindowSize(SESSION_WINDOW_BYTES));
+    session.on("error", (error: Error) => {
+      reason = error;
+    });
+    session.once("close", () => onClosed(reason));
+    watchLiveness(session, liveness);
+  }
+
+  /** Whether a new call has a chance. */
+  get usable(): boolean {
+    return !this.#session.closed && !this.#session.destroyed;
+  }
+
+  open(request: TunnelRequest, handler: TunnelHandler): TunnelCall {
+    try {
+      const headers = {
+        ...request.headers,
+        [constants.HTTP2_HEADER_METHOD]: request.method,
+        [constants.HTTP2_HEADER_PATH]: request.path,
+        [TUNNEL_WORKLOAD_HEADER]: request.workload,
+      };
+      const stream = this.#session.request(headers, { endStream: request.body.length === 0 });
+      return new H2TunnelCall(stream, request.body, handler);
+    } catch (error) {
+      return lostCall(handler, error);
+    }
+  }
+
+  /** Takes no new calls; the tunnel closes after the last one. */
+  drain(): void {
+    this.#session.close();
+  }
+
+  /** Ends every call as failed, at once. */
+  destroy(reason: Error): void {
+    cutSession(this.#session, reason);
+  }
+}

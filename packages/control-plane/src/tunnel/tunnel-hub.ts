@@ -1,0 +1,101 @@
+import type { Duplex } from "node:stream";
+import { TUNNEL_UPGRADE } from "@fairlead/protocol/daemon-link";
+import type { Logger } from "pino";
+import { H2Tunnel } from "./h2-tunnel.ts";
+import type { LivenessOptions } from "./liveness.ts";
+import type { TunnelTransport } from "./tunnel-transport.ts";
+
+export const DEFAULT_LIVENESS: LivenessOptions = { pingIntervalMs: 10_000, pingTimeoutMs: 10_000 };
+
+export interface TunnelHubOptions {
+  readonly log: Logger;
+  readonly liveness?: LivenessOptions;
+}
+
+/** Told when a node gets its first tunnel (true) and when it loses its last usable one (false). */
+export type TunnelListener = (nodeId: string, connected: boolean) => void;
+
+interface NodeTunnels {
+  current: H2Tunnel | null;
+  /** The current one, and older ones whose last calls still run. */
+  readonly all: Set<H2Tunnel>;
+}
+
+/** Who is reachable: at most one current tunnel per node. */
+export class TunnelHub {
+  readonly #nodes = new Map<string, NodeTunnels>();
+  readonly #listeners = new Set<TunnelListener>();
+  readonly #log: Logger;
+  readonly #liveness: LivenessOptions;
+  #closed = false;
+
+  constructor(options: TunnelHubOptions) {
+    this.#log = options.log;
+    this.#liveness = options.liveness ?? DEFAULT_LIVENESS;
+  }
+
+  /**
+   * Answers 101 and takes the socket over. The caller has checked that the request comes from this node.
+   * A newer tunnel replaces an older one, which takes no new calls and closes after its last.
+   */
+  attach(nodeId: string, socket: Duplex, head: Buffer): void {
+    // HTTP/2 over a socket that has lost its handle would bring the process down.
+    if (socket.destroyed) return;
+    if (this.#closed) {
+      socket.end(
+        "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\nRetry-After: 5\r\n\r\n",
+      );
+      return;
+    }
+    if ("setNoDelay" in socket && typeof socket.setNoDelay === "function") socket.setNoDelay(true);
+    socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${TUNNEL_UPGRADE}\r\n\r\n`);
+    if (head.length > 0) socket.unshift(head);
+    const tunnel = new H2Tunnel(socket, this.#liveness, (reason) => this.#onClosed(nodeId, tunnel, reason));
+    const tunnels = this.#nodes.get(nodeId) ?? { current: null, all: new Set<H2Tunnel>() };
+    const older = tunnels.current;
+    tunnels.current = tunnel;
+    tunnels.all.add(tunnel);
+    this.#nodes.set(nodeId, tunnels);
+    this.#log.info({ nodeId, replaced: older !== null }, "tunnel open");
+    if (older === null) this.#tell(nodeId, true);
+    else older.drain();
+  }
+
+  /** @returns the way to the node's workloads, or null while it has no tunnel. */
+  get(nodeId: string): TunnelTransport | null {
+    const current = this.#nodes.get(nodeId)?.current;
+    return current?.usable ? current : null;
+  }
+
+  /** @returns a function that ends the listening. */
+  onChange(listener: TunnelListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Cuts every tunnel of a node at once, with all its calls: its identity is revoked or it is deleted. */
+  disconnect(nodeId: string): void {
+    for (const tunnel of this.#nodes.get(nodeId)?.all ?? []) tunnel.destroy(new Error("the node was disconnected"));
+  }
+
+  /** Cuts every tunnel and takes no new one. */
+  close(): void {
+    this.#closed = true;
+    for (const nodeId of this.#nodes.keys()) this.disconnect(nodeId);
+  }
+
+  #onClosed(nodeId: string, tunnel: H2Tunnel, reason: Error | undefined): void {
+    const tunnels = this.#nodes.get(nodeId);
+    if (tunnels === undefined) return;
+    tunnels.all.delete(tunnel);
+    if (tunnels.all.size === 0) this.#nodes.delete(nodeId);
+    this.#log.info({ nodeId, reason: reason?.message }, "tunnel closed");
+    if (tunnels.current !== tunnel) return;
+    tunnels.current = null;
+    this.#tell(nodeId, false);
+  }
+
+  #tell(nodeId: string, connected: boolean): void {
+    for (const listener of this.#listeners) listener(nodeId, connected);
+  }
+}
