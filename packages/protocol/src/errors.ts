@@ -26,6 +26,7 @@ const code = (type: ErrorType, retry: boolean, meaning: string): CodeFacts => ({
 
 export const ERROR_CODES = {
   invalid_request: code("invalid_request_error", false, "The input is wrong; `param` names the field."),
+  missing_project_header: code("invalid_request_error", false, "Name the project: header `Service-Project-Id`."),
   malformed_json: code("invalid_request_error", false, "The body is not valid JSON."),
   method_not_allowed: code("invalid_request_error", false, "The path exists, but not with this method."),
   request_timeout: code("invalid_request_error", true, "The request did not arrive whole in time."),

@@ -62,3 +62,12 @@ export const nodeSchema = z.object({
   planId: z.string(),
 });
 export type Node = z.infer<typeof nodeSchema>;
+
+/** One line of a node's history. `status` is set where the node entered one. */
+export const nodeEventSchema = z.object({
+  id: z.string(),
+  at: z.string(),
+  kind: z.string(),
+  status: nodeStatusSchema.nullable(),
+  message: z.string(),
+});

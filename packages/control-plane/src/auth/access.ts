@@ -14,6 +14,9 @@ export const ROLES_BY_OPERATION = {
   "node.read": EVERYBODY,
   "node.create": OPERATORS,
   "node.bootstrap": OPERATORS,
+  "node.update": OPERATORS,
+  "node.delete": OPERATORS,
+  "node.secrets": OPERATORS,
 } as const satisfies Record<string, readonly Role[]>;
 
 export type Operation = keyof typeof ROLES_BY_OPERATION;
@@ -26,6 +29,8 @@ export function mayDo(role: Role, operation: Operation): boolean {
 export interface Memberships {
   /** @returns null for somebody who is no member, and for a project that does not exist. */
   roleOf(projectId: string, userId: string): Promise<Role | null>;
+  rolesOf(userId: string): Promise<readonly { readonly projectId: string; readonly role: Role }[]>;
+  rolesOf(userId: string): Promise<readonly { readonly projectId: string; readonly role: Role }[]>;
 }
 
 export class ProjectAccess {
@@ -45,5 +50,11 @@ export class ProjectAccess {
     if (mayDo(role, operation)) return role;
     const allowed = ROLES_BY_OPERATION[operation].join(" or ");
     throw new DomainError("permission_denied", `Your role in this project is ${role}; this takes ${allowed}.`);
+  }
+
+  /** Ids of the caller's projects in which they may do this. */
+  async projectsOf(caller: UserPrincipal, operation: Operation): Promise<readonly string[]> {
+    const roles = await this.#memberships.rolesOf(caller.userId);
+    return roles.filter(({ role }) => mayDo(role, operation)).map(({ projectId }) => projectId);
   }
 }

@@ -1,10 +1,12 @@
 import { closeSync, openSync } from "node:fs";
 import Sqlite from "better-sqlite3";
-import { Kysely, SqliteDialect } from "kysely";
+import { Kysely, SqliteDialect, sql } from "kysely";
 import type { Database } from "./schema.ts";
 
 export interface OpenedDatabase {
   readonly db: Kysely<Database>;
+  /** Resolves if the store answers. */
+  ping(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -22,6 +24,7 @@ export function openDatabase(options: { readonly file: string }): OpenedDatabase
   const db = new Kysely<Database>({ dialect: new SqliteDialect({ database: handle }) });
   return {
     db,
+    ping: async () => void (await sql`select 1`.execute(db)),
     close: async () => {
       await db.destroy();
       // Kysely leaves a handle open that it has never used.

@@ -17,6 +17,7 @@ export interface Database {
   node_report: NodeReportTable;
   node_event: NodeEventTable;
   bootstrap_token: BootstrapTokenTable;
+  node_secret: NodeSecretTable;
 }
 
 /** One row: who this installation is. The epoch changes when a backup is restored. */
@@ -152,6 +153,8 @@ export interface NodeReportTable {
   generation: number;
   reports: string;
   worker_image_digest: string;
+  /** The engine's version when it was last known: it outlives the engine's stop. */
+  last_version: string;
   reported_at: number;
 }
 
@@ -177,4 +180,14 @@ export interface BootstrapTokenTable {
   used_by: string | null;
   used_at: number | null;
   created_at: number;
+}
+
+export interface NodeSecretTable {
+  node_id: string;
+  name: string;
+  /** `master`: an envelope by the master key. `node`: a JWE that only the node can open. */
+  sealed_by: string;
+  sealed: string;
+  created_at: number;
+  updated_at: number;
 }

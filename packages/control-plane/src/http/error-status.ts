@@ -3,6 +3,7 @@ import type { ErrorCode } from "@fairlead/protocol/errors";
 /** The one map from error code to HTTP status (design §4); both hosts answer by it. */
 const STATUS_BY_CODE: Record<ErrorCode, number> = {
   invalid_request: 400,
+  missing_project_header: 400,
   malformed_json: 400,
   method_not_allowed: 405,
   request_timeout: 408,

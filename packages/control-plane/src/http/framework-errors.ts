@@ -29,7 +29,10 @@ export function fromClientError(error: Error & { readonly code?: string }): { er
     return { error: new DomainError("headers_too_large", message), reason: "Request Header Fields Too Large" };
   }
   if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") {
-    return { error: new DomainError("request_timeout", "The request took too long to arrive."), reason: "Request Timeout" };
+    return {
+      error: new DomainError("request_timeout", "The request took too long to arrive."),
+      reason: "Request Timeout",
+    };
   }
   return { error: new DomainError("invalid_request", "This is not a valid HTTP request."), reason: "Bad Request" };
 }

@@ -1,4 +1,4 @@
-import { createServer } from "node:net";
+import { createServer, type Server } from "node:net";
 import { StartError } from "../start-error.ts";
 
 /** A port that is ours until `release`, which comes right before the real server listens on it. */
@@ -18,13 +18,22 @@ export interface PortRequest {
 /** Finds out about a taken port before the store is touched, and which port it will be, as URLs need it. @throws StartError */
 export async function reservePort(request: PortRequest): Promise<ReservedPort> {
   const server = createServer();
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => reject(explain(error, request)));
-    server.listen({ host: request.host, port: request.port, exclusive: true }, resolve);
-  });
+  await listen(server, request);
   const address = server.address();
   const port = typeof address === "object" && address !== null ? address.port : request.port;
   return { port, release: () => new Promise<void>((resolve) => void server.close(() => resolve())) };
+}
+
+/** Makes a server listen. @throws StartError in words for the operator, like `reservePort`. */
+export async function listen(server: Server, request: PortRequest): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const fail = (error: NodeJS.ErrnoException): void => reject(explain(error, request));
+    server.once("error", fail);
+    server.listen({ host: request.host, port: request.port }, () => {
+      server.off("error", fail);
+      resolve();
+    });
+  });
 }
 
 /** `http://host:port`, with a host that a client can use where the server listens on every address. */
@@ -34,16 +43,12 @@ export function urlOf(host: string, port: number): string {
 }
 
 function explain(error: NodeJS.ErrnoException, { host, port, setting }: PortRequest): Error {
-  const where = `${host}:${port}`;
-  switch (error.code) {
-    case "EADDRINUSE":
-      return new StartError(`Port ${where} is taken by another program. Stop that, or set ${setting} to a free port.`);
-    case "EACCES":
-      return new StartError(`Port ${where} needs more rights than this user has. Set ${setting} to one above 1023.`);
-    case "EADDRNOTAVAIL":
-    case "ENOTFOUND":
-      return new StartError(`This machine has no address ${host}. Correct the host beside ${setting}.`);
-    default:
-      return error;
-  }
+  const advice: Readonly<Record<string, string>> = {
+    EADDRINUSE: `Port ${host}:${port} is taken by another program. Stop that, or set ${setting} to a free port.`,
+    EACCES: `Port ${host}:${port} needs more rights than this user has. Set ${setting} to one above 1023.`,
+    EADDRNOTAVAIL: `This machine has no address ${host}. Correct the host beside ${setting}.`,
+    ENOTFOUND: `This machine has no address ${host}. Correct the host beside ${setting}.`,
+  };
+  const message = advice[error.code ?? ""];
+  return message === undefined ? error : new StartError(message);
 }

@@ -16,7 +16,7 @@ export function refuseOtherMethods(app: HttpApp): { seal(): void } {
   });
   return {
     seal: () => {
-      for (const [url, methods] of [...methodsByPath]) refuseOthers(app, url, new Set(methods));
+      for (const [url, methods] of methodsByPath) refuseOthers(app, url, new Set(methods));
     },
   };
 }

@@ -22,7 +22,9 @@ export function registerKeyRoutes(app: PlatformApp, keys: KeyService): void {
       const { project_id: projectId } = request.params;
       const { projectId: repeated = projectId, name } = request.body;
       if (repeated !== projectId) {
-        throw new DomainError("invalid_request", "`projectId`: must be the project of the path.", { param: "projectId" });
+        throw new DomainError("invalid_request", "`projectId`: must be the project of the path.", {
+          param: "projectId",
+        });
       }
       const { key, value } = await keys.create(principalOf(request, "user"), { projectId, name });
       return { key: toProjectKey(key, value) };

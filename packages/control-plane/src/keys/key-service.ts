@@ -93,7 +93,9 @@ export class KeyService {
     // "eyJ" is how every signed token begins: base64url of `{"`.
     if (secret.startsWith("eyJ")) {
       const host = this.#deps.publicUrl;
-      return invalid(`This is a session or node token; it works on the platform host, ${host}. Send a project key here.`);
+      return invalid(
+        `This is a session or node token; it works on the platform host, ${host}. Send a project key here.`,
+      );
     }
     if (secret.startsWith(BOOTSTRAP_TOKEN_PREFIX)) {
       return invalid("This is a bootstrap token; all it can do is enrol its node. Send a project key here.");

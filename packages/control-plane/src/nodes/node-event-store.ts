@@ -35,7 +35,7 @@ export class NodeEventStore {
       .execute();
   }
 
-  /** Oldest first. */
+  /** Newest first. */
   async list(
     nodeId: string,
     page: { readonly limit: number; readonly after: string | null },
@@ -44,9 +44,9 @@ export class NodeEventStore {
       .selectFrom("node_event")
       .selectAll()
       .where("node_id", "=", nodeId)
-      .orderBy("id")
+      .orderBy("id", "desc")
       .limit(page.limit);
-    if (page.after !== null) query = query.where("id", ">", page.after);
+    if (page.after !== null) query = query.where("id", "<", page.after);
     const rows = await query.execute();
     return rows.map(({ node_id, source_id: _source, status, ...row }) => ({
       ...row,

@@ -1,5 +1,6 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import type { Hello, NodeEvent, Observation } from "@fairlead/protocol/daemon-link";
+import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource } from "@fairlead/protocol/ids";
 import type { DesiredState, ReadyRequest, WorkloadReport } from "@fairlead/protocol/workload";
 import { WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
@@ -68,16 +69,24 @@ export class NodeReportService {
     const desired = await stores.reports.desired(nodeId);
     if (!desired || observation.epoch !== epoch || observation.generation < desired.generation) return;
     const reports = observation.workloadReports;
-    const engine = reports.find((report) => report.workloadType === WORKLOAD_TYPE_ENGINE);
     await this.#keep({
       nodeId,
       epoch,
       generation: observation.generation,
       reports,
-      workerImageDigest: engine?.imageDigest ?? "",
+      workerImageDigest: engineReport(reports)?.imageDigest ?? "",
     });
     const waiting = reports.filter((report) => !report.ready);
     if (waiting.length > 0) await this.#notReady(nodeId, waiting);
+  }
+
+  /** What really runs; with nothing running, what ran last. @throws DomainError no_running_engine where nothing ever did */
+  async engineVersion(nodeId: string): Promise<string> {
+    const report = await this.#deps.stores.reports.report(nodeId);
+    if (report && report.lastVersion !== "") return report.lastVersion;
+    throw new DomainError("no_running_engine", "This node's engine has not run yet, so it has no version.", {
+      retryAfterSeconds: 5,
+    });
   }
 
   async events(nodeId: string, events: readonly NodeEvent[]): Promise<void> {
@@ -94,8 +103,9 @@ export class NodeReportService {
     );
   }
 
-  async #keep(report: Omit<NodeReport, "reportedAt">): Promise<void> {
-    await this.#deps.stores.reports.setReport({ ...report, reportedAt: this.#deps.clock.now() });
+  async #keep(report: Omit<NodeReport, "reportedAt" | "lastVersion">): Promise<void> {
+    const lastVersion = engineReport(report.reports)?.version ?? "";
+    await this.#deps.stores.reports.setReport({ ...report, lastVersion, reportedAt: this.#deps.clock.now() });
     const node = await this.#deps.stores.nodes.find(report.nodeId);
     if (node) this.#deps.changes.emit({ nodeId: node.id, projectId: node.projectId, aspect: "report" });
   }
@@ -106,6 +116,10 @@ export class NodeReportService {
     );
     await this.#deps.status.apply(nodeId, "reported_not_ready", names.join("; ") || "A workload is missing.");
   }
+}
+
+function engineReport(reports: readonly WorkloadReport[]): WorkloadReport | undefined {
+  return reports.find((report) => report.workloadType === WORKLOAD_TYPE_ENGINE);
 }
 
 function oldestGeneration(reports: readonly WorkloadReport[]): number | null {

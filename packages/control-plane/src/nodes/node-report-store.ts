@@ -21,6 +21,8 @@ export interface NodeReport {
   readonly generation: number;
   readonly reports: readonly WorkloadReport[];
   readonly workerImageDigest: string;
+  /** "" in a report that does not know it: the one before is kept. */
+  readonly lastVersion: string;
   readonly reportedAt: number;
 }
 
@@ -74,11 +76,12 @@ export class NodeReportStore {
       generation: report.generation,
       reports: JSON.stringify(report.reports),
       worker_image_digest: report.workerImageDigest,
+      ...(report.lastVersion === "" ? {} : { last_version: report.lastVersion }),
       reported_at: report.reportedAt,
     };
     await this.#db
       .insertInto("node_report")
-      .values({ node_id: report.nodeId, ...values })
+      .values({ node_id: report.nodeId, last_version: "", ...values })
       .onConflict((conflict) => conflict.column("node_id").doUpdateSet(values))
       .execute();
   }
@@ -91,6 +94,7 @@ function fromRow(row: Database["node_report"]): NodeReport {
     generation: row.generation,
     reports: reportsSchema.parse(JSON.parse(row.reports)),
     workerImageDigest: row.worker_image_digest,
+    lastVersion: row.last_version,
     reportedAt: row.reported_at,
   };
 }

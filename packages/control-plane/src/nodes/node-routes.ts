@@ -1,25 +1,30 @@
 import { rfc3339 } from "@fairlead/protocol/clock";
 import { engineConfigSchema } from "@fairlead/protocol/engine-config";
-import { enrollRequestSchema, identityTokenRequestSchema } from "@fairlead/protocol/enrollment";
 import { DomainError } from "@fairlead/protocol/errors";
-import { readyRequestSchema } from "@fairlead/protocol/workload";
+import { nodeEventSchema, nodeSchema } from "@fairlead/protocol/resources";
+import type { FastifyRequest } from "fastify";
 import { z } from "zod";
-import { bearerToken } from "../auth/bearer.ts";
 import { pageQuery, paginate } from "../http/pagination.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
 import { principalOf, requirePrincipal } from "../http/require-principal.ts";
 import type { EnrollmentService } from "./enrollment-service.ts";
 import { nodeNameSchema, toNode } from "./node.ts";
+import type { NodeChangeService } from "./node-change-service.ts";
 import type { NodeReportService } from "./node-report-service.ts";
-import { type NodeService, nodeNotFound } from "./node-service.ts";
+import type { NodeService } from "./node-service.ts";
 
 export interface NodeRouteServices {
   readonly nodes: NodeService;
+  readonly nodeChanges: NodeChangeService;
   readonly enrollment: EnrollmentService;
   readonly reports: NodeReportService;
 }
 
-/** Interface §4.4. `engineConfig` is our addition (decisions/0003): a node is created with its engine in one call. */
+export const nodeParams = z.object({ id: z.string() });
+/** A custom method's colon is no part of the id (design §4, Form). */
+export const NODE_PATH = "/v1/nodes/:id(^[^:]+)";
+
+/** Interface §4.4, as people call it. `engineConfig` at create is ours (decisions/0003). */
 const createNodeSchema = z.strictObject({
   projectId: z.string(),
   planId: z.string(),
@@ -30,31 +35,38 @@ const createNodeSchema = z.strictObject({
   engineConfig: engineConfigSchema.optional(),
 });
 
-const nodeParams = z.object({ id: z.string() });
+const updateNodeSchema = z.strictObject({
+  node: z.record(z.string(), z.unknown()).default({}),
+  updateMask: z.string().max(4096).optional(),
+  providerKeys: z.record(z.string().max(64), z.string().nullable()).default({}),
+});
 
 export function registerNodeRoutes(app: PlatformApp, services: NodeRouteServices): void {
-  registerOperatorRoutes(app, services);
-  registerEnrollmentRoutes(app, services);
-  registerDaemonRoutes(app, services);
+  registerCollectionRoutes(app, services);
+  registerItemRoutes(app, services);
+  registerObservedRoutes(app, services);
 }
 
-/** What people call. */
-function registerOperatorRoutes(app: PlatformApp, { nodes, enrollment }: NodeRouteServices): void {
+function registerCollectionRoutes(app: PlatformApp, { nodes }: NodeRouteServices): void {
+  const onRequest = requirePrincipal("user");
+
   app.post(
     "/v1/nodes",
-    { onRequest: requirePrincipal("user"), schema: { body: createNodeSchema } },
+    { onRequest, schema: { body: createNodeSchema, response: { 200: z.object({ node: nodeSchema }) } } },
     async (request) => {
       const { engineConfig = null, ...input } = request.body;
-      const node = await nodes.create(principalOf(request, "user"), { ...input, engineConfig });
-      return { node: toNode(node) };
+      return { node: toNode(await nodes.create(principalOf(request, "user"), { ...input, engineConfig })) };
     },
   );
 
   app.get(
     "/v1/nodes",
     {
-      onRequest: requirePrincipal("user"),
-      schema: { querystring: z.strictObject({ projectId: z.string(), ...pageQuery }) },
+      onRequest,
+      schema: {
+        querystring: z.strictObject({ projectId: z.string(), ...pageQuery }),
+        response: { 200: z.object({ nodes: z.array(nodeSchema), nextPageToken: z.string() }) },
+      },
     },
     async (request) => {
       const caller = principalOf(request, "user");
@@ -67,14 +79,75 @@ function registerOperatorRoutes(app: PlatformApp, { nodes, enrollment }: NodeRou
   );
 
   app.get(
-    "/v1/nodes/:id",
-    { onRequest: requirePrincipal("user", "node"), schema: { params: nodeParams } },
+    "/v1/nodes::count-active",
+    {
+      onRequest,
+      schema: {
+        querystring: z.strictObject({ projectId: z.string().optional() }),
+        response: { 200: z.object({ count: z.int32() }) },
+      },
+    },
+    async (request) => ({
+      count: await nodes.countActive(principalOf(request, "user"), request.query.projectId ?? null),
+    }),
+  );
+}
+
+function registerItemRoutes(app: PlatformApp, { nodes, nodeChanges, enrollment }: NodeRouteServices): void {
+  const onRequest = requirePrincipal("user");
+  const bySelfToo = requirePrincipal("user", "node");
+
+  app.get(
+    NODE_PATH,
+    { onRequest: bySelfToo, schema: { params: nodeParams, response: { 200: nodeSchema } } },
     async (request) => toNode(await nodes.get(principalOf(request, "user", "node"), request.params.id)),
   );
 
+  app.get(
+    "/v1/nodes/by-slug/:slug",
+    {
+      onRequest: bySelfToo,
+      schema: {
+        params: z.object({ slug: z.string() }),
+        querystring: z.strictObject({ projectId: z.string().optional() }),
+        response: { 200: nodeSchema },
+      },
+    },
+    async (request) => {
+      const caller = principalOf(request, "user", "node");
+      const projectId = projectOf(request, request.query.projectId);
+      return toNode(await nodes.getByIdentifier(caller, projectId, request.params.slug));
+    },
+  );
+
+  app.patch(
+    NODE_PATH,
+    { onRequest, schema: { params: nodeParams, body: updateNodeSchema, response: { 200: nodeSchema } } },
+    async (request) => {
+      const { updateMask = null, ...body } = request.body;
+      return toNode(await nodeChanges.update(principalOf(request, "user"), request.params.id, { ...body, updateMask }));
+    },
+  );
+
+  app.delete(
+    NODE_PATH,
+    { onRequest, schema: { params: nodeParams, response: { 200: z.strictObject({}) } } },
+    async (request) => {
+      await nodeChanges.delete(principalOf(request, "user"), request.params.id);
+      return {};
+    },
+  );
+
   app.post(
-    "/v1/nodes/:id/bootstrap-tokens",
-    { onRequest: requirePrincipal("user"), schema: { params: nodeParams, body: z.strictObject({}).nullish() } },
+    `${NODE_PATH}/bootstrap-tokens`,
+    {
+      onRequest,
+      schema: {
+        params: nodeParams,
+        body: z.strictObject({}).nullish(),
+        response: { 200: z.object({ token: z.string(), expiresAt: z.string() }) },
+      },
+    },
     async (request) => {
       const issued = await enrollment.issueBootstrapToken(principalOf(request, "user"), request.params.id);
       return { token: issued.token, expiresAt: rfc3339(issued.expiresAt) };
@@ -82,41 +155,59 @@ function registerOperatorRoutes(app: PlatformApp, { nodes, enrollment }: NodeRou
   );
 }
 
-/** What a daemon calls before it has an identity token: each brings its own proof. */
-function registerEnrollmentRoutes(app: PlatformApp, { enrollment }: NodeRouteServices): void {
-  app.post("/v1/nodes/:id/enroll", { schema: { params: nodeParams, body: enrollRequestSchema } }, async (request) => {
-    const bootstrapToken = bearerToken(request.headers.authorization);
-    if (bootstrapToken === null) {
-      throw new DomainError("invalid_credential", "Send the bootstrap token as `Authorization: Bearer flb_…`.");
-    }
-    return enrollment.enroll({
-      nodeId: request.params.id,
-      bootstrapToken,
-      request: request.body,
-      remoteAddress: request.ip,
-    });
-  });
+/** What the node said of itself. */
+function registerObservedRoutes(app: PlatformApp, { nodes, reports }: NodeRouteServices): void {
+  // The interface names a second path for workloads of the engine kind; the engine is the only kind with a version.
+  for (const path of [`${NODE_PATH}/workload-version`, `${NODE_PATH}/engine-version`]) {
+    app.get(
+      path,
+      {
+        onRequest: requirePrincipal("user", "node"),
+        schema: { params: nodeParams, response: { 200: z.object({ version: z.string() }) } },
+      },
+      async (request) => {
+        const node = await nodes.get(principalOf(request, "user", "node"), request.params.id);
+        return { version: await reports.engineVersion(node.id) };
+      },
+    );
+  }
 
-  app.post(
-    "/v1/nodes/:id/identity-tokens",
-    { schema: { params: nodeParams, body: identityTokenRequestSchema } },
-    async (request) => enrollment.renewIdentity(request.params.id, request.body.assertion),
+  app.get(
+    `${NODE_PATH}/events`,
+    {
+      onRequest: requirePrincipal("user"),
+      schema: {
+        params: nodeParams,
+        querystring: z.strictObject(pageQuery),
+        response: { 200: z.object({ events: z.array(nodeEventSchema), nextPageToken: z.string() }) },
+      },
+    },
+    async (request) => {
+      const caller = principalOf(request, "user");
+      const { items, nextPageToken } = await paginate(request.query, {
+        fetch: (page) => nodes.events(caller, request.params.id, page),
+        cursorOf: (event) => event.id,
+      });
+      return { events: items.map(({ nodeId: _node, at, ...event }) => ({ ...event, at: rfc3339(at) })), nextPageToken };
+    },
   );
 }
 
-/** Interface §4.4, ready; policy (design §6): the identity token of that node, no other credential. */
-function registerDaemonRoutes(app: PlatformApp, { reports }: NodeRouteServices): void {
-  app.post(
-    "/v1/nodes/:id/ready",
-    { onRequest: requirePrincipal("node"), schema: { params: nodeParams, body: readyRequestSchema } },
-    async (request) => {
-      const { nodeId } = principalOf(request, "node");
-      if (nodeId !== request.params.id) throw nodeNotFound();
-      if (request.body.id !== nodeId) {
-        throw new DomainError("invalid_request", "`id`: must be the node of the path.", { param: "id" });
-      }
-      await reports.ready(nodeId, request.body);
-      return {};
-    },
-  );
+/** Query `projectId` or header `Service-Project-Id`, and not two that differ (design §4, by-slug). */
+function projectOf(request: FastifyRequest, query: string | undefined): string {
+  const header = request.headers["service-project-id"];
+  const named = query ?? (typeof header === "string" ? header : undefined);
+  if (named === undefined || named === "") {
+    throw new DomainError(
+      "missing_project_header",
+      "Name the node's project: query `projectId` or header `Service-Project-Id`.",
+      { param: "projectId" },
+    );
+  }
+  if (typeof header === "string" && header !== named) {
+    throw new DomainError("invalid_request", "`projectId` and `Service-Project-Id` name two projects.", {
+      param: "projectId",
+    });
+  }
+  return named;
 }

@@ -6,6 +6,7 @@ import type { ProjectAccess } from "../auth/access.ts";
 import type { Principal, UserPrincipal } from "../auth/principal.ts";
 import { isUniqueViolation } from "../db/errors.ts";
 import { freeIdentifier, identifierFrom, type NodeRecord, PLAN_BYO } from "./node.ts";
+import type { NodeEventRecord } from "./node-event-store.ts";
 import type { NodeStores } from "./node-stores.ts";
 import { planWorkloads } from "./plan-desired.ts";
 
@@ -16,6 +17,11 @@ export interface CreateNode {
   readonly providerToken?: string | undefined;
   readonly directSecrets: boolean;
   readonly engineConfig: EngineConfig | null;
+}
+
+interface StorePage {
+  readonly limit: number;
+  readonly after: string | null;
 }
 
 export interface NodeServiceDeps {
@@ -58,13 +64,31 @@ export class NodeService {
   }
 
   /** @throws DomainError not_found */
-  async list(
-    caller: UserPrincipal,
-    projectId: string,
-    page: { readonly limit: number; readonly after: string | null },
-  ): Promise<NodeRecord[]> {
+  async list(caller: UserPrincipal, projectId: string, page: StorePage): Promise<NodeRecord[]> {
     await this.#deps.access.require(caller, projectId, "node.read");
     return this.#deps.stores.nodes.list(projectId, page);
+  }
+
+  /** @throws DomainError not_found */
+  async getByIdentifier(caller: Principal, projectId: string, identifier: string): Promise<NodeRecord> {
+    const node = await this.#deps.stores.nodes.findByIdentifier(projectId, identifier);
+    if (!node) throw nodeNotFound();
+    await this.#requireSight(caller, node);
+    return node;
+  }
+
+  /** Nodes with status `active` in one project, or in all that the caller is a member of. */
+  async countActive(caller: UserPrincipal, projectId: string | null): Promise<number> {
+    const { access, stores } = this.#deps;
+    if (projectId === null) return stores.nodes.countActive(await access.projectsOf(caller, "node.read"));
+    await access.require(caller, projectId, "node.read");
+    return stores.nodes.countActive([projectId]);
+  }
+
+  /** What happened to the node, the newest first. */
+  async events(caller: UserPrincipal, id: string, page: StorePage): Promise<NodeEventRecord[]> {
+    const node = await this.get(caller, id);
+    return this.#deps.stores.events.list(node.id, page);
   }
 
   async #insert(caller: UserPrincipal, input: CreateNode): Promise<NodeRecord> {

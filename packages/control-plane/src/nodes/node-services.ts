@@ -4,8 +4,10 @@ import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { ProjectAccess } from "../auth/access.ts";
 import type { Database } from "../db/schema.ts";
+import type { SecretService } from "../secrets/secret-service.ts";
 import { NodeEngineDirectory } from "./engine-directory.ts";
 import { EnrollmentService, type IdentityIssuer } from "./enrollment-service.ts";
+import { NodeChangeService } from "./node-change-service.ts";
 import { NodeChanges } from "./node-changes.ts";
 import { NodeIdentities } from "./node-identities.ts";
 import { DEFAULT_LIVENESS, type LivenessOptions, NodeLiveness } from "./node-liveness.ts";
@@ -18,6 +20,7 @@ export interface NodeServicesDeps {
   readonly db: Kysely<Database>;
   readonly access: ProjectAccess;
   readonly issuer: IdentityIssuer;
+  readonly secrets: SecretService;
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly log: Logger;
@@ -29,6 +32,7 @@ export interface NodeServicesDeps {
 /** All that this room offers to the composition root, joined. */
 export interface NodeServices {
   readonly nodes: NodeService;
+  readonly nodeChanges: NodeChangeService;
   readonly enrollment: EnrollmentService;
   readonly reports: NodeReportService;
   readonly status: NodeStatusService;
@@ -47,6 +51,7 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
     nodes,
     status,
     changes,
+    nodeChanges: new NodeChangeService({ stores, nodes, changes, access, secrets: deps.secrets }),
     enrollment: new EnrollmentService({
       stores,
       nodes,

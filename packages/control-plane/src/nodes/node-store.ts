@@ -23,6 +23,40 @@ export class NodeStore {
     return row ? fromRow(row) : null;
   }
 
+  async findByIdentifier(projectId: string, identifier: string): Promise<NodeRecord | null> {
+    const row = await this.#db
+      .selectFrom("node")
+      .selectAll()
+      .where("project_id", "=", projectId)
+      .where("identifier", "=", identifier)
+      .executeTakeFirst();
+    return row ? fromRow(row) : null;
+  }
+
+  async countActive(projectIds: readonly string[]): Promise<number> {
+    if (projectIds.length === 0) return 0;
+    const row = await this.#db
+      .selectFrom("node")
+      .select((eb) => eb.fn.countAll().as("count"))
+      .where("project_id", "in", projectIds)
+      .where("status", "=", "active" satisfies NodeStatus)
+      .executeTakeFirstOrThrow();
+    return Number(row.count);
+  }
+
+  async setConfig(projectId: string, id: string, config: Pick<NodeRecord, "name" | "engineConfig">): Promise<void> {
+    await this.#db
+      .updateTable("node")
+      .set({ name: config.name, engine_config: JSON.stringify(config.engineConfig) })
+      .where("project_id", "=", projectId)
+      .where("id", "=", id)
+      .execute();
+  }
+
+  async delete(projectId: string, id: string): Promise<void> {
+    await this.#db.deleteFrom("node").where("project_id", "=", projectId).where("id", "=", id).execute();
+  }
+
   /** Newest last; `after` is the last id of the page before. */
   async list(
     projectId: string,

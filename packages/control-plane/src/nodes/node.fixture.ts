@@ -7,10 +7,13 @@ import { encodeId, type IdSource } from "@fairlead/protocol/ids";
 import type { Role } from "@fairlead/protocol/resources";
 import type { DesiredState, WorkloadReport } from "@fairlead/protocol/workload";
 import { pino } from "pino";
-import { ProjectAccess } from "../auth/access.ts";
+import { type Memberships, ProjectAccess } from "../auth/access.ts";
+import { memorySealer } from "../auth/memory-sealer.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
 import { migrate } from "../db/migrate.ts";
 import { openDatabase } from "../db/open.ts";
+import { SecretService } from "../secrets/secret-service.ts";
+import { SecretStore } from "../secrets/secret-store.ts";
 import type { NodeRecord } from "./node.ts";
 import { DEFAULT_LIVENESS, type LivenessOptions } from "./node-liveness.ts";
 import { createNodeServices, type NodeServices } from "./node-services.ts";
@@ -25,10 +28,16 @@ export const STRANGER: UserPrincipal = { kind: "user", userId: "usr_b", platform
 export const VIEWER: UserPrincipal = { kind: "user", userId: "usr_v", platformAdmin: false };
 export const INSTALLATION = { id: "ins_test", epoch: "epo_test" };
 
-const ROLES: Record<string, Role> = {
-  [`${PROJECT} ${OWNER.userId}`]: "owner",
-  [`${PROJECT} ${VIEWER.userId}`]: "viewer",
-  [`${OTHER_PROJECT} ${STRANGER.userId}`]: "owner",
+const ROLES: readonly { readonly userId: string; readonly projectId: string; readonly role: Role }[] = [
+  { userId: OWNER.userId, projectId: PROJECT, role: "owner" },
+  { userId: VIEWER.userId, projectId: PROJECT, role: "viewer" },
+  { userId: STRANGER.userId, projectId: OTHER_PROJECT, role: "owner" },
+];
+
+const MEMBERSHIPS: Memberships = {
+  rolesOf: async (userId) => ROLES.filter((member) => member.userId === userId),
+  roleOf: async (projectId, userId) =>
+    ROLES.find((member) => member.userId === userId && member.projectId === projectId)?.role ?? null,
 };
 
 export class TestClock implements Clock {
@@ -76,7 +85,8 @@ export async function nodeFixture(liveness: Partial<LivenessOptions> = {}): Prom
   await insertProjects(db);
   const services = createNodeServices({
     db,
-    access: new ProjectAccess({ roleOf: async (projectId, userId) => ROLES[`${projectId} ${userId}`] ?? null }),
+    access: new ProjectAccess(MEMBERSHIPS),
+    secrets: new SecretService({ store: new SecretStore(db), sealer: memorySealer(), clock }),
     issuer: { issueNodeIdentity: async ({ nodeId, keyThumbprint }) => `identity ${nodeId} ${keyThumbprint}` },
     clock,
     ids: countingIds(),

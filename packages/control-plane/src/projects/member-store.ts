@@ -29,4 +29,10 @@ export class MemberStore {
       .executeTakeFirst();
     return row ? roleSchema.parse(row.role) : null;
   }
+
+  async rolesOf(userId: string): Promise<readonly { readonly projectId: string; readonly role: Role }[]> {
+    const query = this.#db.selectFrom("member").select(["project_id", "role"]).where("user_id", "=", userId);
+    const rows = await query.orderBy("project_id").execute();
+    return rows.map((row) => ({ projectId: row.project_id, role: roleSchema.parse(row.role) }));
+  }
 }

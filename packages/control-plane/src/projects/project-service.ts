@@ -60,4 +60,8 @@ export class ProjectService implements Memberships {
   async roleOf(projectId: string, userId: string): Promise<Role | null> {
     return this.#deps.stores.members.roleOf(projectId, userId);
   }
+
+  async rolesOf(userId: string): Promise<readonly { readonly projectId: string; readonly role: Role }[]> {
+    return this.#deps.stores.members.rolesOf(userId);
+  }
 }

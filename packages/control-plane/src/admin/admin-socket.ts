@@ -1,0 +1,79 @@
+import { chmodSync, mkdtempSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { IdSource } from "@fairlead/protocol/ids";
+import { createHttpApp, type HttpApp } from "../http/http-app.ts";
+import type { Log } from "../log.ts";
+import { StartError } from "../start-error.ts";
+import {
+  type AdminService,
+  createTokenAnswerSchema,
+  createTokenSchema,
+  createUserAnswerSchema,
+  createUserSchema,
+} from "./admin-service.ts";
+
+/** The running server's door for its own operator: HTTP over a socket file that only the owner of the data folder can open. */
+export interface AdminSocket {
+  close(): Promise<void>;
+}
+
+export interface AdminSocketOptions {
+  readonly dataDir: string;
+  readonly admin: AdminService;
+  readonly ids: IdSource;
+  readonly log: Log;
+}
+
+export const CREATE_USER_PATH = "/v1/admin/users";
+export const CREATE_TOKEN_PATH = "/v1/admin/tokens";
+
+/** What fits into the `sun_path` of a socket's address, with its closing zero. */
+const MAX_SOCKET_PATH_BYTES = 107;
+
+export function adminSocketPath(dataDir: string): string {
+  return join(dataDir, "admin.sock");
+}
+
+/** The caller holds the server lock, so a socket file that is already there belongs to nobody. */
+export async function openAdminSocket(options: AdminSocketOptions): Promise<AdminSocket> {
+  const { dataDir, admin, ids, log } = options;
+  const app = createHttpApp({ ids, log, routes: (routes) => registerAdminRoutes(routes, admin) });
+  // Bound inside a folder of mode 0700 and moved when its own mode is right: nobody can connect in between, and a stale file is replaced.
+  const privateDir = mkdtempSync(join(dataDir, ".admin-"));
+  try {
+    const bound = join(privateDir, "s");
+    refuseLongPath(bound);
+    await app.listen({ path: bound });
+    chmodSync(bound, 0o600);
+    renameSync(bound, adminSocketPath(dataDir));
+  } catch (error) {
+    await app.close();
+    throw error;
+  } finally {
+    rmSync(privateDir, { recursive: true, force: true });
+  }
+  return {
+    close: async () => {
+      rmSync(adminSocketPath(dataDir), { force: true });
+      await app.close();
+    },
+  };
+}
+
+function registerAdminRoutes(app: HttpApp, admin: AdminService): void {
+  app.post(
+    CREATE_USER_PATH,
+    { schema: { body: createUserSchema, response: { 200: createUserAnswerSchema } } },
+    async (request) => admin.createUser(request.body),
+  );
+  app.post(
+    CREATE_TOKEN_PATH,
+    { schema: { body: createTokenSchema, response: { 200: createTokenAnswerSchema } } },
+    async (request) => admin.createToken(request.body),
+  );
+}
+
+function refuseLongPath(path: string): void {
+  if (Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES) return;
+  throw new StartError(`The data folder's path is too long for a socket in it: ${path}. Choose a shorter dataDir.`);
+}

@@ -1,0 +1,31 @@
+import { listSettings } from "./config-schema.ts";
+
+/** The text of `docs/config.md`; a test compares the two. */
+export function configReference(): string {
+  const rows = listSettings().map(({ path, env, defaultValue, description }) => {
+    const value = defaultValue === undefined ? "" : `\`${String(defaultValue)}\``;
+    return `| \`${path.join(".")}\` | \`${env}\` | ${value} | ${description} |`;
+  });
+  return [
+    "# Settings of the control plane",
+    "",
+    "Generated from `packages/control-plane/src/config-schema.ts`. `fairlead server --config FILE` reads a YAML file;",
+    "every setting can also come from the environment, which wins. An unknown name in either is a mistake, and all",
+    "mistakes are reported at once.",
+    "",
+    "| setting | variable | default | meaning |",
+    "| --- | --- | --- | --- |",
+    ...rows,
+    "",
+    "```yaml",
+    "# an example",
+    "dataDir: /var/lib/fairlead",
+    "server:",
+    "  platform: { host: 0.0.0.0, port: 8080 }",
+    "  inference: { host: 0.0.0.0, port: 8081 }",
+    "  publicUrl: https://fairlead.example.org",
+    "  modelsUrl: https://models.example.org",
+    "```",
+    "",
+  ].join("\n");
+}

@@ -1,0 +1,126 @@
+import { z } from "zod";
+import { DEFAULT_LIMITS } from "./inference/limits.ts";
+import { LOG_LEVELS } from "./log.ts";
+
+/** Every setting of the control plane, once: the parser, the environment's names and `docs/config.md` all come from here. */
+
+const host = (what: string): z.ZodDefault<z.ZodString> =>
+  z.string().min(1).default("127.0.0.1").describe(`Address that the ${what} listens on; \`0.0.0.0\` for every one.`);
+const port = (what: string, number: number): z.ZodDefault<z.ZodNumber> =>
+  z.number().int().min(0).max(65_535).default(number).describe(`Port of the ${what}; 0 takes any free one.`);
+const url = z
+  .url({ protocol: /^https?$/, error: "must be an http or https URL" })
+  .refine((text) => !text.endsWith("/"), {
+    message: "must not end with a slash",
+  });
+const bytes = z.number().int().min(1024);
+
+export const configSchema = z.strictObject({
+  dataDir: z
+    .string()
+    .min(1)
+    .default("fairlead-data")
+    .describe("Folder of the store and the admin socket; made on the first start, for its owner only."),
+  masterKeyFile: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      "File of the key that seals all secrets in the store, mode 0600; made on the first start. " +
+        "Keep a copy elsewhere: backups do not hold it. Default: `master.key` in `dataDir`.",
+    ),
+  server: z
+    .strictObject({
+      platform: z.strictObject({ host: host("platform host"), port: port("platform host", 8080) }).prefault({}),
+      inference: z.strictObject({ host: host("inference host"), port: port("inference host", 8081) }).prefault({}),
+      publicUrl: url
+        .optional()
+        .describe(
+          "Address of the platform host as people and nodes reach it. Default: made of its host and port, which only this machine can use.",
+        ),
+      modelsUrl: url
+        .optional()
+        .describe("Address of the inference host as programs reach it. Default: made of its host and port."),
+      shutdownSeconds: z
+        .number()
+        .int()
+        .min(0)
+        .max(3600)
+        .default(30)
+        .describe("How long running calls may go on after the server was told to stop."),
+    })
+    .prefault({}),
+  log: z
+    .strictObject({
+      level: z
+        .enum(LOG_LEVELS)
+        .default("info")
+        .describe("Least level that is logged, as JSON lines on standard output."),
+    })
+    .prefault({}),
+  inference: z
+    .strictObject({
+      maxBodyBytes: bytes
+        .max(1_073_741_824)
+        .default(DEFAULT_LIMITS.maxBodyBytes)
+        .describe("Largest body of one call; a larger one is answered 413."),
+      maxCallsInFlight: z
+        .number()
+        .int()
+        .min(1)
+        .max(1_000_000)
+        .default(DEFAULT_LIMITS.maxCallsInFlight)
+        .describe("Calls at the same time; one more is answered 503 at once."),
+      maxBufferedBytes: bytes
+        .default(DEFAULT_LIMITS.maxBufferedBytes)
+        .describe("Bodies in memory at the same time, all calls together; beyond it calls are answered 503."),
+    })
+    .prefault({}),
+});
+
+export type ConfigInput = z.output<typeof configSchema>;
+
+export interface Setting {
+  /** `["server", "platform", "port"]` */
+  readonly path: readonly string[];
+  /** `FAIRLEAD_SERVER_PLATFORM_PORT` */
+  readonly env: string;
+  readonly isNumber: boolean;
+  /** Undefined where the description says what it is made of. */
+  readonly defaultValue: unknown;
+  readonly description: string;
+}
+
+/** All settings, in the schema's order. */
+export function listSettings(): readonly Setting[] {
+  return settingsOf(configSchema, []);
+}
+
+function settingsOf(schema: z.ZodType, path: readonly string[]): readonly Setting[] {
+  const inner = unwrap(schema);
+  if (inner instanceof z.ZodObject) {
+    const fields = Object.entries(inner.shape as Record<string, z.ZodType>);
+    return fields.flatMap(([name, field]) => settingsOf(field, [...path, name]));
+  }
+  return [
+    {
+      path,
+      env: envName(path),
+      isNumber: inner instanceof z.ZodNumber,
+      defaultValue: schema instanceof z.ZodDefault ? schema.def.defaultValue : undefined,
+      description: schema.description ?? "",
+    },
+  ];
+}
+
+function unwrap(schema: z.ZodType): z.ZodType {
+  if (schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault || schema instanceof z.ZodOptional) {
+    return unwrap(schema.unwrap() as z.ZodType);
+  }
+  return schema;
+}
+
+function envName(path: readonly string[]): string {
+  const words = path.map((part) => part.replaceAll(/[A-Z]/g, (capital) => `_${capital}`).toUpperCase());
+  return ["FAIRLEAD", ...words].join("_");
+}

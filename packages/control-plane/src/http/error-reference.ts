@@ -1,0 +1,32 @@
+import { ERROR_CODES, type ErrorCode } from "@fairlead/protocol/errors";
+import { statusOf } from "./error-status.ts";
+
+/** The text of `docs/errors.md`; a test compares the two. */
+export function errorReference(): string {
+  const codes = Object.keys(ERROR_CODES) as ErrorCode[];
+  const rows = codes
+    .toSorted((a, b) => statusOf(a) - statusOf(b))
+    .map((code) => {
+      const { type, retry, meaning } = ERROR_CODES[code];
+      return `| ${statusOf(code)} | \`${code}\` | \`${type}\` | ${retry ? "yes" : "no"} | ${meaning} |`;
+    });
+  return [
+    "# Errors",
+    "",
+    "Generated from `packages/protocol/src/errors.ts` and `packages/control-plane/src/http/error-status.ts`.",
+    "",
+    "Every error answer of both hosts has this body, and the header `x-request-id`:",
+    "",
+    "```json",
+    '{"error": {"message": "…", "type": "…", "code": "…", "param": null, "source": "fairlead", "requestId": "req_…"}}',
+    "```",
+    "",
+    "`param` names the field at fault as a path (`messages[0].role`), or a header, or is null. `source` is `provider` where an",
+    "upstream failed. A refusal that must not be sent again carries `x-should-retry: false`; a 401 carries `WWW-Authenticate: Bearer`.",
+    "",
+    "| status | `code` | `type` | retry | meaning |",
+    "| --- | --- | --- | --- | --- |",
+    ...rows,
+    "",
+  ].join("\n");
+}

@@ -1,0 +1,68 @@
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "@fairlead/protocol/clock";
+import type { IdSource } from "@fairlead/protocol/ids";
+import type { Kysely } from "kysely";
+import { AdminService } from "./admin/admin-service.ts";
+import { type KeyRing, openKeyRing } from "./auth/key-ring.ts";
+import { KeyRingStore } from "./auth/key-ring-store.ts";
+import { createMasterKey, readMasterKey } from "./auth/master-key.ts";
+import { aesSealer, type SecretSealer } from "./auth/sealer.ts";
+import { TokenService } from "./auth/tokens.ts";
+import type { Config } from "./config.ts";
+import { ensureInstallation, type InstallationRecord } from "./db/installation-store.ts";
+import { migrate } from "./db/migrate.ts";
+import { openDatabase } from "./db/open.ts";
+import type { Database } from "./db/schema.ts";
+import { SessionStore } from "./users/session-store.ts";
+import { UserService } from "./users/user-service.ts";
+import { UserStore } from "./users/user-store.ts";
+
+/** What the server and the offline administrator both stand on: the migrated store, the keys, the users. */
+export interface Installation {
+  readonly record: InstallationRecord;
+  readonly db: Kysely<Database>;
+  readonly sealer: SecretSealer;
+  readonly keyRing: KeyRing;
+  readonly tokens: TokenService;
+  readonly users: UserService;
+  readonly admin: AdminService;
+  close(): Promise<void>;
+}
+
+export interface Ports {
+  readonly clock: Clock;
+  readonly ids: IdSource;
+}
+
+/** The caller holds the server lock. @throws StartError */
+export async function openInstallation(
+  config: Pick<Config, "dataDir" | "masterKeyFile">,
+  ports: Ports,
+): Promise<Installation> {
+  const { db, close } = openDatabase({ file: join(config.dataDir, "fairlead.db") });
+  try {
+    const { clock, ids } = ports;
+    await migrate(db, { clock });
+    const fresh = { id: ids.next("installation"), epoch: ids.next("storeEpoch"), createdAt: clock.now() };
+    const record = await ensureInstallation(db, fresh);
+    const store = new KeyRingStore(db);
+    const sealer = await openSealer(store, config.masterKeyFile);
+    const keyRing = await openKeyRing({ ...ports, store, sealer });
+    const tokens = new TokenService({ keyRing, installationId: record.id, clock });
+    const [users, sessions] = [new UserStore(db), new SessionStore(db)];
+    const userService = new UserService({ users, sessions, tokens, clock, ids, randomBytes });
+    return { record, db, sealer, keyRing, tokens, users: userService, admin: new AdminService(userService), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** A master key is made only for a store that has sealed nothing yet: for any other, a missing file is a loss to tell of. */
+async function openSealer(store: KeyRingStore, masterKeyFile: string): Promise<SecretSealer> {
+  const isNew = (await store.list()).length === 0;
+  if (isNew && !existsSync(masterKeyFile)) createMasterKey(masterKeyFile);
+  return aesSealer(readMasterKey(masterKeyFile));
+}

@@ -1,0 +1,65 @@
+import {
+  enrollAnswerSchema,
+  enrollRequestSchema,
+  identityTokenRequestSchema,
+  identityTokenSchema,
+} from "@fairlead/protocol/enrollment";
+import { DomainError } from "@fairlead/protocol/errors";
+import { readyRequestSchema } from "@fairlead/protocol/workload";
+import { z } from "zod";
+import { bearerToken } from "../auth/bearer.ts";
+import type { PlatformApp } from "../http/platform-host.ts";
+import { principalOf, requirePrincipal } from "../http/require-principal.ts";
+import type { EnrollmentService } from "./enrollment-service.ts";
+import type { NodeReportService } from "./node-report-service.ts";
+import { NODE_PATH, nodeParams } from "./node-routes.ts";
+import { nodeNotFound } from "./node-service.ts";
+
+export interface NodeDaemonRouteServices {
+  readonly enrollment: EnrollmentService;
+  readonly reports: NodeReportService;
+}
+
+/** What a daemon calls over HTTP. Bodies may hold fields that a newer daemon adds. */
+export function registerNodeDaemonRoutes(app: PlatformApp, { enrollment, reports }: NodeDaemonRouteServices): void {
+  app.post(
+    `${NODE_PATH}/enroll`,
+    { schema: { params: nodeParams, body: enrollRequestSchema, response: { 200: enrollAnswerSchema } } },
+    async (request) => {
+      const bootstrapToken = bearerToken(request.headers.authorization);
+      if (bootstrapToken === null) {
+        throw new DomainError("invalid_credential", "Send the bootstrap token as `Authorization: Bearer flb_…`.");
+      }
+      return enrollment.enroll({
+        nodeId: request.params.id,
+        bootstrapToken,
+        request: request.body,
+        remoteAddress: request.ip,
+      });
+    },
+  );
+
+  app.post(
+    `${NODE_PATH}/identity-tokens`,
+    { schema: { params: nodeParams, body: identityTokenRequestSchema, response: { 200: identityTokenSchema } } },
+    async (request) => enrollment.renewIdentity(request.params.id, request.body.assertion),
+  );
+
+  // Interface §4.4, ready; policy (design §6): the identity token of that node, no other credential.
+  app.post(
+    `${NODE_PATH}/ready`,
+    {
+      onRequest: requirePrincipal("node"),
+      schema: { params: nodeParams, body: readyRequestSchema, response: { 200: z.strictObject({}) } },
+    },
+    async (request) => {
+      const { nodeId } = principalOf(request, "node");
+      if (nodeId !== request.params.id) throw nodeNotFound();
+      if (request.body.id !== nodeId) {
+        throw new DomainError("invalid_request", "`id`: must be the node of the path.", { param: "id" });
+      }
+      await reports.ready(nodeId, request.body);
+      return {};
+    },
+  );
+}

@@ -1,0 +1,231 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { systemClock } from "@fairlead/protocol/clock";
+import { DomainError } from "@fairlead/protocol/errors";
+import { systemIds } from "@fairlead/protocol/ids";
+import { sql } from "kysely";
+import { openAdminSocket } from "./admin/admin-socket.ts";
+import { type Authenticate, createAuthenticate } from "./auth/authenticate.ts";
+import type { Config } from "./config.ts";
+import { holdDataDir } from "./db/data-dir.ts";
+import { listen, type PortRequest, reservePort, urlOf } from "./http/listen.ts";
+import { createPlatformHost, type PlatformApp } from "./http/platform-host.ts";
+import { UpgradeDispatcher } from "./http/upgrade-dispatcher.ts";
+import { createInferenceHost } from "./inference/inference-host.ts";
+import { type Installation, openInstallation, type Ports } from "./installation.ts";
+import { registerKeyRoutes } from "./keys/key-routes.ts";
+import { KeyService } from "./keys/key-service.ts";
+import { KeyStore } from "./keys/key-store.ts";
+import { daemonUpgrades } from "./link/daemon-upgrades.ts";
+import { LinkHub } from "./link/link-hub.ts";
+import { LinkServer } from "./link/link-server.ts";
+import { createLog, type Log } from "./log.ts";
+import { registerNodeDaemonRoutes } from "./nodes/node-daemon-routes.ts";
+import { registerNodeRoutes } from "./nodes/node-routes.ts";
+import { registerNodeSecretRoutes } from "./nodes/node-secret-routes.ts";
+import { createNodeIdentities, createNodeServices, type NodeServices } from "./nodes/node-services.ts";
+import { startNodeSweeper } from "./nodes/node-sweeper.ts";
+import { registerProjectRoutes } from "./projects/project-routes.ts";
+import { ProjectService } from "./projects/project-service.ts";
+import { projectStores } from "./projects/project-stores.ts";
+import { SecretService } from "./secrets/secret-service.ts";
+import { SecretStore } from "./secrets/secret-store.ts";
+import { TunnelHub } from "./tunnel/tunnel-hub.ts";
+
+/** The composition root: the only file that sees every resource. */
+
+export interface RunningServer {
+  readonly platformUrl: string;
+  readonly inferenceUrl: string;
+  /** Stops admitting, lets running calls end up to the configured deadline, then closes everything. Repeating it waits for the first. */
+  close(): Promise<void>;
+}
+
+/** How to close what was opened, in the order of opening; run backwards, whether the start fails or the server stops. */
+type Closers = (() => Promise<void> | void)[];
+
+const LINK_RESYNC_MS = 10 * 60_000;
+
+/** @throws StartError when a port is taken, another server holds the data folder, or the store is of a newer version. */
+export async function startServer(config: Config): Promise<RunningServer> {
+  const closers: Closers = [];
+  try {
+    const urls = await open(config, createLog(config.log), closers);
+    let closing: Promise<void> | null = null;
+    return {
+      ...urls,
+      close: () => {
+        closing ??= closeAll(closers);
+        return closing;
+      },
+    };
+  } catch (error) {
+    await closeAll(closers);
+    throw error;
+  }
+}
+
+async function closeAll(closers: Closers): Promise<void> {
+  for (const close of closers.splice(0).toReversed()) await close();
+}
+
+async function open(config: Config, log: Log, closers: Closers): Promise<Omit<RunningServer, "close">> {
+  const lock = await holdDataDir(config.dataDir);
+  closers.push(() => lock.release());
+  const addresses = await findAddresses(config);
+  const ports: Ports = { clock: systemClock, ids: systemIds(systemClock.now) };
+  const installation = await openInstallation(config, ports);
+  closers.push(() => installation.close());
+  const context: Context = { config, log, ports, installation, addresses };
+  const services = createServices(context);
+  const stopSweeper = startNodeSweeper(services.nodes.liveness, log);
+  closers.push(stopSweeper);
+  await openPlatformHost(context, services, closers);
+  await openInferenceHost(context, services, closers);
+  const socket = await openAdminSocket({ ...ports, log, dataDir: config.dataDir, admin: installation.admin });
+  closers.push(() => socket.close());
+  const { platformUrl, inferenceUrl } = addresses;
+  log.info({ platformUrl, inferenceUrl, installationId: installation.record.id }, "server started");
+  return { platformUrl, inferenceUrl };
+}
+
+interface Context {
+  readonly config: Config;
+  readonly log: Log;
+  readonly ports: Ports;
+  readonly installation: Installation;
+  readonly addresses: Addresses;
+}
+
+interface Addresses {
+  readonly platform: PortRequest;
+  readonly inference: PortRequest;
+  /** Where the hosts listen; `publicUrl` and `modelsUrl` are what others are told. */
+  readonly platformUrl: string;
+  readonly inferenceUrl: string;
+  readonly publicUrl: string;
+  readonly modelsUrl: string;
+}
+
+/** Before the store is touched: a taken port must not cost a migration, and the services need the URLs. */
+async function findAddresses({ server }: Config): Promise<Addresses> {
+  const platform = { ...server.platform, setting: "server.platform.port" };
+  const inference = { ...server.inference, setting: "server.inference.port" };
+  const first = await reservePort(platform);
+  try {
+    const second = await reservePort(inference);
+    await second.release();
+    const platformUrl = urlOf(platform.host, first.port);
+    const inferenceUrl = urlOf(inference.host, second.port);
+    return {
+      platform: { ...platform, port: first.port },
+      inference: { ...inference, port: second.port },
+      platformUrl,
+      inferenceUrl,
+      publicUrl: server.publicUrl ?? platformUrl,
+      modelsUrl: server.modelsUrl ?? inferenceUrl,
+    };
+  } finally {
+    await first.release();
+  }
+}
+
+interface Services {
+  readonly authenticate: Authenticate;
+  readonly projects: ProjectService;
+  readonly keys: KeyService;
+  readonly nodes: NodeServices;
+  readonly links: LinkServer;
+  readonly tunnels: TunnelHub;
+}
+
+function createServices({ log, ports, installation, addresses }: Context): Services {
+  const { db, tokens, users, record } = installation;
+  const { publicUrl, modelsUrl } = addresses;
+  const identities = createNodeIdentities(db);
+  const projects = new ProjectService({ ...ports, stores: projectStores(db) });
+  const { access } = projects;
+  const secrets = new SecretService({ store: new SecretStore(db), sealer: installation.sealer, clock: ports.clock });
+  const nodes = createNodeServices({
+    ...ports,
+    db,
+    access,
+    issuer: tokens,
+    secrets,
+    log,
+    installation: record,
+    publicUrl,
+  });
+  const { reports, liveness, changes } = nodes;
+  const hub = new LinkHub({ reports, liveness, changes, clock: ports.clock, log, resyncMs: LINK_RESYNC_MS });
+  return {
+    authenticate: createAuthenticate({ tokens, sessions: users, nodes: identities, modelsUrl }),
+    projects,
+    keys: new KeyService({ ...ports, keys: new KeyStore(db), access, randomBytes, publicUrl }),
+    nodes,
+    links: new LinkServer({ links: hub, log }),
+    tunnels: new TunnelHub({ log }),
+  };
+}
+
+async function openPlatformHost(context: Context, services: Services, closers: Closers): Promise<void> {
+  const { config, log, ports, installation, addresses } = context;
+  const { authenticate, links, tunnels } = services;
+  let stopping = false;
+  const app = createPlatformHost({
+    ids: ports.ids,
+    log,
+    authenticate,
+    routes: (routes) => registerRoutes(routes, services),
+    health: {
+      publicJwks: () => installation.keyRing.publicJwks(),
+      ready: async () => {
+        if (stopping) throw new DomainError("unavailable", "The server is stopping.");
+        await sql`select 1`.execute(installation.db);
+      },
+    },
+  });
+  const upgrades = new UpgradeDispatcher({ routes: daemonUpgrades(links, tunnels), authenticate, ids: ports.ids, log });
+  let closed: Promise<void> = Promise.resolve();
+  // Undone second: the tunnels stay until the inference host has drained through them.
+  closers.push(async () => {
+    await links.close();
+    tunnels.close();
+    upgrades.close();
+    await Promise.race([closed, delay(config.server.shutdownSeconds * 1000, undefined, { ref: false })]);
+    app.server.closeAllConnections();
+    await closed;
+  });
+  await app.ready();
+  upgrades.attach(app.server);
+  await listen(app.server, addresses.platform);
+  // Undone first: nothing new is let in.
+  closers.push(() => {
+    stopping = true;
+    upgrades.stop();
+    closed = app.close();
+  });
+}
+
+function registerRoutes(app: PlatformApp, { projects, keys, nodes }: Services): void {
+  registerProjectRoutes(app, projects);
+  registerKeyRoutes(app, keys);
+  registerNodeRoutes(app, nodes);
+  registerNodeSecretRoutes(app, nodes.nodeChanges);
+  registerNodeDaemonRoutes(app, nodes);
+}
+
+async function openInferenceHost(context: Context, services: Services, closers: Closers): Promise<void> {
+  const { config, log, ports, addresses } = context;
+  const { keys, nodes, tunnels } = services;
+  const host = createInferenceHost({
+    ...ports,
+    keys,
+    engines: nodes.engines,
+    tunnels,
+    log,
+    limits: config.inference,
+  });
+  closers.push(() => host.drain(config.server.shutdownSeconds * 1000));
+  await listen(host.server, addresses.inference);
+}

@@ -1,0 +1,33 @@
+import { z } from "zod";
+
+/** What a user is. Pure. */
+
+export interface UserRecord {
+  readonly id: string;
+  /** Lower case; unique. */
+  readonly email: string;
+  readonly name: string;
+  readonly platformAdmin: boolean;
+  readonly createdAt: number;
+}
+
+export const emailSchema = z
+  .string()
+  .trim()
+  .toLowerCase()
+  .max(254, "must have at most 254 characters")
+  .pipe(z.email("must be an e-mail address"));
+
+export const userNameSchema = z
+  .string()
+  .trim()
+  .min(1, "must not be empty")
+  .max(80, "must have at most 80 characters")
+  .regex(/^\P{Cc}*$/u, "must not hold control characters");
+
+export interface SignInSessionRecord {
+  readonly id: string;
+  readonly userId: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+}
