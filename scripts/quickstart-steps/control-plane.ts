@@ -1,0 +1,94 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import type { ClientEnv } from "./env-file.ts";
+import type { Installation } from "./installation.ts";
+import { requireFreePort } from "./ports.ts";
+import { lastLines, type Program, runningPid, runsAsWanted, start, stop } from "./programs.ts";
+import { QuickstartError, type Step, waitFor } from "./progress.ts";
+
+const START_SECONDS = 60;
+
+export interface Ports {
+  readonly platform: number;
+  readonly inference: number;
+}
+
+/** What was asked for, else what is in use, else the defaults. */
+export function choosePorts(asked: { platform: string; inference: string }, env: ClientEnv): Ports {
+  const inUse = (url: string | undefined): string => (url ? new URL(url).port : "");
+  return {
+    platform: Number(asked.platform || inUse(env.FAIRLEAD_BASE_URL) || 8080),
+    inference: Number(asked.inference || inUse(env.FAIRLEAD_MODELS_URL) || 8081),
+  };
+}
+
+export const addressOf = (port: number): string => `http://127.0.0.1:${port}`;
+
+/** JSON strings are YAML strings, so that a path with a colon or a quote stays whole. */
+function configText(at: Installation, ports: Ports): string {
+  return `# Written by scripts/quickstart on every run; for other settings, copy it and run \`fairlead server --config COPY\`.
+dataDir: ${JSON.stringify(at.dataDir)}
+server:
+  platform: { host: 127.0.0.1, port: ${ports.platform} }
+  inference: { host: 127.0.0.1, port: ${ports.inference} }
+  publicUrl: ${addressOf(ports.platform)}
+  modelsUrl: ${addressOf(ports.inference)}
+log:
+  level: info
+`;
+}
+
+/** Afterwards the control plane of this build runs on these ports and is ready. */
+export async function ensureControlPlane(
+  at: Installation,
+  ports: Ports,
+  context: { step: Step; interrupt: AbortSignal },
+): Promise<void> {
+  if (ports.platform === ports.inference) throw new QuickstartError("The two hosts need two different ports.");
+  const settings = configText(at, ports);
+  const server: Program = {
+    name: "server",
+    bin: "packages/cli/bin/fairlead.js",
+    args: ["server", "--config", at.configFile],
+    settings,
+  };
+  if (runsAsWanted(at, server) && (await isReady(ports))) {
+    context.step.note("runs already");
+    return;
+  }
+  const restarted = await stop(at, server.name);
+  await requireFreePort(ports.platform, "--platform-port");
+  await requireFreePort(ports.inference, "--inference-port");
+  if (!existsSync(at.configFile) || readFileSync(at.configFile, "utf8") !== settings)
+    writeFileSync(at.configFile, settings, { mode: 0o600 });
+  start(at, server);
+  await untilReady(at, ports, context.interrupt);
+  if (restarted) context.step.note("restarted");
+}
+
+async function untilReady(at: Installation, ports: Ports, interrupt: AbortSignal): Promise<void> {
+  const ready = await waitFor({
+    seconds: START_SECONDS,
+    everyMs: 100,
+    interrupt,
+    ask: async () => {
+      if (runningPid(at, "server") === null)
+        throw new QuickstartError(`The control plane ended at once. ${lastLines(at, "server", 12)}`);
+      return (await isReady(ports)) || undefined;
+    },
+  });
+  if (!ready)
+    throw new QuickstartError(
+      `The control plane is not ready after ${START_SECONDS} s. ${lastLines(at, "server", 12)}`,
+    );
+}
+
+async function isReady({ platform, inference }: Ports): Promise<boolean> {
+  const answers = [platform, inference].map(async (port) => {
+    const { ok } = await fetch(`${addressOf(port)}/readyz`, { signal: AbortSignal.timeout(2000) });
+    return ok;
+  });
+  return Promise.all(answers).then(
+    (all) => all.every(Boolean),
+    () => false,
+  );
+}

@@ -1,0 +1,81 @@
+import { spawn, spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { z } from "zod";
+import type { ClientEnv } from "./env-file.ts";
+import type { Installation } from "./installation.ts";
+import { QuickstartError } from "./progress.ts";
+
+/** Calls to the installation: its command line for what only this machine may do, its API for the rest. */
+
+const BIN = "packages/cli/bin/fairlead.js";
+const ANSWER_MS = 30_000;
+
+const createdUserSchema = z.object({ user: z.object({ id: z.string() }), created: z.boolean() });
+const tokenSchema = z.object({ token: z.string() });
+
+export interface Administrator {
+  readonly email: string;
+  readonly name: string;
+}
+
+export async function ensureAdministrator(
+  at: Installation,
+  { email, name }: Administrator,
+): Promise<{ created: boolean }> {
+  return admin(at, ["create-user", "--email", email, "--name", name, "--platform-admin"], createdUserSchema);
+}
+
+export async function createToken(at: Installation, { email }: Administrator): Promise<string> {
+  return (await admin(at, ["token", "--email", email, "--ttl", "12h"], tokenSchema)).token;
+}
+
+async function admin<T>(at: Installation, args: readonly string[], schema: z.ZodType<T>): Promise<T> {
+  const argv = [join(at.root, BIN), "admin", ...args, "--config", at.configFile, "--json"];
+  // In a process group of its own, so that Ctrl-C lets it finish.
+  const child = spawn(process.execPath, argv, { cwd: at.root, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+  const [stdout, stderr, code] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    new Promise<number | null>((resolve) => child.once("close", resolve)),
+  ]);
+  if (code !== 0) throw new QuickstartError(stderr.trim());
+  return schema.parse(JSON.parse(stdout));
+}
+
+/** Streams one answer to this terminal. @returns whether it came through. */
+export function chat(at: Installation, env: ClientEnv, question: string): boolean {
+  const argv = [join(at.root, BIN), "chat", question];
+  return spawnSync(process.execPath, argv, { stdio: "inherit", env: { ...process.env, ...env } }).status === 0;
+}
+
+export interface Api {
+  /** @returns the parsed answer, or null for 401 and 404. @throws QuickstartError for any other refusal. */
+  find<T>(path: string, schema: z.ZodType<T>): Promise<T | null>;
+  create<T>(path: string, body: object, schema: z.ZodType<T>): Promise<T>;
+}
+
+export function apiAt(url: string, credential: string): Api {
+  const call = async (path: string, body?: object): Promise<Response> =>
+    fetch(url + path, {
+      method: body ? "POST" : "GET",
+      headers: { authorization: `Bearer ${credential}`, ...(body ? { "content-type": "application/json" } : {}) },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+      signal: AbortSignal.timeout(ANSWER_MS),
+    });
+  const refused = async (path: string, response: Response): Promise<QuickstartError> =>
+    new QuickstartError(`${url}${path} answered ${response.status}: ${await response.text()}`);
+  return {
+    find: async (path, schema) => {
+      const response = await call(path);
+      if (response.status === 401 || response.status === 404) return null;
+      if (!response.ok) throw await refused(path, response);
+      return schema.parse(await response.json());
+    },
+    create: async (path, body, schema) => {
+      const response = await call(path, body);
+      if (!response.ok) throw await refused(path, response);
+      return schema.parse(await response.json());
+    },
+  };
+}

@@ -1,0 +1,77 @@
+import { spawn } from "node:child_process";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import type { Node } from "@fairlead/protocol/resources";
+import { ENGINE_IMAGE, type Installation } from "./installation.ts";
+import { lastLines, type Program, runningPid, runsAsWanted, start, stop } from "./programs.ts";
+import { QuickstartError, type Step, waitFor } from "./progress.ts";
+import { createBootstrapToken, findModel, getNode, type Settings } from "./resources.ts";
+
+/** The machine's part: the engine's image, the daemon, and the wait until the node is active. */
+
+const ACTIVE_SECONDS = 180;
+const NOT_ENROLLED: readonly Node["status"][] = ["provisioning", "bootstrapping"];
+
+export async function ensureEngineImage(at: Installation, step: Step): Promise<void> {
+  const before = await run("docker", ["image", "inspect", "-f", "{{.Id}}", ENGINE_IMAGE]);
+  const built = await run(join(at.root, "packages/engine/image/build-image.sh"), [ENGINE_IMAGE]);
+  if (built.code !== 0) throw new QuickstartError(built.output.trim());
+  if (before.code !== 0) writeFileSync(at.imageMark, `${ENGINE_IMAGE}\n`);
+  step.note(built.output.trim().split("\n").at(-1) ?? "");
+}
+
+async function run(command: string, args: readonly string[]): Promise<{ code: number | null; output: string }> {
+  const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"] });
+  const closed = new Promise<number | null>((resolve, reject) => child.once("close", resolve).once("error", reject));
+  const [out, errors, code] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
+  return { code, output: code === 0 ? out : errors };
+}
+
+/** Afterwards the daemon of this build runs; one that has never enrolled gets a fresh token. */
+export async function ensureDaemon(at: Installation, settings: Settings, step: Step): Promise<void> {
+  const node = await getNode(settings);
+  const needsToken = NOT_ENROLLED.includes(node.status) || !existsSync(at.daemonState);
+  const args = ["run", "--state-dir", at.daemonState];
+  const daemon: Program = { name: "daemon", bin: "packages/daemon/bin/fairlead-daemon.js", args, settings: node.id };
+  if (!needsToken && runsAsWanted(at, daemon)) return step.note("runs already");
+  if (await stop(at, daemon.name)) step.note("restarted");
+  if (needsToken) {
+    writeFileSync(at.tokenFile, await createBootstrapToken(settings), { mode: 0o600 });
+    start(at, { ...daemon, args: [...args, "--bootstrap-token-file", at.tokenFile] });
+  } else {
+    start(at, daemon);
+  }
+}
+
+/** @returns the model that the node serves. @throws QuickstartError with the node's own words and the daemon's last ones. */
+export async function untilActive(
+  at: Installation,
+  settings: Settings,
+  { step, interrupt }: { step: Step; interrupt: AbortSignal },
+): Promise<string> {
+  let seen = "";
+  const model = await waitFor({
+    seconds: ACTIVE_SECONDS,
+    everyMs: 500,
+    interrupt,
+    ask: async () => {
+      const node = await getNode(settings);
+      const told = `${node.status}: ${node.statusMessage}`;
+      if (told !== seen && node.status !== "active") step.detail(told);
+      seen = told;
+      if (runningPid(at, "daemon") === null)
+        throw new QuickstartError(`The daemon ended. ${lastLines(at, "daemon", 15)}`);
+      return node.status === "active" ? findModel(settings, node) : undefined;
+    },
+  });
+  if (model === null) {
+    throw new QuickstartError(
+      `The node is not active after ${ACTIVE_SECONDS} s (${seen}).\n${lastLines(at, "daemon", 15)}\nRun this again to go on waiting.`,
+    );
+  }
+  // Spent by the enrolment; nothing needs it any more.
+  rmSync(at.tokenFile, { force: true });
+  step.note(model);
+  return model;
+}

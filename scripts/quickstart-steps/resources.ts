@@ -1,0 +1,102 @@
+import { type Node, nodeSchema, projectKeySchema, projectSchema } from "@fairlead/protocol/resources";
+import { z } from "zod";
+import { type ClientEnv, writeEnvFile } from "./env-file.ts";
+import { type Api, apiAt } from "./fairlead.ts";
+import type { Installation } from "./installation.ts";
+import { QuickstartError, type Step } from "./progress.ts";
+
+/**
+ * Project, key and node: found by what the env file remembers, made where that is missing. Each is written down before
+ * anything else happens, so that a run that was stopped goes on without making it twice.
+ */
+
+const NODE_NAME = "local";
+
+const createdProjectSchema = z.object({ project: projectSchema });
+const createdKeySchema = z.object({ key: projectKeySchema.required({ keyValue: true }) });
+const createdNodeSchema = z.object({ node: nodeSchema });
+const bootstrapTokenSchema = z.object({ token: z.string() });
+const modelsSchema = z.object({ data: z.array(z.object({ id: z.string() })) });
+
+/** The client's settings as far as they are known; `set` also writes them to the env file. */
+export class Settings {
+  readonly #at: Installation;
+  #env: ClientEnv;
+
+  constructor(at: Installation, env: ClientEnv) {
+    this.#at = at;
+    this.#env = env;
+  }
+
+  get all(): ClientEnv {
+    return this.#env;
+  }
+
+  get(name: keyof ClientEnv): string {
+    const value = this.#env[name];
+    if (value === undefined) throw new QuickstartError(`${name} is not known yet.`);
+    return value;
+  }
+
+  set(change: ClientEnv): void {
+    this.#env = { ...this.#env, ...change };
+    writeEnvFile(this.#at.envFile, this.#env);
+  }
+}
+
+export const platformApi = (settings: Settings): Api =>
+  apiAt(settings.get("FAIRLEAD_BASE_URL"), settings.get("FAIRLEAD_TOKEN"));
+
+export async function ensureProject(settings: Settings, step: Step): Promise<void> {
+  const api = platformApi(settings);
+  const known = settings.all.FAIRLEAD_PROJECT_ID;
+  if (known && (await api.find(`/v1/projects/${known}`, projectSchema))) return step.note(known);
+  const { project } = await api.create("/v1/projects", { name: "Quickstart" }, createdProjectSchema);
+  settings.set({ FAIRLEAD_PROJECT_ID: project.id });
+  step.note(project.id);
+}
+
+export async function ensureKey(settings: Settings): Promise<void> {
+  const known = settings.all.FAIRLEAD_API_KEY;
+  const inferenceUrl = settings.get("FAIRLEAD_MODELS_URL");
+  if (known && (await apiAt(inferenceUrl, known).find("/v1/models", modelsSchema))) return;
+  const projectId = settings.get("FAIRLEAD_PROJECT_ID");
+  const body = { projectId, name: "quickstart" };
+  const { key } = await platformApi(settings).create(`/v1/projects/${projectId}/keys`, body, createdKeySchema);
+  settings.set({ FAIRLEAD_API_KEY: key.keyValue });
+}
+
+export async function ensureNode(settings: Settings, step: Step): Promise<Node> {
+  const known = settings.all.FAIRLEAD_NODE_ID;
+  const found = known ? await platformApi(settings).find(`/v1/nodes/${known}`, nodeSchema) : null;
+  const node = found ?? (await createNode(settings));
+  step.note(`${node.identifier} (${node.id})`);
+  return node;
+}
+
+async function createNode(settings: Settings): Promise<Node> {
+  const projectId = settings.get("FAIRLEAD_PROJECT_ID");
+  const body = { projectId, planId: "byo", name: NODE_NAME, engineConfig: { preset: "fairlead-demo" } };
+  const { node } = await platformApi(settings).create("/v1/nodes", body, createdNodeSchema);
+  settings.set({ FAIRLEAD_NODE_ID: node.id });
+  return node;
+}
+
+export async function getNode(settings: Settings): Promise<Node> {
+  const id = settings.get("FAIRLEAD_NODE_ID");
+  const node = await platformApi(settings).find(`/v1/nodes/${id}`, nodeSchema);
+  if (!node) throw new QuickstartError(`Node ${id} is gone. Run this again: it makes a new one.`);
+  return node;
+}
+
+export async function createBootstrapToken(settings: Settings): Promise<string> {
+  const path = `/v1/nodes/${settings.get("FAIRLEAD_NODE_ID")}/bootstrap-tokens`;
+  return (await platformApi(settings).create(path, {}, bootstrapTokenSchema)).token;
+}
+
+/** @returns the first model that the node serves, as callers name it, or undefined. */
+export async function findModel(settings: Settings, node: Node): Promise<string | undefined> {
+  const api = apiAt(settings.get("FAIRLEAD_MODELS_URL"), settings.get("FAIRLEAD_API_KEY"));
+  const models = await api.find("/v1/models", modelsSchema);
+  return models?.data.map(({ id }) => id).find((id) => id.startsWith(`${node.identifier}/`));
+}
