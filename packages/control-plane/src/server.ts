@@ -3,7 +3,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import { systemClock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import { systemIds } from "@fairlead/protocol/ids";
-import { sql } from "kysely";
 import { openAdminSocket } from "./admin/admin-socket.ts";
 import { type Authenticate, createAuthenticate } from "./auth/authenticate.ts";
 import type { Config } from "./config.ts";
@@ -73,7 +72,7 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   const lock = await holdDataDir(config.dataDir);
   closers.push(() => lock.release());
   const addresses = await findAddresses(config);
-  const ports: Ports = { clock: systemClock, ids: systemIds(systemClock.now) };
+  const ports: Ports = { clock: systemClock, ids: systemIds(() => systemClock.now()) };
   const installation = await openInstallation(config, ports);
   closers.push(() => installation.close());
   const context: Context = { config, log, ports, installation, addresses };
@@ -158,13 +157,22 @@ function createServices({ log, ports, installation, addresses }: Context): Servi
   });
   const { reports, liveness, changes } = nodes;
   const hub = new LinkHub({ reports, liveness, changes, clock: ports.clock, log, resyncMs: LINK_RESYNC_MS });
+  const links = new LinkServer({ links: hub, log });
+  const tunnels = new TunnelHub({ log });
+  changes.listen(({ aspect, nodeId }) => {
+    // A deleted node's credential is void at once, and so is what it has open.
+    if (aspect !== "removed") return;
+    links.disconnect(nodeId);
+    tunnels.disconnect(nodeId);
+    liveness.forget(nodeId);
+  });
   return {
     authenticate: createAuthenticate({ tokens, sessions: users, nodes: identities, modelsUrl }),
     projects,
     keys: new KeyService({ ...ports, keys: new KeyStore(db), access, randomBytes, publicUrl }),
     nodes,
-    links: new LinkServer({ links: hub, log }),
-    tunnels: new TunnelHub({ log }),
+    links,
+    tunnels,
   };
 }
 
@@ -181,7 +189,7 @@ async function openPlatformHost(context: Context, services: Services, closers: C
       publicJwks: () => installation.keyRing.publicJwks(),
       ready: async () => {
         if (stopping) throw new DomainError("unavailable", "The server is stopping.");
-        await sql`select 1`.execute(installation.db);
+        await installation.ping();
       },
     },
   });

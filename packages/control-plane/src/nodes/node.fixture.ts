@@ -15,8 +15,9 @@ import { openDatabase } from "../db/open.ts";
 import { SecretService } from "../secrets/secret-service.ts";
 import { SecretStore } from "../secrets/secret-store.ts";
 import type { NodeRecord } from "./node.ts";
+import type { NodeIdentities } from "./node-identities.ts";
 import { DEFAULT_LIVENESS, type LivenessOptions } from "./node-liveness.ts";
-import { createNodeServices, type NodeServices } from "./node-services.ts";
+import { createNodeIdentities, createNodeServices, type NodeServices } from "./node-services.ts";
 import { type NodeStores, nodeStores } from "./node-stores.ts";
 
 /** The node services on a store in memory, with a clock that only the test moves and two projects with their owners. */
@@ -71,6 +72,10 @@ export interface NodeFixture extends NodeServices {
   readonly clock: TestClock;
   readonly stores: NodeStores;
   create(name: string, engineConfig?: EngineConfig | null): Promise<NodeRecord>;
+  readonly secrets: SecretStore;
+  readonly identities: NodeIdentities;
+  /** Enrols a daemon for the node. */
+  enroll(nodeId: string): Promise<NodeKey>;
   /** A node whose daemon has enrolled; its status is `starting`. */
   createEnrolled(name: string, engineConfig?: EngineConfig | null): Promise<{ node: NodeRecord; key: NodeKey }>;
   statusOf(nodeId: string): Promise<string | undefined>;
@@ -83,10 +88,11 @@ export async function nodeFixture(liveness: Partial<LivenessOptions> = {}): Prom
   const clock = new TestClock();
   await migrate(db, { clock });
   await insertProjects(db);
+  const secrets = new SecretStore(db);
   const services = createNodeServices({
     db,
     access: new ProjectAccess(MEMBERSHIPS),
-    secrets: new SecretService({ store: new SecretStore(db), sealer: memorySealer(), clock }),
+    secrets: new SecretService({ store: secrets, sealer: memorySealer(), clock }),
     issuer: { issueNodeIdentity: async ({ nodeId, keyThumbprint }) => `identity ${nodeId} ${keyThumbprint}` },
     clock,
     ids: countingIds(),
@@ -97,23 +103,25 @@ export async function nodeFixture(liveness: Partial<LivenessOptions> = {}): Prom
   });
   const create = (name: string, engineConfig: EngineConfig | null = { preset: "fairlead-demo" }): Promise<NodeRecord> =>
     services.nodes.create(OWNER, { projectId: PROJECT, planId: "byo", name, directSecrets: false, engineConfig });
+  const enroll = async (nodeId: string): Promise<NodeKey> => {
+    const key = new NodeKey();
+    const { token } = await services.enrollment.issueBootstrapToken(OWNER, nodeId);
+    const request = key.enrollRequest(nodeId, token);
+    await services.enrollment.enroll({ nodeId, bootstrapToken: token, request, remoteAddress: "192.0.2.1" });
+    return key;
+  };
   const stores = nodeStores(db);
   return {
     ...services,
     clock,
     stores,
+    secrets,
+    identities: createNodeIdentities(db),
     create,
+    enroll,
     createEnrolled: async (name, engineConfig) => {
       const node = await create(name, engineConfig);
-      const key = new NodeKey();
-      const { token } = await services.enrollment.issueBootstrapToken(OWNER, node.id);
-      await services.enrollment.enroll({
-        nodeId: node.id,
-        bootstrapToken: token,
-        request: key.enrollRequest(node.id, token),
-        remoteAddress: "192.0.2.1",
-      });
-      return { node, key };
+      return { node, key: await enroll(node.id) };
     },
     statusOf: async (nodeId) => (await stores.nodes.find(nodeId))?.status,
     close: () => store.close(),
