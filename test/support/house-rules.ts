@@ -13,7 +13,7 @@ const COMPOSITION_ROOTS = `${SERVER}/server|${SERVER}/admin/local-admin|${DAEMON
 
 /** Rules files: the same input gives the same output, so they are tested without anything around them. */
 const PURE_FILES = [
-  `${SERVER}/(nodes/(node|node-patch|node-status|plan-desired|engine-presets)|keys/key|projects/project|members/member)`,
+  `${SERVER}/(nodes/(node|node-patch|node-status|plan-desired|engine-presets)|keys/key|auth/credential-prefixes|projects/project|members/member)`,
   `${DAEMON}/(reconcile/(plan|steps)|runtime/docker-spec|link/link-state)`,
 ].join("|");
 
@@ -67,7 +67,7 @@ export const houseRules: Rules = {
       reason: "a rules file is pure: it imports protocol, zod, pure helpers of Node and other rules files alone",
       forbids: edge(
         `(${PURE_FILES})\\.ts`,
-        `(?!(zod|@fairlead/protocol/\\S+|node:crypto|node:util|(${PURE_FILES})\\.ts)$).*`,
+        `(?!(zod|@fairlead/protocol/\\S+|node:crypto|node:util|node:zlib|(${PURE_FILES})\\.ts)$).*`,
       ),
       unless: / -type-> /,
     },

@@ -2,8 +2,8 @@ import { listSettings } from "./config-schema.ts";
 
 /** The text of `docs/config.md`; a test compares the two. */
 export function configReference(): string {
-  const rows = listSettings().map(({ path, env, defaultValue, description }) => {
-    const value = defaultValue === undefined ? "" : `\`${String(defaultValue)}\``;
+  const rows = listSettings().map(({ path, env, defaultText, description }) => {
+    const value = defaultText === "" ? "" : `\`${defaultText}\``;
     return `| \`${path.join(".")}\` | \`${env}\` | ${value} | ${description} |`;
   });
   return [

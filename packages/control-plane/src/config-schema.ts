@@ -86,8 +86,8 @@ export interface Setting {
   /** `FAIRLEAD_SERVER_PLATFORM_PORT` */
   readonly env: string;
   readonly isNumber: boolean;
-  /** Undefined where the description says what it is made of. */
-  readonly defaultValue: unknown;
+  /** "" where the description says what it is made of. */
+  readonly defaultText: string;
   readonly description: string;
 }
 
@@ -107,7 +107,7 @@ function settingsOf(schema: z.ZodType, path: readonly string[]): readonly Settin
       path,
       env: envName(path),
       isNumber: inner instanceof z.ZodNumber,
-      defaultValue: schema instanceof z.ZodDefault ? schema.def.defaultValue : undefined,
+      defaultText: schema instanceof z.ZodDefault ? z.coerce.string().parse(schema.def.defaultValue) : "",
       description: schema.description ?? "",
     },
   ];

@@ -28,6 +28,8 @@ export interface Installation {
   readonly tokens: TokenService;
   readonly users: UserService;
   readonly admin: AdminService;
+  /** Resolves if the store answers. */
+  ping(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -41,9 +43,10 @@ export async function openInstallation(
   config: Pick<Config, "dataDir" | "masterKeyFile">,
   ports: Ports,
 ): Promise<Installation> {
-  const { db, close } = openDatabase({ file: join(config.dataDir, "fairlead.db") });
+  const opened = openDatabase({ file: join(config.dataDir, "fairlead.db") });
   try {
     const { clock, ids } = ports;
+    const { db } = opened;
     await migrate(db, { clock });
     const fresh = { id: ids.next("installation"), epoch: ids.next("storeEpoch"), createdAt: clock.now() };
     const record = await ensureInstallation(db, fresh);
@@ -51,11 +54,11 @@ export async function openInstallation(
     const sealer = await openSealer(store, config.masterKeyFile);
     const keyRing = await openKeyRing({ ...ports, store, sealer });
     const tokens = new TokenService({ keyRing, installationId: record.id, clock });
-    const [users, sessions] = [new UserStore(db), new SessionStore(db)];
-    const userService = new UserService({ users, sessions, tokens, clock, ids, randomBytes });
-    return { record, db, sealer, keyRing, tokens, users: userService, admin: new AdminService(userService), close };
+    const stores = { users: new UserStore(db), sessions: new SessionStore(db) };
+    const users = new UserService({ ...stores, ...ports, tokens, randomBytes });
+    return { ...opened, record, sealer, keyRing, tokens, users, admin: new AdminService(users) };
   } catch (error) {
-    await close();
+    await opened.close();
     throw error;
   }
 }

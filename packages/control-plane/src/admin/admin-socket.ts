@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { chmodSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { IdSource } from "@fairlead/protocol/ids";
@@ -43,7 +44,9 @@ export async function openAdminSocket(options: AdminSocketOptions): Promise<Admi
   try {
     const bound = join(privateDir, "s");
     refuseLongPath(bound);
-    await app.listen({ path: bound });
+    await app.ready();
+    app.server.listen(bound);
+    await once(app.server, "listening");
     chmodSync(bound, 0o600);
     renameSync(bound, adminSocketPath(dataDir));
   } catch (error) {

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import type { Config } from "../config.ts";
 import { makeDataDir } from "../db/data-dir.ts";
 import { acquireServerLock, type ServerLock } from "../db/server-lock.ts";
-import { validationError } from "../http/validation.ts";
+import { parseInput, validationError } from "../http/validation.ts";
 import { openInstallation } from "../installation.ts";
 import { adminClient } from "./admin-client.ts";
 import {
@@ -47,7 +47,10 @@ function askServer(config: Config): LocalAdmin {
 /** Holds the lock while it works, so that no server starts on a store that it changes. */
 async function openStore(config: Config, lock: ServerLock): Promise<LocalAdmin> {
   try {
-    const installation = await openInstallation(config, { clock: systemClock, ids: systemIds(systemClock.now) });
+    const installation = await openInstallation(config, {
+      clock: systemClock,
+      ids: systemIds(() => systemClock.now()),
+    });
     const { admin } = installation;
     return {
       createUser: async (input) => admin.createUser(parse(createUserSchema, input)),
@@ -64,7 +67,7 @@ async function openStore(config: Config, lock: ServerLock): Promise<LocalAdmin> 
 }
 
 function parse<T>(schema: z.ZodType<T>, input: unknown): T {
-  const result = schema.safeParse(input);
+  const result = parseInput(schema, input);
   if (result.success) return result.data;
   throw validationError(result.error, "input");
 }

@@ -1,3 +1,4 @@
+import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import Sqlite from "better-sqlite3";
 
@@ -12,9 +13,11 @@ export interface ServerLock {
  * @returns null when another process holds it.
  */
 export function acquireServerLock(dataDir: string): ServerLock | null {
-  const handle = new Sqlite(join(dataDir, "server.lock"), { timeout: 0 });
+  const file = join(dataDir, "server.lock");
+  const handle = new Sqlite(file, { timeout: 0 });
   try {
     handle.exec("begin exclusive");
+    chmodSync(file, 0o600);
   } catch (error) {
     handle.close();
     if (error instanceof Sqlite.SqliteError && error.code.startsWith("SQLITE_BUSY")) return null;

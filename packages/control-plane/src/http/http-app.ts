@@ -5,6 +5,7 @@ import Fastify, {
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
+  LogController,
   type RawReplyDefaultExpression,
   type RawRequestDefaultExpression,
   type RawServerDefault,
@@ -59,8 +60,7 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
 function createApp({ ids, log }: HttpAppOptions): HttpApp {
   return Fastify({
     loggerInstance: log as FastifyBaseLogger,
-    disableRequestLogging: true,
-    requestIdLogLabel: "requestId",
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "requestId" }),
     requestIdHeader: false,
     genReqId: () => ids.next("request"),
     bodyLimit: MAX_BODY_BYTES,

@@ -8,7 +8,9 @@ type Issue = z.core.$ZodIssue;
 
 /** @param rootName what to call the input where the whole of it is wrong ("body"). */
 export function validationError(error: z.core.$ZodError, rootName: string): DomainError {
-  const issue = deepest(error.issues);
+  const misspelt = error.issues.filter(({ code }) => code === "unrecognized_keys");
+  // A misspelt name explains the missing one; the other way round it would have to be guessed.
+  const issue = deepest(misspelt.length > 0 ? misspelt : error.issues);
   if (!issue) return new DomainError("invalid_request", "The request is not valid.");
   const { path, message } = describe(issue, rootName);
   const more = error.issues.length - 1;
@@ -27,11 +29,17 @@ export function fieldPath(path: readonly PropertyKey[]): string {
 /** Parses each part of a request by its zod schema. */
 export const zodValidator: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart }) => {
   return (input: unknown) => {
-    const result = schema.safeParse(input);
-    if (result.success) return { value: result.data };
-    return { error: validationError(result.error, httpPart ?? "request") };
+    const result = parseInput(schema, input);
+    return result.success ? { value: result.data } : { error: validationError(result.error, httpPart ?? "request") };
   };
 };
+
+/** zod's parse, with a plain word for what is not there (Fastify hands a missing body over as null). */
+export function parseInput<T>(schema: z.ZodType<T>, input: unknown): z.ZodSafeParseResult<T> {
+  return schema.safeParse(input ?? undefined, {
+    error: (issue) => (issue.code === "invalid_type" && issue.input === undefined ? "is missing" : undefined),
+  });
+}
 
 function describe(issue: Issue, rootName: string): { path: string; message: string } {
   const parent = fieldPath(issue.path);
