@@ -1,0 +1,145 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { WorkloadSpec } from "@fairlead/protocol/workload";
+import { aSpec } from "../testing/builders.ts";
+import type { ContainerPlan, ContainerRuntime, Owner } from "./container-runtime.ts";
+import { LABELS, workloadOf } from "./ownership.ts";
+
+export interface RuntimeHarness {
+  readonly runtime: ContainerRuntime;
+  readonly owner: Owner;
+  /** An image that is present here, and runs until it is stopped. */
+  readonly image: string;
+  /** A command in that image that ends at once with code 3. */
+  readonly endsWithThree: Pick<WorkloadSpec, "command" | "args">;
+  /** An image that no registry has. */
+  readonly missingImage: string;
+  /** Makes a container of somebody else's by this name; the harness removes it. */
+  readonly plantForeign: (name: string) => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+/** What every container engine must do. */
+export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): void {
+  let harness: RuntimeHarness;
+  let plan: (overrides?: Partial<WorkloadSpec>, name?: string) => ContainerPlan;
+  beforeEach(async () => {
+    harness = await open();
+    const prefix = `fairlead-contract-${harness.owner.nodeId}`;
+    plan = (overrides = {}, name = "engine") => ({
+      spec: aSpec({ image: harness.image, ...overrides }),
+      name: `${prefix}-${name}`,
+      owner: harness.owner,
+      projectId: "prj_contract",
+      generation: 7,
+    });
+  });
+  afterEach(() => harness.close());
+
+  describe("the life of a container", () => {
+    test("created, started, stopped, removed; each step may be repeated", async () => {
+      const { runtime, owner } = harness;
+      const id = await runtime.create(plan());
+      expect(await runtime.list(owner)).toMatchObject([
+        { id, name: plan().name, state: "created", startedAt: null, hostPort: null },
+      ]);
+
+      await runtime.start(id);
+      await runtime.start(id);
+      const [running] = await runtime.list(owner);
+      expect(running).toMatchObject({ state: "running", startedAt: expect.any(String), image: harness.image });
+      expect(running?.hostPort).toBeGreaterThan(1023);
+
+      await runtime.stop(id, 1);
+      await runtime.stop(id, 1);
+      expect(await runtime.list(owner)).toMatchObject([
+        { state: "exited", finishedAt: expect.any(String), hostPort: null },
+      ]);
+
+      await runtime.start(id);
+      expect(await runtime.list(owner)).toMatchObject([{ state: "running" }]);
+      await runtime.stop(id, 1);
+      await runtime.remove(id);
+      await runtime.remove(id);
+      expect(await runtime.list(owner)).toEqual([]);
+    });
+
+    test("a container carries whose it is, and nobody else's list shows it", async () => {
+      const { runtime, owner } = harness;
+      await runtime.create(plan());
+      const [container] = await runtime.list(owner);
+      expect(container && workloadOf(container)).toBe("wkl_engine");
+      expect(container?.labels).toMatchObject({ [LABELS.generation]: "7", [LABELS.spec]: aSpec().specHash });
+      expect(await runtime.list({ ...owner, nodeId: "nod_other" })).toEqual([]);
+      expect(await runtime.list({ ...owner, installationId: "ins_other" })).toEqual([]);
+    });
+
+    test("a container that ends by itself tells its code", async () => {
+      const { runtime, owner } = harness;
+      await runtime.start(await runtime.create(plan(harness.endsWithThree)));
+      await vi.waitFor(
+        async () => expect(await runtime.list(owner)).toMatchObject([{ state: "exited", exitCode: 3 }]),
+        5000,
+      );
+    });
+
+    test("its last output can be read", async () => {
+      const { runtime } = harness;
+      const id = await runtime.create(plan());
+      await runtime.start(id);
+      await vi.waitFor(async () => expect(await runtime.logs(id, 10)).toContain("output of"), 5000);
+    });
+  });
+
+  describe("names", () => {
+    test("a name in use is a conflict, and an inspection by name shows whose it is", async () => {
+      const { runtime } = harness;
+      await runtime.create(plan());
+      await expect(runtime.create(plan())).rejects.toMatchObject({ kind: "conflict" });
+      await harness.plantForeign(plan({}, "foreign").name);
+      await expect(runtime.create(plan({}, "foreign"))).rejects.toMatchObject({ kind: "conflict" });
+      const foreign = await runtime.inspect(plan({}, "foreign").name);
+      expect(foreign?.labels[LABELS.node]).toBeUndefined();
+    });
+
+    test("what is not there is null to an inspection and an error to a change", async () => {
+      const { runtime } = harness;
+      expect(await runtime.inspect("fairlead-contract-none")).toBeNull();
+      await expect(runtime.start("fairlead-contract-none")).rejects.toMatchObject({ kind: "not-found" });
+    });
+  });
+
+  describe("images", () => {
+    test("a present image has an id, an absent one is null", async () => {
+      const { runtime } = harness;
+      expect((await runtime.image(harness.image))?.id).toMatch(/^sha256:/);
+      expect(await runtime.image(harness.missingImage)).toBeNull();
+    });
+
+    test("a container of an absent image is refused as such", async () => {
+      await expect(harness.runtime.create(plan({ image: harness.missingImage }))).rejects.toMatchObject({
+        kind: "no-such-image",
+      });
+    });
+
+    test("a pull that cannot succeed says so", async () => {
+      const options = { onProgress: () => undefined, inactivityMs: 10_000, signal: new AbortController().signal };
+      await expect(harness.runtime.pull(harness.missingImage, options)).rejects.toMatchObject({ kind: "pull-failed" });
+    });
+  });
+
+  test("a watcher hears of changes until it is stopped", async () => {
+    const { runtime, owner } = harness;
+    const stop = new AbortController();
+    const heard = vi.fn();
+    runtime.watch(owner, heard, stop.signal);
+    await vi.waitFor(() => expect(heard).toHaveBeenCalled(), 5000);
+    heard.mockClear();
+    await runtime.start(await runtime.create(plan()));
+    await vi.waitFor(() => expect(heard).toHaveBeenCalled(), 5000);
+    stop.abort();
+  });
+
+  test("the engine tells its version", async () => {
+    expect((await harness.runtime.version()).version).not.toBe("");
+  });
+}

@@ -1,0 +1,70 @@
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { aSpec } from "../testing/builders.ts";
+import { DOCKER_SOCKET, type DockerCorner, dockerCorner, removeAllOf, whyNoDocker } from "../testing/docker-engine.ts";
+import { containerRuntimeContract } from "./container-runtime.contract.ts";
+import { DockerRuntime } from "./docker-runtime.ts";
+
+const reason = await whyNoDocker();
+const title = reason === null ? "Docker" : `Docker (skipped: ${reason})`;
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+describe.skipIf(reason !== null)(title, () => {
+  let corner: DockerCorner;
+  beforeAll(async () => {
+    corner = await dockerCorner("contract");
+  });
+  afterAll(() => corner.close());
+
+  const open = async () => {
+    const owner = { installationId: "ins_test", nodeId: `nod_${randomBytes(6).toString("hex")}` };
+    const foreign: string[] = [];
+    return {
+      runtime: new DockerRuntime(DOCKER_SOCKET),
+      owner,
+      image: corner.image,
+      endsWithThree: { command: ["/bin/busybox", "sh", "-c", "exit 3"], args: [] },
+      // A port of 127.0.0.1 where nothing listens: no name service, no real registry.
+      missingImage: "127.0.0.1:9/fairlead-test/none:1",
+      plantForeign: async (name: string) => {
+        await corner.docker.createContainer({ name, Image: corner.image });
+        foreign.push(name);
+      },
+      close: async () => {
+        for (const name of foreign) await corner.docker.getContainer(name).remove({ force: true });
+        await removeAllOf(corner.docker, owner.nodeId);
+      },
+    };
+  };
+  containerRuntimeContract(open);
+
+  test("a workload runs confined: loopback port only, no capabilities, read-only root, bounded log", async () => {
+    const { runtime, owner, close } = await open();
+    const spec = aSpec({
+      image: corner.image,
+      env: { KEY: "two\nlines", EMPTY: "" },
+      volumes: [{ name: "data", mountPath: "/data" }],
+      resources: { cpus: 0.5, memoryMb: 32, shmMb: 8, pids: 20 },
+    });
+    const name = `fairlead-contract-${owner.nodeId}-confined`;
+    const id = await runtime.create({ spec, name, owner, projectId: `prj_${owner.nodeId}`, generation: 1 });
+    await runtime.start(id);
+    const { HostConfig, Config, NetworkSettings, Mounts } = await corner.docker.getContainer(id).inspect();
+    expect(HostConfig).toMatchObject({
+      CapDrop: ["ALL"],
+      SecurityOpt: ["no-new-privileges"],
+      ReadonlyRootfs: true,
+      RestartPolicy: { Name: "no" },
+      LogConfig: { Type: "json-file", Config: { "max-size": "10m", "max-file": "3" } },
+      Memory: 32 * 1024 * 1024,
+      NanoCpus: 500_000_000,
+      ShmSize: 8 * 1024 * 1024,
+      PidsLimit: 20,
+    });
+    expect(Config.Env).toEqual(expect.arrayContaining(["KEY=two\nlines", "EMPTY="]));
+    expect(NetworkSettings.Ports["8080/tcp"]).toMatchObject([{ HostIp: "127.0.0.1" }]);
+    expect(Mounts).toMatchObject([{ Type: "volume", Name: `fairlead-prj_${owner.nodeId}-data`, Destination: "/data" }]);
+    await close();
+  });
+});

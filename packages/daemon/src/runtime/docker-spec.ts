@@ -1,0 +1,61 @@
+import type { ContainerCreateOptions, MountSettings } from "dockerode";
+import type { ContainerPlan } from "./container-runtime.ts";
+import { LABELS, ownershipLabels } from "./ownership.ts";
+
+/** A container plan as the body of Docker's create call. Pure. */
+
+const DEFAULT_PIDS = 4096;
+const MEGABYTE = 1024 * 1024;
+
+export function containerBody(plan: ContainerPlan): ContainerCreateOptions {
+  const { spec, owner } = plan;
+  return {
+    Image: spec.image,
+    // Values may hold newlines: they travel as an array, never as an env file or a shell line (kamal#1467).
+    Env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
+    ...(spec.command.length > 0 ? { Entrypoint: spec.command } : {}),
+    ...(spec.args.length > 0 ? { Cmd: spec.args } : {}),
+    Labels: ownershipLabels(owner, spec, plan.generation),
+    ExposedPorts: { [`${spec.port}/tcp`]: {} },
+    HostConfig: hostConfig(plan),
+  };
+}
+
+function hostConfig({ spec, projectId, owner }: ContainerPlan): NonNullable<ContainerCreateOptions["HostConfig"]> {
+  const { cpus, memoryMb, shmMb, pids } = spec.resources;
+  const memory = memoryMb === undefined ? {} : { Memory: memoryMb * MEGABYTE, MemorySwap: memoryMb * MEGABYTE };
+  return {
+    // No host port: Docker picks a free one at every start, so a stale proxy can never hold ours (moby#20486).
+    PortBindings: { [`${spec.port}/tcp`]: [{ HostIp: "127.0.0.1", HostPort: "" }] },
+    // Without limits one container can fill the disk with its log (docker/for-linux#985).
+    LogConfig: { Type: "json-file", Config: { "max-size": "10m", "max-file": "3" } },
+    // The daemon restarts, so that backoff and reports have one owner.
+    RestartPolicy: { Name: "no" },
+    CapDrop: ["ALL"],
+    SecurityOpt: ["no-new-privileges"],
+    ReadonlyRootfs: true,
+    // Engines compile kernels under /tmp and run them; Docker's default would forbid that.
+    Tmpfs: { "/tmp": "rw,exec,nosuid,nodev,mode=1777" },
+    PidsLimit: pids ?? DEFAULT_PIDS,
+    ...(cpus === undefined ? {} : { NanoCpus: Math.round(cpus * 1e9) }),
+    ...memory,
+    ...(shmMb === undefined ? {} : { ShmSize: shmMb * MEGABYTE }),
+    Mounts: spec.volumes.map(
+      (volume): MountSettings => ({
+        Type: "volume",
+        Source: volumeName(projectId, volume.name),
+        Target: volume.mountPath,
+        VolumeOptions: {
+          NoCopy: false,
+          Labels: { [LABELS.installation]: owner.installationId, [LABELS.node]: owner.nodeId },
+          DriverConfig: { Name: "local", Options: {} },
+        },
+      }),
+    ),
+  };
+}
+
+/** A named volume is shared by the workloads of one project only. */
+export function volumeName(projectId: string, name: string): string {
+  return `fairlead-${projectId}-${name}`;
+}

@@ -1,0 +1,227 @@
+import type { Clock } from "@fairlead/protocol/clock";
+import { rfc3339 } from "@fairlead/protocol/clock";
+import {
+  type Container,
+  type ContainerPlan,
+  type ContainerRuntime,
+  type ImageFacts,
+  type Owner,
+  type PullOptions,
+  RuntimeError,
+  type RuntimeVersion,
+} from "./container-runtime.ts";
+import { isOwned, ownershipLabels } from "./ownership.ts";
+
+export type RuntimeCall = "list" | "image" | "pull" | "create" | "start" | "stop" | "remove";
+
+/** A container engine in memory, with the faults of a real one. It keeps Docker's rules on names, states and repeats. */
+export class MemoryRuntime implements ContainerRuntime {
+  readonly #clock: Clock;
+  readonly #containers = new Map<string, Container>();
+  readonly #images = new Map<string, ImageFacts>();
+  readonly #watchers = new Set<() => void>();
+  readonly #failures: { call: RuntimeCall; error: RuntimeError }[] = [];
+  readonly #onStart = new Map<string, number>();
+  readonly #commands = new Map<string, string>();
+  #serial = 0;
+  /** Away: every call fails, and nothing can be concluded. */
+  available = true;
+  /** What a registry would serve. */
+  readonly registry = new Set<string>();
+  /** Every change that was carried out, in order: `start fairlead-…`. */
+  readonly changes: string[] = [];
+  /** Held pulls end when this is resolved. */
+  pullGate: Promise<void> = Promise.resolve();
+  /** Held stops end when this is resolved. */
+  stopGate: Promise<void> = Promise.resolve();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  addImage(reference: string, facts: Partial<ImageFacts> = {}): void {
+    this.#images.set(reference, { id: `sha256:${reference}`, repoDigests: [], labels: {}, ...facts });
+  }
+
+  removeImage(reference: string): void {
+    this.#images.delete(reference);
+  }
+
+  /** Containers of this image end at once with this code, every time. */
+  crashOnStart(reference: string, code: number | null): void {
+    if (code === null) this.#onStart.delete(reference);
+    else this.#onStart.set(reference, code);
+  }
+
+  /** Containers with this command end at once with this code, every time. */
+  crashOnCommand(command: readonly string[], code: number): void {
+    this.#onStart.set(command.join(" "), code);
+  }
+
+  failNext(call: RuntimeCall, error: RuntimeError): void {
+    this.#failures.push({ call, error });
+  }
+
+  /** A container ends by itself, or is killed from outside. */
+  end(name: string, code: number): void {
+    const container = this.byName(name);
+    if (container)
+      this.#put({
+        ...container,
+        state: "exited",
+        exitCode: code,
+        hostPort: null,
+        finishedAt: rfc3339(this.#clock.now()),
+      });
+  }
+
+  /** Puts a container there that nobody created through this port. */
+  plant(container: Partial<Container> & { readonly name: string }): Container {
+    const planted = { ...this.#blank(container.name), ...container };
+    this.#put(planted);
+    return planted;
+  }
+
+  vanish(name: string): void {
+    const container = this.byName(name);
+    if (container) this.#containers.delete(container.id);
+  }
+
+  all(): Container[] {
+    return [...this.#containers.values()];
+  }
+
+  byName(name: string): Container | undefined {
+    return this.all().find((container) => container.name === name);
+  }
+
+  async version(): Promise<RuntimeVersion> {
+    this.#ask();
+    return { version: "memory", rootFolder: "/" };
+  }
+
+  async list(owner: Owner): Promise<Container[]> {
+    this.#ask("list");
+    return this.all().filter((container) => isOwned(container, owner));
+  }
+
+  async inspect(nameOrId: string): Promise<Container | null> {
+    this.#ask();
+    return this.#containers.get(nameOrId) ?? this.byName(nameOrId) ?? null;
+  }
+
+  async image(reference: string): Promise<ImageFacts | null> {
+    this.#ask("image");
+    return this.#images.get(reference) ?? [...this.#images.values()].find((image) => image.id === reference) ?? null;
+  }
+
+  async pull(reference: string, options: PullOptions): Promise<void> {
+    this.#ask("pull");
+    options.onProgress(50);
+    const aborted = Promise.withResolvers<never>();
+    options.signal.addEventListener("abort", () =>
+      aborted.reject(new RuntimeError("pull-failed", "the pull was cancelled")),
+    );
+    await Promise.race([this.pullGate, aborted.promise]);
+    if (!this.registry.has(reference)) throw new RuntimeError("pull-failed", `${reference} was not found`);
+    this.addImage(reference);
+    this.#changed(`pull ${reference}`);
+  }
+
+  async create(plan: ContainerPlan): Promise<string> {
+    this.#ask("create");
+    if (this.byName(plan.name)) throw new RuntimeError("conflict", `the name ${plan.name} is in use`);
+    const image = this.#images.get(plan.spec.image);
+    if (!image) throw new RuntimeError("no-such-image", `no such image: ${plan.spec.image}`);
+    const labels = ownershipLabels(plan.owner, plan.spec, plan.generation);
+    const container = { ...this.#blank(plan.name), labels, image: plan.spec.image, imageId: image.id };
+    this.#put(container);
+    this.#commands.set(container.id, plan.spec.command.join(" "));
+    this.#changed(`create ${plan.name}`);
+    return container.id;
+  }
+
+  async start(id: string): Promise<void> {
+    this.#ask("start");
+    const container = this.#get(id);
+    if (container.state === "running") return;
+    this.#put({
+      ...container,
+      state: "running",
+      startedAt: rfc3339(this.#clock.now() + this.#serial++),
+      hostPort: 30_000 + this.#serial,
+    });
+    this.#changed(`start ${container.name}`);
+    const code = this.#onStart.get(container.image) ?? this.#onStart.get(this.#commands.get(id) ?? "");
+    if (code !== undefined) this.end(container.name, code);
+  }
+
+  async stop(id: string): Promise<void> {
+    this.#ask("stop");
+    const container = this.#get(id);
+    if (container.state !== "running") return;
+    await this.stopGate;
+    this.end(container.name, 143);
+    this.#changed(`stop ${container.name}`);
+  }
+
+  async remove(id: string): Promise<void> {
+    this.#ask("remove");
+    const container = this.#containers.get(id);
+    if (!container) return;
+    if (container.state === "running") throw new RuntimeError("conflict", `${container.name} is running`);
+    this.#containers.delete(id);
+    this.#changed(`remove ${container.name}`);
+  }
+
+  async logs(id: string): Promise<string> {
+    this.#ask();
+    return `output of ${this.#get(id).name}\n`;
+  }
+
+  watch(_owner: Owner, onChange: () => void, signal: AbortSignal): void {
+    this.#watchers.add(onChange);
+    signal.addEventListener("abort", () => this.#watchers.delete(onChange), { once: true });
+    queueMicrotask(onChange);
+  }
+
+  #ask(call?: RuntimeCall): void {
+    if (!this.available) throw new RuntimeError("unavailable", "the container engine cannot be asked");
+    const index = this.#failures.findIndex((failure) => failure.call === call);
+    const [failure] = index < 0 ? [] : this.#failures.splice(index, 1);
+    if (failure) throw failure.error;
+  }
+
+  #get(id: string): Container {
+    const container = this.#containers.get(id);
+    if (!container) throw new RuntimeError("not-found", `no such container: ${id}`);
+    return container;
+  }
+
+  #put(container: Container): void {
+    this.#containers.set(container.id, container);
+    for (const watcher of this.#watchers) watcher();
+  }
+
+  #changed(change: string): void {
+    this.changes.push(change);
+    for (const watcher of this.#watchers) watcher();
+  }
+
+  #blank(name: string): Container {
+    return {
+      id: `id-${this.#serial++}`,
+      name,
+      labels: {},
+      state: "created",
+      image: "",
+      imageId: "",
+      hostPort: null,
+      startedAt: null,
+      finishedAt: null,
+      exitCode: 0,
+      outOfMemory: false,
+      error: "",
+    };
+  }
+}

@@ -1,0 +1,70 @@
+import { execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Docker from "dockerode";
+
+export const DOCKER_SOCKET = "/var/run/docker.sock";
+const BUSYBOX = "/bin/busybox";
+
+/** Why tests on a real container engine cannot run here, or null. */
+export async function whyNoDocker(): Promise<string | null> {
+  if (!existsSync(BUSYBOX)) return `${BUSYBOX} is missing (Debian: busybox-static)`;
+  try {
+    await new Docker({ socketPath: DOCKER_SOCKET }).ping();
+    return null;
+  } catch {
+    return `no container engine answers on ${DOCKER_SOCKET}`;
+  }
+}
+
+/** A test's corner of the real engine: a tiny image of its own, and the removal of all that carries its node label. */
+export interface DockerCorner {
+  readonly docker: Docker;
+  /** Serves /www over HTTP on port 8080 with busybox. */
+  readonly image: string;
+  close(): Promise<void>;
+}
+
+export async function dockerCorner(name: string): Promise<DockerCorner> {
+  const docker = new Docker({ socketPath: DOCKER_SOCKET });
+  const image = `fairlead-test/${name}:1`;
+  await importImage(docker, image);
+  return {
+    docker,
+    image,
+    close: async () => {
+      await docker.getImage(image).remove({ force: true });
+    },
+  };
+}
+
+async function importImage(docker: Docker, image: string): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), "fairlead-image-"));
+  const root = join(folder, "root");
+  for (const inner of ["bin", "www/v1", "tmp"]) await mkdir(join(root, inner), { recursive: true });
+  await copyFile(BUSYBOX, join(root, "bin/busybox"));
+  await writeFile(join(root, "www/health"), "ok\n");
+  await writeFile(join(root, "www/version"), JSON.stringify({ version: "9.8.7" }));
+  await writeFile(join(root, "www/v1/models"), JSON.stringify({ object: "list", data: [{ id: "tiny" }] }));
+  const tar = join(folder, "root.tar");
+  execFileSync("tar", ["-C", root, "-cf", tar, "."]);
+  const script = "echo output of busybox; exec /bin/busybox httpd -f -p 8080 -h /www";
+  const changes = [`ENTRYPOINT ["/bin/busybox", "sh", "-c"]`, `CMD ["${script}"]`];
+  const stream = await docker.importImage(tar, { repo: image.split(":")[0], tag: image.split(":")[1], changes });
+  await new Promise<void>((resolve, reject) => {
+    docker.modem.followProgress(stream, (error) => (error ? reject(error) : resolve()));
+  });
+  await rm(folder, { recursive: true });
+}
+
+/** Removes every container and volume of one node. */
+export async function removeAllOf(docker: Docker, nodeId: string): Promise<void> {
+  const filters = { label: [`dev.fairlead.node=${nodeId}`] };
+  for (const { Id } of await docker.listContainers({ all: true, filters })) {
+    await docker.getContainer(Id).remove({ force: true, v: true });
+  }
+  const { Volumes } = await docker.listVolumes({ filters });
+  for (const { Name } of Volumes) await docker.getVolume(Name).remove();
+}
