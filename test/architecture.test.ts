@@ -9,7 +9,7 @@ const root = new URL("..", import.meta.url).pathname;
 function readSources(): Source[] {
   const paths = globSync(["packages/*/src/**/*.ts", "scripts/**/*.ts"], { cwd: root });
   return paths
-    .filter((path) => !/\.(test|contract)\.ts$/.test(path))
+    .filter((path) => !/\.(test|contract|fixture)\.ts$|\/testing\//.test(path))
     .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
 }
 
@@ -61,6 +61,7 @@ describe("the rules", () => {
     ["another resource's store", `${server}/keys/key-service.ts`, 'import { s } from "../nodes/node-store.ts";'],
     ["a clock in a rules file", `${server}/nodes/node-status.ts`, 'import { read } from "../log.ts";'],
     ["Docker in the reconcile loop", "packages/daemon/src/reconcile/loop.ts", 'import Docker from "dockerode";'],
+    ["a fixture in the program", `${server}/server.ts`, 'import { aNode } from "./nodes/node.fixture.ts";'],
     ["a package with another owner", `${server}/nodes/node-store.ts`, 'import Sqlite from "better-sqlite3";'],
     [
       "a sub-path of an owned package",

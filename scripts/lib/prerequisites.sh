@@ -155,6 +155,6 @@ ensure_dependencies() {
 }
 
 build() {
-  step "building" as_owner env PATH="$PWD/node_modules/.bin:$PATH" tsc -b ||
+  step "building" as_owner env PATH="$PWD/node_modules/.bin:$PATH" tsc -b packages/cli packages/daemon ||
     fail "The build failed; see above. In an unchanged clone, remove node_modules and run this again."
 }

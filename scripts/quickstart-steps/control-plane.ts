@@ -83,12 +83,11 @@ async function untilReady(at: Installation, ports: Ports, interrupt: AbortSignal
 }
 
 async function isReady({ platform, inference }: Ports): Promise<boolean> {
-  const answers = [platform, inference].map(async (port) => {
-    const { ok } = await fetch(`${addressOf(port)}/readyz`, { signal: AbortSignal.timeout(2000) });
-    return ok;
-  });
-  return Promise.all(answers).then(
-    (all) => all.every(Boolean),
-    () => false,
-  );
+  const checks = [`${addressOf(platform)}/readyz`, `${addressOf(inference)}/healthz`];
+  try {
+    const answers = await Promise.all(checks.map((url) => fetch(url, { signal: AbortSignal.timeout(2000) })));
+    return answers.every(({ ok }) => ok);
+  } catch {
+    return false;
+  }
 }

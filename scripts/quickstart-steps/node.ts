@@ -38,7 +38,7 @@ export async function ensureDaemon(at: Installation, settings: Settings, step: S
   if (await stop(at, daemon.name)) step.note("restarted");
   if (needsToken) {
     writeFileSync(at.tokenFile, await createBootstrapToken(settings), { mode: 0o600 });
-    start(at, { ...daemon, args: [...args, "--bootstrap-token-file", at.tokenFile] });
+    start(at, daemon, ["--bootstrap-token-file", at.tokenFile]);
   } else {
     start(at, daemon);
   }

@@ -39,9 +39,10 @@ export function runsAsWanted(at: Installation, program: Program): boolean {
   );
 }
 
-export function start(at: Installation, program: Program): number {
+/** @param onceArgs arguments of this one start: they do not make it another program. */
+export function start(at: Installation, program: Program, onceArgs: readonly string[] = []): void {
   const log = openSync(logFile(at, program.name), "a", 0o600);
-  const child = spawn(process.execPath, [join(at.root, program.bin), ...program.args], {
+  const child = spawn(process.execPath, [join(at.root, program.bin), ...program.args, ...onceArgs], {
     cwd: at.root,
     env: withoutClientSettings(),
     detached: true,
@@ -51,7 +52,6 @@ export function start(at: Installation, program: Program): number {
   child.unref();
   writeFileSync(pidFile(at, program.name), `${child.pid}\n`);
   writeFileSync(buildFile(at, program.name), fingerprint(at, program));
-  return child.pid ?? 0;
 }
 
 /** Asks it to end, and kills it when it does not. @returns whether it ran. */

@@ -44,7 +44,7 @@ export async function step<T>(title: string, interrupt: AbortSignal, run: (step:
     say(`${inLine ? "" : `  ${"".padEnd(WIDTH)}`}ok ${seconds}s${note}`);
     return result;
   } catch (error) {
-    if (inLine) say("failed");
+    say(inLine ? "failed" : `  ${"".padEnd(WIDTH)}failed`);
     throw interrupt.aborted ? new Interrupted() : error;
   }
 }
