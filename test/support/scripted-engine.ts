@@ -1,13 +1,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** A stand-in for an inference server that does what each test's script says, over real sockets. */
-export type EngineScript = (request: IncomingMessage, response: ServerResponse) => void;
+export type EngineScript = (request: IncomingMessage, response: ServerResponse) => unknown;
 
+/** A stand-in for an inference server that does what a test's script says, over real sockets. */
 export class ScriptedEngine {
   readonly server: Server;
-  script: EngineScript = (_request, response) => void response.writeHead(500).end();
   readonly requests: IncomingMessage[] = [];
+  script: EngineScript = (_request, response) => response.writeHead(500).end();
 
   constructor() {
     this.server = createServer((request, response) => {
@@ -25,10 +25,6 @@ export class ScriptedEngine {
     this.server.closeAllConnections();
     if (this.server.listening) await new Promise((resolve) => this.server.close(resolve));
   }
-}
-
-export async function readText(request: IncomingMessage): Promise<string> {
-  return (await readBytes(request)).toString("utf8");
 }
 
 export async function readBytes(request: IncomingMessage): Promise<Buffer> {

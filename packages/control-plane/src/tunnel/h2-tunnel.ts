@@ -30,7 +30,7 @@ export class H2Tunnel implements TunnelTransport {
       reason = error;
     });
     session.once("close", () => onClosed(reason));
-    watchLiveness(session, liveness);
+    watchLiveness(session, socket, liveness);
   }
 
   /** Whether a new call has a chance. */

@@ -1,5 +1,6 @@
 import type { Http2Session } from "node:http2";
 import { constants } from "node:http2";
+import type { Duplex } from "node:stream";
 
 export interface LivenessOptions {
   /** Milliseconds between two pings. */
@@ -9,7 +10,9 @@ export interface LivenessOptions {
 }
 
 /** A peer that vanished without a word is only noticed by asking: TCP alone may take many minutes. */
-export function watchLiveness(session: Http2Session, options: LivenessOptions): void {
+export function watchLiveness(session: Http2Session, socket: Duplex, options: LivenessOptions): void {
+  // A socket that was half-closed by the peer stays open, and HTTP/2 does not look at it.
+  socket.once("end", () => cutSession(session, new Error("the other side closed the connection")));
   let waiting = false;
   let deadline: NodeJS.Timeout | undefined;
   const answered = (): void => {
@@ -32,7 +35,7 @@ export function watchLiveness(session: Http2Session, options: LivenessOptions): 
   });
 }
 
-/** Ends a session at once. Without the code, Node ends its open streams as if they were complete. */
-export function cutSession(session: Http2Session, error?: Error): void {
-  if (!session.destroyed) session.destroy(error, constants.NGHTTP2_CANCEL);
+/** Ends a session at once. Without both the error and the code, Node ends its open streams as if they were complete. */
+export function cutSession(session: Http2Session, reason: Error): void {
+  if (!session.destroyed) session.destroy(reason, constants.NGHTTP2_CANCEL);
 }

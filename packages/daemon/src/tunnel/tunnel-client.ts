@@ -121,8 +121,15 @@ class TunnelClient {
 
   async #open(): Promise<TunnelSocket> {
     const { platformUrl, nodeId, token, certificateAuthority } = this.#options;
-    const signal = AbortSignal.any([this.#signal, AbortSignal.timeout(this.#timing.upgradeMs)]);
-    return await openTunnelSocket({ platformUrl, nodeId, token: await token(), certificateAuthority, signal });
+    // Not `AbortSignal.timeout`: once the tunnel is open, nothing of its opening may end it.
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), this.#timing.upgradeMs);
+    const signal = AbortSignal.any([this.#signal, late.signal]);
+    try {
+      return await openTunnelSocket({ platformUrl, nodeId, token: await token(), certificateAuthority, signal });
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   #refused(refusal: UpgradeRefused): number {

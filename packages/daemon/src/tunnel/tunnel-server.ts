@@ -40,7 +40,7 @@ export class TunnelServer {
     return new Promise((resolve) => {
       this.#server.once("session", (session: ServerHttp2Session) => {
         let reason: Error | undefined;
-        const cut = (): void => cutSession(session);
+        const cut = (): void => cutSession(session, new Error("this side closes"));
         session.on("error", (error) => {
           reason = error;
         });
@@ -49,7 +49,7 @@ export class TunnelServer {
           resolve(reason);
         });
         session.setLocalWindowSize(SESSION_WINDOW_BYTES);
-        watchLiveness(session, this.#liveness);
+        watchLiveness(session, socket, this.#liveness);
         signal.addEventListener("abort", cut);
         if (signal.aborted) cut();
       });

@@ -1,0 +1,120 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { systemClock } from "@fairlead/protocol/clock";
+import { DomainError } from "@fairlead/protocol/errors";
+import { systemIds } from "@fairlead/protocol/ids";
+import { pino } from "pino";
+import { createInferenceHost, type InferenceHost } from "../../packages/control-plane/src/inference/inference-host.ts";
+import type { InferenceLimits } from "../../packages/control-plane/src/inference/limits.ts";
+import type { EngineTarget } from "../../packages/control-plane/src/inference/ports.ts";
+import { TunnelHub } from "../../packages/control-plane/src/tunnel/tunnel-hub.ts";
+import { createGateway } from "../../packages/daemon/src/gateway/gateway.ts";
+import { startTunnel, type Tunnel } from "../../packages/daemon/src/tunnel/tunnel-client.ts";
+import { FaultyLink } from "./faulty-link.ts";
+import { ScriptedEngine } from "./scripted-engine.ts";
+import { waitFor } from "./wait-for.ts";
+
+export const PROJECT_KEY = "flk_0123456789_secret";
+export const NODE_ID = "nod_00000000000000000000000001";
+const WORKLOAD = "engine";
+const LIVENESS = { pingIntervalMs: 100, pingTimeoutMs: 1000 };
+
+/** Inference host ⇄ hub ⇄ tunnel ⇄ gateway ⇄ a scripted engine, in one process, over real sockets. */
+export class DataPlane {
+  readonly engine = new ScriptedEngine();
+  readonly hub: TunnelHub;
+  readonly host: InferenceHost;
+  /** The network between the node and the platform host. */
+  readonly link = new FaultyLink();
+  /** How many tunnels the node has opened. */
+  tunnelsOpened = 0;
+  /** What the directory tells of the node. */
+  target: EngineTarget = {
+    nodeId: NODE_ID,
+    identifier: "node-1",
+    workload: WORKLOAD,
+    ready: true,
+    models: ["tiny", "org/large"],
+    since: 1_700_000_000_000,
+  };
+  tunnel: Tunnel | undefined;
+  #enginePort = 0;
+  readonly #platform: Server;
+  readonly #log = pino({ level: "silent" });
+
+  constructor(limits: Partial<InferenceLimits> = {}) {
+    this.hub = new TunnelHub({ log: this.#log, liveness: LIVENESS });
+    this.#platform = createServer();
+    this.#platform.on("upgrade", (_request, socket, head) => {
+      this.tunnelsOpened++;
+      this.hub.attach(NODE_ID, socket, head);
+    });
+    this.host = createInferenceHost({
+      keys: { authenticate: (secret) => authenticate(secret) },
+      engines: {
+        find: (_projectId, identifier) => Promise.resolve(identifier === this.target.identifier ? this.target : null),
+        list: () => Promise.resolve([this.target]),
+      },
+      tunnels: this.hub,
+      ids: systemIds(() => Date.now()),
+      clock: systemClock,
+      log: this.#log,
+      limits: { sweepMs: 20, ...limits },
+    });
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${portOf(this.host.server)}`;
+  }
+
+  async start(): Promise<void> {
+    this.#enginePort = await this.engine.start();
+    await listen(this.#platform);
+    await listen(this.host.server);
+    await this.link.start(portOf(this.#platform));
+    await this.connect();
+  }
+
+  /** Opens the node's tunnel and waits until the hub has it. */
+  async connect(): Promise<void> {
+    this.tunnel = startTunnel({
+      platformUrl: `http://127.0.0.1:${this.link.port}`,
+      nodeId: NODE_ID,
+      token: () => Promise.resolve("node-token"),
+      handler: createGateway({
+        targets: {
+          find: (name) => (name === WORKLOAD ? { host: "127.0.0.1", port: this.#enginePort, ready: true } : null),
+        },
+        log: this.#log,
+      }),
+      clock: systemClock,
+      random: Math.random,
+      log: this.#log,
+      timing: { ...LIVENESS, backoff: { baseMs: 20, maxMs: 100 } },
+    });
+    await waitFor("the tunnel", 10_000, () => Promise.resolve(this.hub.get(NODE_ID) !== null));
+  }
+
+  async stop(): Promise<void> {
+    await this.tunnel?.close();
+    await this.host.drain(0);
+    this.hub.close();
+    await this.link.stop();
+    this.#platform.closeAllConnections();
+    this.#platform.close();
+    await this.engine.stop();
+  }
+}
+
+function authenticate(secret: string): Promise<{ keyId: "key_1"; projectId: "prj_1" }> {
+  if (secret === PROJECT_KEY) return Promise.resolve({ keyId: "key_1", projectId: "prj_1" });
+  return Promise.reject(new DomainError("invalid_credential", "This key is unknown or revoked."));
+}
+
+function listen(server: Server): Promise<void> {
+  return new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+}
+
+function portOf(server: Server): number {
+  return (server.address() as AddressInfo).port;
+}
