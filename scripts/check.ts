@@ -11,11 +11,11 @@ const STEPS: readonly (readonly [name: string, command: string, ...args: string[
 ];
 
 const root = new URL("..", import.meta.url).pathname;
-const env = { ...process.env, PATH: `${root}node_modules/.bin:${process.env["PATH"] ?? ""}`, FORCE_COLOR: "0" };
+const env = { ...process.env, FORCE_COLOR: "0" };
 
 function passes([name, command, ...args]: (typeof STEPS)[number]): boolean {
   const started = performance.now();
-  const { status, stdout, stderr } = spawnSync(command, args, { cwd: root, env, encoding: "utf8" });
+  const { status, stdout, stderr } = spawnSync(`${root}scripts/lib/with-node`, [command, ...args], { cwd: root, env, encoding: "utf8" });
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   process.stdout.write(`${status === 0 ? "ok    " : "FAILED"}  ${name.padEnd(12)} ${seconds.padStart(5)} s\n`);
   if (status !== 0) process.stdout.write(`${stdout ?? ""}${stderr ?? ""}\n`);

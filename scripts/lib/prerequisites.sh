@@ -144,7 +144,7 @@ as_owner() {
 lock_hash() { sha256sum package-lock.json | cut -d' ' -f1; }
 
 npm_ci() {
-  as_owner npm ci --ignore-scripts </dev/null && lock_hash >node_modules/.fairlead-lock
+  as_owner npm ci --ignore-scripts --loglevel=error </dev/null && lock_hash >node_modules/.fairlead-lock
 }
 
 ensure_dependencies() {
@@ -155,6 +155,6 @@ ensure_dependencies() {
 }
 
 build() {
-  step "building" as_owner env PATH="$PWD/node_modules/.bin:$PATH" tsc -b packages/cli packages/daemon ||
+  step "building" as_owner scripts/lib/with-node tsc -b packages/cli packages/daemon ||
     fail "The build failed; see above. In an unchanged clone, remove node_modules and run this again."
 }

@@ -39,7 +39,8 @@ find_mirror() {
   apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Component: main' "Release: $codename" | head -n 1
 }
 
-# apt with lists and a cache of its own, and the machine's proxies, certificates and keys.
+# apt with lists and a cache of its own, and the machine's proxies, certificates and keys. A mirror may lag behind the few days
+# that a testing suite's index is valid for; its signature is checked all the same.
 write_apt_configuration() {
   local mirror=$1 options=''
   # Debian 13 trusts this file by name only; older roots trust the same keys by folder.
@@ -54,6 +55,7 @@ Dir::Etc::sourcelist "$cache/apt/sources.list";
 Dir::Etc::sourceparts "/dev/null";
 APT::Sandbox::User "root";
 APT::Update::Error-Mode "any";
+Acquire::Check-Valid-Until "false";
 CONF
 }
 
