@@ -62,6 +62,10 @@ export class MemoryRuntime implements ContainerRuntime {
     this.#failures.push({ call, error });
   }
 
+  forgetFailures(): void {
+    this.#failures.length = 0;
+  }
+
   /** A container ends by itself, or is killed from outside. */
   end(name: string, code: number): void {
     const container = this.byName(name);

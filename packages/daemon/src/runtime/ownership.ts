@@ -49,6 +49,10 @@ export function workloadOf(container: Container): string {
   return container.labels[LABELS.workload] ?? "";
 }
 
+export function specHashOf(container: Container): string {
+  return container.labels[LABELS.spec] ?? "";
+}
+
 export function generationOf(container: Container): number {
   return Number(container.labels[LABELS.generation] ?? 0) || 0;
 }

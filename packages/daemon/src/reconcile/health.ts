@@ -1,0 +1,147 @@
+import type { Clock } from "@fairlead/protocol/clock";
+import type { Container, ImageFacts } from "../runtime/container-runtime.ts";
+import type { ProbeSettings } from "../runtime/ownership.ts";
+import { type Timers, sleep } from "../timers.ts";
+
+export interface HealthStatus {
+  /** `unhealthy`: it has failed as often in a row as its settings allow. */
+  readonly state: "starting" | "ready" | "unhealthy";
+  /** What the last failed probe said. */
+  readonly detail: string;
+  readonly version: string;
+  readonly models: readonly string[];
+}
+
+export type HealthOf = (container: Container) => HealthStatus;
+
+export interface EngineFacts {
+  readonly version: string;
+  readonly models: readonly string[];
+}
+
+/** One running container and how to ask it. */
+export interface ProbeTarget {
+  readonly container: Container;
+  readonly port: number;
+  readonly settings: ProbeSettings;
+  readonly image: ImageFacts | null;
+}
+
+export interface EngineProbe {
+  /** @returns null when it is healthy, else what is wrong. Never throws. */
+  check(target: ProbeTarget, models: readonly string[]): Promise<string | null>;
+  /** @throws Error where the engine does not tell. */
+  facts(target: ProbeTarget): Promise<EngineFacts>;
+}
+
+const STARTING: HealthStatus = { state: "starting", detail: "", version: "", models: [] };
+/** Until it is ready it is asked more often, so that a fast start is seen at once. */
+const STARTING_INTERVAL_MS = 1000;
+/** Engines may gain models while they run. */
+const FACTS_MS = 60_000;
+
+export interface HealthDeps {
+  readonly probe: EngineProbe;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly onChange: () => void;
+}
+
+/** Probes every running container on its loopback port, apart from the container engine: one may hang while the other works. */
+export class HealthMonitor {
+  readonly #deps: HealthDeps;
+  readonly #watches = new Map<string, Watch>();
+
+  constructor(deps: HealthDeps) {
+    this.#deps = deps;
+  }
+
+  /** Replaces what is watched. A container that was started anew begins anew. */
+  track(targets: readonly ProbeTarget[]): void {
+    const runs = new Map(targets.map((target) => [runOf(target.container), target]));
+    for (const [run, watch] of this.#watches) {
+      if (runs.has(run)) continue;
+      watch.stop();
+      this.#watches.delete(run);
+    }
+    for (const [run, target] of runs) {
+      if (!this.#watches.has(run)) this.#watches.set(run, new Watch(this.#deps, target));
+    }
+  }
+
+  readonly statusOf: HealthOf = (container) => this.#watches.get(runOf(container))?.status ?? STARTING;
+
+  close(): void {
+    this.track([]);
+  }
+}
+
+function runOf(container: Container): string {
+  return `${container.id} ${container.startedAt}`;
+}
+
+/** The probes of one run of one container. */
+class Watch {
+  status: HealthStatus = STARTING;
+  readonly #deps: HealthDeps;
+  readonly #target: ProbeTarget;
+  readonly #since: number;
+  readonly #stopped = new AbortController();
+  #failures = 0;
+  #factsAt: number | null = null;
+
+  constructor(deps: HealthDeps, target: ProbeTarget) {
+    this.#deps = deps;
+    this.#target = target;
+    this.#since = deps.clock.monotonic();
+    void this.#run();
+  }
+
+  stop(): void {
+    this.#stopped.abort();
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopped;
+    const regular = this.#target.settings.health.intervalSeconds * 1000;
+    while (!signal.aborted) {
+      const next = await this.#probe();
+      if (signal.aborted) return;
+      const changed = JSON.stringify(next) !== JSON.stringify(this.status);
+      this.status = next;
+      if (changed) this.#deps.onChange();
+      const interval = next.state === "starting" ? Math.min(regular, STARTING_INTERVAL_MS) : regular;
+      await sleep(this.#deps.timers, interval, signal);
+    }
+  }
+
+  async #probe(): Promise<HealthStatus> {
+    const wrong = await this.#deps.probe.check(this.#target, this.status.models);
+    if (wrong !== null) return this.#failed(wrong);
+    this.#failures = 0;
+    return { state: "ready", detail: "", ...(await this.#facts()) };
+  }
+
+  #failed(detail: string): HealthStatus {
+    const { startPeriodSeconds, failureThreshold } = this.#target.settings.health;
+    const age = this.#deps.clock.monotonic() - this.#since;
+    if (this.status.state === "starting" && age < startPeriodSeconds * 1000) return { ...this.status, detail };
+    this.#failures += 1;
+    const state = this.#failures >= failureThreshold ? "unhealthy" : this.status.state;
+    return { ...this.status, state, detail };
+  }
+
+  async #facts(): Promise<EngineFacts> {
+    const { version, models } = this.status;
+    const now = this.#deps.clock.monotonic();
+    if (this.#factsAt !== null && now - this.#factsAt < FACTS_MS) return { version, models };
+    try {
+      const facts = await this.#deps.probe.facts(this.#target);
+      this.#factsAt = now;
+      return facts;
+    } catch {
+      // Asked again at the next probe; what was known still holds.
+      return { version, models: models.length > 0 ? models : (this.#target.settings.models ?? []) };
+    }
+  }
+}

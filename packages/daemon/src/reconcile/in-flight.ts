@@ -1,0 +1,21 @@
+/** How many requests each container is answering, so that an update can let the old one finish. */
+export class InFlight {
+  readonly #counts = new Map<string, number>();
+
+  /** @returns a function to call once the request has ended. */
+  begin(containerId: string): () => void {
+    this.#counts.set(containerId, this.count(containerId) + 1);
+    let open = true;
+    return () => {
+      if (!open) return;
+      open = false;
+      const rest = this.count(containerId) - 1;
+      if (rest > 0) this.#counts.set(containerId, rest);
+      else this.#counts.delete(containerId);
+    };
+  }
+
+  count(containerId: string): number {
+    return this.#counts.get(containerId) ?? 0;
+  }
+}

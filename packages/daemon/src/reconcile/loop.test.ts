@@ -1,0 +1,325 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { RuntimeError } from "../runtime/container-runtime.ts";
+import { containerName, ownershipLabels } from "../runtime/ownership.ts";
+import { aDesiredState, aSpec, OWNER } from "../testing/builders.ts";
+import { Machine } from "../testing/loop-harness.ts";
+
+const v1 = aSpec({ image: "example/engine:1", specHash: "1".repeat(64) });
+const v2 = aSpec({ image: "example/engine:2", specHash: "2".repeat(64) });
+const name1 = containerName(OWNER.nodeId, v1);
+const name2 = containerName(OWNER.nodeId, v2);
+const wants = (generation: number, ...workloads: (typeof v1)[]) => aDesiredState({ generation, workloads });
+
+let machine: Machine;
+const start = (): Machine => {
+  machine = new Machine();
+  machine.runtime.addImage(v1.image);
+  machine.runtime.addImage(v2.image);
+  return machine;
+};
+afterEach(() => machine.stopDaemon());
+
+const changesOf = async (milliseconds: number): Promise<string[]> => {
+  const from = machine.runtime.changes.length;
+  await machine.time.advance(milliseconds);
+  return machine.runtime.changes.slice(from);
+};
+const crash = async (): Promise<void> => {
+  machine.runtime.end(name1, 139);
+  await machine.time.advance(150);
+};
+
+test("a workload is created, started and becomes ready", async () => {
+  start().startDaemon(wants(1, v1));
+  expect(await changesOf(1000)).toEqual([`create ${name1}`, `start ${name1}`]);
+  const [container] = machine.snapshot?.observed?.containers ?? [];
+  expect(container && machine.snapshot?.health(container)).toMatchObject({ state: "ready", models: ["tiny"] });
+});
+
+test("without a desired state nothing is touched", async () => {
+  start();
+  machine.runtime.plant({ name: name1, labels: ownershipLabels(OWNER, v1, 1), state: "running" });
+  machine.startDaemon(null);
+  expect(await changesOf(3_600_000)).toEqual([]);
+});
+
+test("an image is pulled only where it is absent", async () => {
+  start().runtime.removeImage(v1.image);
+  machine.runtime.registry.add(v1.image);
+  machine.startDaemon(wants(1, v1));
+  expect(await changesOf(1000)).toEqual([`pull ${v1.image}`, `create ${name1}`, `start ${name1}`]);
+});
+
+describe("restarts of the daemon", () => {
+  test("a running workload is adopted and not touched (dstack#4182)", async () => {
+    start().startDaemon(wants(1, v1));
+    await machine.time.advance(10_000);
+    await machine.stopDaemon();
+    expect(machine.running()).toEqual([name1]);
+    machine.startDaemon(wants(1, v1));
+    expect(await changesOf(600_000)).toEqual([]);
+    expect(machine.running()).toEqual([name1]);
+  });
+
+  test("a workload that ended meanwhile is started at once", async () => {
+    start().startDaemon(wants(1, v1));
+    await machine.time.advance(10_000);
+    await machine.stopDaemon();
+    machine.runtime.end(name1, 137);
+    machine.startDaemon(wants(1, v1));
+    expect(await changesOf(1000)).toEqual([`start ${name1}`]);
+  });
+
+  test("a container that was only created is started (nomad#2084: the reply of a create may be lost)", async () => {
+    start().runtime.plant({ name: name1, labels: ownershipLabels(OWNER, v1, 1), image: v1.image });
+    machine.startDaemon(wants(1, v1));
+    expect(await changesOf(1000)).toEqual([`start ${name1}`]);
+  });
+
+  test("an update goes on where it stood", async () => {
+    start().startDaemon(wants(1, v1));
+    await machine.time.advance(10_000);
+    machine.loop.desiredChanged(wants(2, v2));
+    await machine.time.advance(0);
+    await machine.stopDaemon();
+    machine.startDaemon(wants(2, v2));
+    await machine.time.advance(60_000);
+    expect(machine.runtime.all().map((container) => container.name)).toEqual([name2]);
+  });
+});
+
+describe("failures of the workload", () => {
+  test("a killed engine is started again at once, with the reason told", async () => {
+    start().startDaemon(wants(1, v1));
+    await machine.time.advance(10_000);
+    await crash();
+    expect(machine.running()).toEqual([name1]);
+    expect(machine.events).toContainEqual(expect.stringContaining("ended: exit code 139; starting it again"));
+    expect(machine.snapshot?.records.get(name1)).toMatchObject({ restarts: 1, lastExit: { code: 139 } });
+  });
+
+  test("a crash loop backs off 10 s × 2ⁿ, at most 5 min", async () => {
+    start().runtime.crashOnStart(v1.image, 1);
+    machine.startDaemon(wants(1, v1));
+    const starts = async (milliseconds: number): Promise<number> =>
+      (await changesOf(milliseconds)).filter((change) => change.startsWith("start")).length;
+    expect(await starts(5000)).toBe(2);
+    expect(await starts(5500)).toBe(1);
+    expect(await starts(18_000)).toBe(0);
+    expect(await starts(3000)).toBe(1);
+    await machine.time.advance(3_600_000);
+    expect(await starts(3_600_000)).toBe(12);
+  });
+
+  test("a stable run forgets earlier failures", async () => {
+    start().startDaemon(wants(1, v1));
+    await machine.time.advance(10_000);
+    for (let i = 0; i < 4; i++) {
+      await crash();
+      await machine.time.advance(90_000);
+    }
+    expect(machine.snapshot?.records.get(name1)?.failures).toBe(4);
+    await machine.time.advance(330_000);
+    await crash();
+    expect(machine.running()).toEqual([name1]);
+    expect(machine.snapshot?.records.get(name1)).toMatchObject({ failures: 1, restarts: 5 });
+  });
+
+  test("an engine that runs but does not answer is started anew", async () => {
+    start().startDaemon(wants(1, v1));
+    await machine.time.advance(10_000);
+    machine.sick.add(v1.image);
+    expect(await changesOf(20_000)).toEqual([`stop ${name1}`, `start ${name1}`]);
+    expect(machine.snapshot?.records.get(name1)?.lastExit?.reason).toBe("unhealthy: answered 503");
+    machine.sick.clear();
+    await machine.time.advance(5000);
+    expect(machine.events.filter((event) => event.startsWith("workload_exited"))).toHaveLength(1);
+  });
+
+  test("an engine may take its start period", async () => {
+    start().sick.add(v1.image);
+    machine.startDaemon(wants(1, v1));
+    await machine.time.advance(59_000);
+    machine.sick.clear();
+    expect((await changesOf(10_000)).filter((change) => change.startsWith("stop"))).toEqual([]);
+  });
+});
+
+describe("the container engine away", () => {
+  test("for 30 s: nothing dies, nothing is started twice (nomad#1859)", async () => {
+    start().startDaemon(wants(1, v1));
+    await machine.time.advance(10_000);
+    machine.runtime.available = false;
+    await machine.time.advance(30_000);
+    expect(machine.snapshot?.away).not.toBeNull();
+    expect(machine.snapshot?.observed?.containers).toHaveLength(1);
+    machine.runtime.available = true;
+    expect(await changesOf(60_000)).toEqual([]);
+    expect(machine.running()).toEqual([name1]);
+    expect(machine.events.filter((event) => event.startsWith("runtime_"))).toHaveLength(2);
+  });
+
+  test("from the start: the daemon waits for it", async () => {
+    start().runtime.available = false;
+    machine.startDaemon(wants(1, v1));
+    await machine.time.advance(120_000);
+    machine.runtime.available = true;
+    await machine.time.advance(5000);
+    expect(machine.running()).toEqual([name1]);
+  });
+
+  test("an event that never came is healed by the next list (go-dockerclient#163)", async () => {
+    start().startDaemon(wants(1, v1));
+    await machine.time.advance(10_000);
+    machine.runtime.vanish(name1);
+    await machine.time.advance(31_000);
+    expect(machine.running()).toEqual([name1]);
+  });
+});
+
+describe("names", () => {
+  test("a name that is not ours is left alone, and taken when it becomes free", async () => {
+    start().runtime.plant({ name: name1, state: "running", image: "someone/else" });
+    machine.startDaemon(wants(1, v1));
+    expect(await changesOf(120_000)).toEqual([]);
+    expect(machine.snapshot?.observed?.foreign.has(name1)).toBe(true);
+    machine.runtime.vanish(name1);
+    await machine.time.advance(31_000);
+    expect(machine.running()).toEqual([name1]);
+  });
+
+  test("a container of ours that holds the wanted name with another spec makes way (balena-supervisor#646)", async () => {
+    start().runtime.plant({ name: name1, labels: ownershipLabels(OWNER, v2, 1), state: "running", image: v2.image });
+    machine.startDaemon(wants(1, v1));
+    expect(await changesOf(10_000)).toEqual([`stop ${name1}`, `remove ${name1}`, `create ${name1}`, `start ${name1}`]);
+  });
+
+  test("another daemon's workloads on the same engine are not touched (gpustack#3346)", async () => {
+    const neighbour = { ...OWNER, nodeId: "nod_another0000000000neighbour" };
+    start().runtime.plant({
+      name: "fairlead-neighbour-engine",
+      labels: ownershipLabels(neighbour, v1, 1),
+      state: "running",
+    });
+    machine.startDaemon(aDesiredState({ workloads: [] }));
+    expect(await changesOf(600_000)).toEqual([]);
+  });
+});
+
+describe("updates", () => {
+  test("stop-first: the old one ends before the new one starts, and goes once it is ready", async () => {
+    start().startDaemon(wants(1, v1));
+    await machine.time.advance(10_000);
+    machine.loop.desiredChanged(wants(2, v2));
+    expect(await changesOf(10_000)).toEqual([`create ${name2}`, `stop ${name1}`, `start ${name2}`, `remove ${name1}`]);
+  });
+
+  test("start-first: the old one ends only after the new one is ready", async () => {
+    const [a, b] = [v1, v2].map((spec) => ({ ...spec, update: "start-first" as const }));
+    start().startDaemon(wants(1, a ?? v1));
+    await machine.time.advance(10_000);
+    machine.sick.add(v2.image);
+    machine.loop.desiredChanged(wants(2, b ?? v2));
+    expect(await changesOf(10_000)).toEqual([`create ${name2}`, `start ${name2}`]);
+    machine.sick.clear();
+    expect(await changesOf(10_000)).toEqual([`stop ${name1}`, `remove ${name1}`]);
+  });
+
+  test("start-first: requests that the old one answers may end", async () => {
+    const [a, b] = [v1, v2].map((spec) => ({ ...spec, update: "start-first" as const }));
+    start().startDaemon(wants(1, a ?? v1));
+    await machine.time.advance(10_000);
+    const end = machine.inFlight.begin(machine.runtime.byName(name1)?.id ?? "");
+    machine.loop.desiredChanged(wants(2, b ?? v2));
+    await machine.time.advance(20_000);
+    expect(machine.running()).toEqual([name1, name2].toSorted());
+    end();
+    await machine.time.advance(3000);
+    expect(machine.running()).toEqual([name2]);
+  });
+
+  test("a new one that does not start gives the place back, and says why", async () => {
+    start().runtime.crashOnStart(v2.image, 1);
+    machine.startDaemon(wants(1, v1));
+    await machine.time.advance(10_000);
+    machine.loop.desiredChanged(wants(2, v2));
+    await machine.time.advance(600_000);
+    expect(machine.running()).toEqual([name1]);
+    expect(machine.runtime.changes.filter((change) => change === `start ${name2}`)).toHaveLength(1);
+    expect(machine.snapshot?.records.get(name2)?.lastExit).toMatchObject({ code: 1 });
+  });
+
+  test("a new one that the engine refuses to start gives the place back", async () => {
+    start().startDaemon(wants(1, v1));
+    await machine.time.advance(10_000);
+    machine.runtime.failNext("start", new RuntimeError("rejected", "exec: no such file"));
+    machine.loop.desiredChanged(wants(2, v2));
+    await machine.time.advance(120_000);
+    expect(machine.running()).toEqual([name1]);
+    expect(machine.snapshot?.records.get(name2)?.lastExit?.reason).toBe("exec: no such file");
+  });
+
+  test("an image that cannot be pulled costs nothing: the old one serves on", async () => {
+    start().runtime.removeImage(v2.image);
+    machine.startDaemon(wants(1, v1));
+    await machine.time.advance(10_000);
+    machine.loop.desiredChanged(wants(2, v2));
+    await machine.time.advance(600_000);
+    expect(machine.running()).toEqual([name1]);
+    const failures = machine.events.filter((event) => event.startsWith("step_failed"));
+    expect(failures.length).toBeGreaterThan(3);
+    expect(failures.length).toBeLessThan(12);
+    machine.runtime.registry.add(v2.image);
+    await machine.time.advance(310_000);
+    expect(machine.running()).toEqual([name2]);
+  });
+
+  test("a pull that nobody wants any more is cancelled", async () => {
+    start().runtime.removeImage(v2.image);
+    machine.runtime.pullGate = new Promise(() => undefined);
+    machine.startDaemon(wants(1, v2));
+    await machine.time.advance(1000);
+    expect(machine.snapshot?.pulls).toEqual(new Map([[v2.image, 50]]));
+    machine.loop.desiredChanged(wants(2, v1));
+    await machine.time.advance(1000);
+    expect(machine.snapshot?.running).toEqual([]);
+    expect(machine.running()).toEqual([name1]);
+  });
+
+  test("an image that was removed between look and create is pulled (nomad#2184)", async () => {
+    start().runtime.failNext("create", new RuntimeError("no-such-image", "no such image"));
+    machine.startDaemon(wants(1, v1));
+    await machine.time.advance(5000);
+    expect(machine.running()).toEqual([name1]);
+  });
+});
+
+test("a workload that is no longer wanted is stopped and removed, its neighbour stays (gpustack#2935)", async () => {
+  const other = aSpec({ workloadId: "wkl_other", name: "other", image: v2.image, specHash: "3".repeat(64) });
+  start().startDaemon(wants(1, v1, other));
+  await machine.time.advance(10_000);
+  machine.loop.desiredChanged(wants(2, other));
+  await machine.time.advance(9000);
+  expect(machine.running()).toHaveLength(2);
+  await machine.time.advance(3000);
+  expect(machine.runtime.all().map((container) => container.name)).toEqual([containerName(OWNER.nodeId, other)]);
+});
+
+test("a stop that hangs holds up neither the other workloads nor a second stop (amazon-ecs-agent#2874)", async () => {
+  const other = aSpec({ workloadId: "wkl_other", name: "other", image: v2.image, specHash: "3".repeat(64) });
+  start().startDaemon(wants(1, v1));
+  await machine.time.advance(10_000);
+  machine.runtime.stopGate = new Promise(() => undefined);
+  machine.loop.desiredChanged(wants(2, other));
+  await machine.time.advance(60_000);
+  expect(machine.running()).toContain(containerName(OWNER.nodeId, other));
+  expect(machine.snapshot?.running).toMatchObject([{ type: "stop", name: name1 }]);
+});
+
+test("closing leaves workloads alone and cancels pulls", async () => {
+  start().startDaemon(wants(1, v1));
+  await machine.time.advance(10_000);
+  await machine.stopDaemon();
+  expect(await changesOf(600_000)).toEqual([]);
+  expect(machine.running()).toEqual([name1]);
+});

@@ -1,0 +1,308 @@
+import { type Clock, rfc3339 } from "@fairlead/protocol/clock";
+import type { DesiredState } from "@fairlead/protocol/workload";
+import { type Log, reasonOf } from "../log.ts";
+import { type Container, type ContainerRuntime, type Owner, RuntimeError } from "../runtime/container-runtime.ts";
+import { probeSettingsOf, workloadOf } from "../runtime/ownership.ts";
+import type { Timers } from "../timers.ts";
+import { execute } from "./execute.ts";
+import type { HealthMonitor, HealthOf, ProbeTarget } from "./health.ts";
+import { type Observed, observe } from "./observe.ts";
+import { plan } from "./plan.ts";
+import { NO_RUNS, refusedStart, type RunEnd, type RunRecord, type RunRecords, updateRecords } from "./run-record.ts";
+import { StepRetries } from "./step-retries.ts";
+import { describe, keyOf, type Step } from "./steps.ts";
+
+/**
+ * The reconcile loop. Its invariants:
+ * - One round at a time: observe, plan, start the steps. A wake during a round leads to one more round.
+ * - One change at a time per workload. A workload that was being changed when its observation began is not planned on it.
+ * - While the engine cannot be asked, nothing is planned and the last picture stands (nomad#1859).
+ * - Without a desired state nothing is touched. Only containers that carry both owner labels ever are.
+ * - Events and probes only wake it; a full relist runs by itself (go-dockerclient#163).
+ * - Closing it leaves every workload as it is.
+ */
+
+export interface LoopDeps {
+  readonly runtime: ContainerRuntime;
+  readonly owner: Owner;
+  readonly health: Pick<HealthMonitor, "track" | "statusOf">;
+  readonly inFlight: (container: Container) => number;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly log: Log;
+  readonly onEvent: (kind: string, workloadId: string | null, message: string) => void;
+  /** A new picture: something was observed, or something runs or failed. */
+  readonly onSnapshot: (snapshot: Snapshot) => void;
+}
+
+/** What the loop knows, for whoever reports or routes. */
+export interface Snapshot {
+  readonly desired: DesiredState;
+  /** The last picture; null until the engine has answered once. */
+  readonly observed: Observed | null;
+  /** Why the engine cannot be asked now, or null. */
+  readonly away: string | null;
+  readonly records: RunRecords;
+  readonly health: HealthOf;
+  readonly running: readonly Step[];
+  /** Percent by image. */
+  readonly pulls: ReadonlyMap<string, number>;
+  readonly failures: (workloadId: string, image: string) => readonly string[];
+  /** Monotonic milliseconds. */
+  readonly now: number;
+}
+
+interface Operation {
+  readonly step: Step;
+  readonly cancel: AbortController;
+}
+
+const RELIST_MS = 30_000;
+const AWAY_RETRY_MS = 2000;
+/** Events come in bursts; one list answers all of a burst. */
+const HINT_MS = 100;
+
+export class ReconcileLoop {
+  readonly #deps: LoopDeps;
+  readonly #operations = new Map<string, Operation>();
+  readonly #retries = new StepRetries();
+  readonly #pulls = new Map<string, number>();
+  readonly #closing = new AbortController();
+  #desired: DesiredState | null = null;
+  #records: RunRecords = new Map();
+  #observed: Observed | null = null;
+  #away: string | null = null;
+  #dirty = false;
+  #rounds: Promise<void> | null = null;
+  #cancelTimer: () => void = () => undefined;
+  #hinted = false;
+
+  constructor(deps: LoopDeps) {
+    this.#deps = deps;
+  }
+
+  start(desired: DesiredState | null): void {
+    this.#desired = desired;
+    const { runtime, owner } = this.#deps;
+    runtime.watch(owner, () => this.hint(), this.#closing.signal);
+    this.wake();
+  }
+
+  desiredChanged(desired: DesiredState): void {
+    this.#desired = desired;
+    this.wake();
+  }
+
+  /** Something may have changed: look soon. */
+  hint(): void {
+    if (this.#hinted) return;
+    this.#hinted = true;
+    this.#deps.timers.after(HINT_MS, () => {
+      this.#hinted = false;
+      this.wake();
+    });
+  }
+
+  /** Look now. */
+  wake(): void {
+    this.#dirty = true;
+    if (this.#closing.signal.aborted || this.#rounds !== null) return;
+    this.#rounds = this.#runRounds().finally(() => {
+      this.#rounds = null;
+      if (this.#dirty) this.wake();
+    });
+  }
+
+  /** Ends the loop; pulls are cancelled, workloads are left alone. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#dirty = false;
+    this.#cancelTimer();
+    for (const { cancel } of this.#operations.values()) cancel.abort();
+    await this.#rounds;
+  }
+
+  async #runRounds(): Promise<void> {
+    while (this.#dirty && !this.#closing.signal.aborted) {
+      this.#dirty = false;
+      const wakeAt = await this.#round().catch((error: unknown) => {
+        this.#deps.log.error({ reason: reasonOf(error) }, "a round of the reconcile loop failed");
+        return null;
+      });
+      this.#schedule(wakeAt);
+    }
+  }
+
+  #schedule(wakeAt: number | null): void {
+    this.#cancelTimer();
+    if (this.#closing.signal.aborted) return;
+    const relist = this.#away === null ? RELIST_MS : AWAY_RETRY_MS;
+    const delay = wakeAt === null ? relist : Math.min(relist, wakeAt - this.#deps.clock.monotonic());
+    this.#cancelTimer = this.#deps.timers.after(Math.max(0, delay), () => this.wake());
+  }
+
+  /** @returns when the next round is due, beyond the regular relist. */
+  async #round(): Promise<number | null> {
+    const desired = this.#desired;
+    if (desired === null) return null;
+    const busy = new Set(this.#operations.keys());
+    const observed = await this.#observe(desired);
+    if (observed === null || this.#closing.signal.aborted) return null;
+    this.#learn(desired, observed);
+    const now = this.#deps.clock.monotonic();
+    const { statusOf } = this.#deps.health;
+    const planned = plan({
+      desired,
+      observed,
+      records: this.#records,
+      health: statusOf,
+      inFlight: this.#deps.inFlight,
+      now,
+    });
+    this.#retries.keepOnly(planned.steps);
+    this.#cancelUnwantedPulls(planned.steps);
+    let wakeAt = planned.wakeAt;
+    for (const step of planned.steps) {
+      if (busy.has(keyOf(step)) || this.#operations.has(keyOf(step))) continue;
+      const notBefore = this.#retries.notBefore(step);
+      if (notBefore > now) wakeAt = Math.min(notBefore, wakeAt ?? notBefore);
+      else this.#launch(step);
+    }
+    this.#publish();
+    return wakeAt;
+  }
+
+  async #observe(desired: DesiredState): Promise<Observed | null> {
+    const { runtime, owner, log, onEvent } = this.#deps;
+    try {
+      this.#observed = await observe(runtime, owner, desired);
+      if (this.#away !== null) onEvent("runtime_back", null, "the container engine answers again");
+      this.#away = null;
+      return this.#observed;
+    } catch (error) {
+      const reason = reasonOf(error);
+      if (this.#away === null) {
+        log.warn({ reason }, "the container engine cannot be asked; nothing is changed until it answers");
+        onEvent("runtime_away", null, reason);
+      }
+      this.#away = reason;
+      this.#publish();
+      return null;
+    }
+  }
+
+  #learn(desired: DesiredState, observed: Observed): void {
+    const { health, clock } = this.#deps;
+    health.track(observed.containers.flatMap((container) => probeTarget(container, observed)));
+    const time = rfc3339(clock.now());
+    const input = { desired, observed, health: health.statusOf, now: clock.monotonic(), time };
+    const { records, ends } = updateRecords(this.#records, input);
+    this.#records = records;
+    for (const end of ends) this.#reportEnd(end);
+  }
+
+  #reportEnd({ container, record }: RunEnd): void {
+    const wait = Math.max(0, Math.round((record.notBefore - this.#deps.clock.monotonic()) / 1000));
+    const again = wait === 0 ? "starting it again" : `starting it again in ${wait} s`;
+    const message = `${container.name} ended: ${record.lastExit?.reason ?? "unknown"}; ${again}`;
+    this.#deps.log.warn({ container: container.name, failures: record.failures }, message);
+    this.#deps.onEvent("workload_exited", workloadOf(container), message);
+  }
+
+  #cancelUnwantedPulls(steps: readonly Step[]): void {
+    const wanted = new Set(steps.map(keyOf));
+    for (const [key, { step, cancel }] of this.#operations) {
+      if (step.type === "pull" && !wanted.has(key)) cancel.abort();
+    }
+  }
+
+  #launch(step: Step): void {
+    const key = keyOf(step);
+    const cancel = new AbortController();
+    this.#operations.set(key, { step, cancel });
+    this.#deps.log.info({ step: describe(step) }, "doing");
+    if (step.type === "stop")
+      this.#amend(step.name, { stopping: { reason: step.reason, detail: this.#whyUnhealthy(step.name) } });
+    const onProgress = (percent: number): void => {
+      if (step.type !== "pull" || this.#pulls.get(step.image) === percent) return;
+      this.#pulls.set(step.image, percent);
+      this.#publish();
+    };
+    const { runtime, owner } = this.#deps;
+    void execute(step, { runtime, owner, onProgress, signal: cancel.signal })
+      .then(
+        () => this.#succeeded(step),
+        (error: unknown) => this.#failed(step, error),
+      )
+      .finally(() => {
+        this.#operations.delete(key);
+        if (step.type === "pull") this.#pulls.delete(step.image);
+        this.wake();
+      });
+  }
+
+  #whyUnhealthy(name: string): string {
+    const container = this.#observed?.containers.find((candidate) => candidate.name === name);
+    return container ? `unhealthy: ${this.#deps.health.statusOf(container).detail}` : "unhealthy";
+  }
+
+  #amend(name: string, changes: Partial<RunRecord>): void {
+    this.#records = new Map(this.#records).set(name, { ...(this.#records.get(name) ?? NO_RUNS), ...changes });
+  }
+
+  #succeeded(step: Step): void {
+    this.#retries.succeeded(step);
+    const known = this.#observed?.containers.find((container) => "name" in step && container.name === step.name);
+    if (step.type === "start" && known?.startedAt) {
+      this.#amend(step.name, { restarts: (this.#records.get(step.name)?.restarts ?? 0) + 1 });
+    }
+    this.#deps.onEvent(EVENT_KINDS[step.type], step.workloadId, `done: ${describe(step)}`);
+  }
+
+  #failed(step: Step, error: unknown): void {
+    if (this.#closing.signal.aborted) return;
+    const { clock, log, onEvent } = this.#deps;
+    const message = `cannot ${describe(step)}: ${reasonOf(error)}`;
+    const now = clock.monotonic();
+    if (step.type === "stop") this.#amend(step.name, { stopping: null });
+    const refused = error instanceof RuntimeError && error.kind === "rejected";
+    if (refused && (step.type === "create" || step.type === "start")) {
+      const record = this.#records.get(step.name) ?? NO_RUNS;
+      this.#amend(step.name, refusedStart(record, { message: reasonOf(error), now, time: rfc3339(clock.now()) }));
+    } else {
+      this.#retries.failed(step, message, now);
+    }
+    log.warn({ step: describe(step), reason: reasonOf(error) }, "a step failed");
+    onEvent("step_failed", step.workloadId, message);
+  }
+
+  #publish(): void {
+    const desired = this.#desired;
+    if (desired === null) return;
+    this.#deps.onSnapshot({
+      desired,
+      observed: this.#observed,
+      away: this.#away,
+      records: this.#records,
+      health: this.#deps.health.statusOf,
+      running: [...this.#operations.values()].map((operation) => operation.step),
+      pulls: new Map(this.#pulls),
+      failures: (workloadId, image) => this.#retries.messages(workloadId, image),
+      now: this.#deps.clock.monotonic(),
+    });
+  }
+}
+
+const EVENT_KINDS = {
+  pull: "image_pulled",
+  create: "container_created",
+  start: "workload_started",
+  stop: "workload_stopped",
+  remove: "container_removed",
+} as const satisfies Record<Step["type"], string>;
+
+function probeTarget(container: Container, observed: Observed): ProbeTarget[] {
+  const settings = probeSettingsOf(container.labels);
+  if (container.state !== "running" || container.hostPort === null || settings === null) return [];
+  return [{ container, port: container.hostPort, settings, image: observed.images.get(container.imageId) ?? null }];
+}

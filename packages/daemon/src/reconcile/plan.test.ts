@@ -1,0 +1,331 @@
+import type { DesiredState, WorkloadSpec } from "@fairlead/protocol/workload";
+import { describe as group, expect, test } from "vitest";
+import type { Container, ImageFacts } from "../runtime/container-runtime.ts";
+import { containerName, ownershipLabels } from "../runtime/ownership.ts";
+import { aDesiredState, aSpec, OWNER } from "../testing/builders.ts";
+import type { HealthStatus } from "./health.ts";
+import { plan, type PlanInput } from "./plan.ts";
+import { NO_RUNS, type RunRecord } from "./run-record.ts";
+import { describe } from "./steps.ts";
+
+/** A small language for pictures of one node. `v1` is the older spec of the workload, `v2` the wanted one. */
+const NOW = 1_000_000;
+const image: ImageFacts = { id: "sha256:1", repoDigests: [], labels: {} };
+const hashOf = (version: string): string => version.padEnd(64, "0");
+const specOf = (version: string, update: WorkloadSpec["update"]): WorkloadSpec =>
+  aSpec({ specHash: hashOf(version), update });
+const nameOf = (version: string): string => containerName(OWNER.nodeId, specOf(version, "stop-first"));
+
+interface Piece {
+  readonly is: string;
+  readonly state?: Container["state"];
+  readonly health?: HealthStatus["state"];
+  readonly record?: Partial<RunRecord>;
+  readonly busy?: number;
+  readonly workloadId?: string;
+}
+
+interface Picture {
+  readonly update?: WorkloadSpec["update"];
+  readonly pieces?: readonly Piece[];
+  readonly imageAbsent?: boolean;
+  readonly foreign?: boolean;
+  readonly record?: Partial<RunRecord>;
+  readonly desired?: Partial<DesiredState>;
+}
+
+function inputOf(picture: Picture): PlanInput {
+  const update = picture.update ?? "stop-first";
+  const desired = aDesiredState({ workloads: [specOf("v2", update)], ...picture.desired });
+  const pieces = picture.pieces ?? [];
+  const containers = pieces.map((piece, index): Container => {
+    const spec = { ...specOf(piece.is, update), ...(piece.workloadId ? { workloadId: piece.workloadId } : {}) };
+    return {
+      id: piece.is,
+      name: nameOf(piece.is),
+      labels: ownershipLabels(OWNER, spec, index),
+      state: piece.state ?? "running",
+      image: spec.image,
+      imageId: image.id,
+      hostPort: 1,
+      startedAt: "2026-01-01T00:00:00.000Z",
+      finishedAt: null,
+      exitCode: 0,
+      outOfMemory: false,
+      error: "",
+    };
+  });
+  const records = new Map(pieces.map((piece) => [nameOf(piece.is), { ...NO_RUNS, ...piece.record }]));
+  if (picture.record) records.set(nameOf("v2"), { ...NO_RUNS, ...picture.record });
+  return {
+    desired,
+    observed: {
+      containers,
+      foreign: new Map(picture.foreign ? [[nameOf("v2"), { ...(containers[0] as Container), labels: {} }]] : []),
+      images: new Map([[aSpec().image, picture.imageAbsent ? null : image]]),
+    },
+    records,
+    health: (container) => ({
+      state: pieces.find((piece) => piece.is === container.id)?.health ?? "starting",
+      detail: "",
+      version: "",
+      models: [],
+    }),
+    inFlight: (container) => pieces.find((piece) => piece.is === container.id)?.busy ?? 0,
+    now: NOW,
+  };
+}
+
+function planOf(picture: Picture): { steps: string[]; wait: number | null } {
+  const { steps, wakeAt } = plan(inputOf(picture));
+  const short = (text: string): string =>
+    text.replaceAll(nameOf("v1"), "v1").replaceAll(nameOf("v2"), "v2").replaceAll(nameOf("v0"), "v0");
+  return { steps: steps.map((step) => short(describe(step))), wait: wakeAt === null ? null : wakeAt - NOW };
+}
+
+const READY = { health: "ready", record: { readySince: NOW - 600_000, everReady: true } } as const;
+const JUST_READY = { health: "ready", record: { readySince: NOW, everReady: true } } as const;
+const STOPPED = { state: "exited", record: { everReady: true } } as const;
+
+interface Case extends Picture {
+  readonly then: string;
+  readonly steps: readonly string[];
+  readonly wait?: number;
+}
+
+const both: readonly Case[] = [
+  { then: "an absent image is pulled", imageAbsent: true, steps: ["pull example/engine:1"] },
+  { then: "a present image is never pulled", steps: ["create v2 from example/engine:1"] },
+  { then: "a created container is started", pieces: [{ is: "v2", state: "created" }], steps: ["start v2"] },
+  { then: "a container that is coming up is waited for", pieces: [{ is: "v2" }], steps: [] },
+  { then: "a ready container is left alone", pieces: [{ is: "v2", ...READY }], steps: [] },
+  { then: "a paused container counts as running", pieces: [{ is: "v2", state: "paused", ...READY }], steps: [] },
+  { then: "an ended container is started again", pieces: [{ is: "v2", state: "exited" }], steps: ["start v2"] },
+  {
+    then: "a crash loop waits for its turn",
+    pieces: [{ is: "v2", state: "exited", record: { failures: 3, notBefore: NOW + 20_000 } }],
+    steps: [],
+    wait: 20_000,
+  },
+  {
+    then: "an unhealthy container is stopped, to be started anew",
+    pieces: [{ is: "v2", health: "unhealthy" }],
+    steps: ["stop v2 (unhealthy)"],
+  },
+  { then: "a dead container is removed", pieces: [{ is: "v2", state: "dead" }], steps: ["remove v2"] },
+  { then: "a container that is being removed is waited for", pieces: [{ is: "v2", state: "removing" }], steps: [] },
+  {
+    then: "a container of unknown state freezes its workload",
+    pieces: [
+      { is: "v2", state: "unknown" },
+      { is: "v1", ...READY },
+    ],
+    steps: [],
+  },
+  { then: "a name that is not ours is refused, never removed", foreign: true, steps: [] },
+  {
+    then: "a refused create waits for its turn",
+    record: { failures: 1, notBefore: NOW + 5000 },
+    steps: [],
+    wait: 5000,
+  },
+  {
+    then: "the old one serves through a long pull, and is kept up",
+    imageAbsent: true,
+    pieces: [{ is: "v1", ...STOPPED }],
+    steps: ["pull example/engine:1", "start v1"],
+  },
+  {
+    then: "the old one is stopped once the new one is ready",
+    pieces: [
+      { is: "v2", ...READY },
+      { is: "v1", ...READY },
+    ],
+    steps: ["stop v1 (superseded)"],
+  },
+  {
+    then: "requests move over before the old one is stopped",
+    pieces: [
+      { is: "v2", ...JUST_READY },
+      { is: "v1", ...READY },
+    ],
+    steps: [],
+    wait: 1000,
+  },
+  {
+    then: "an old one that still answers requests may finish",
+    pieces: [
+      { is: "v2", health: "ready", record: { readySince: NOW - 20_000, everReady: true } },
+      { is: "v1", ...READY, busy: 2 },
+    ],
+    steps: [],
+    wait: 1000,
+  },
+  {
+    then: "but not for ever",
+    pieces: [
+      { is: "v2", health: "ready", record: { readySince: NOW - 30_000, everReady: true } },
+      { is: "v1", ...READY, busy: 2 },
+    ],
+    steps: ["stop v1 (superseded)"],
+  },
+  {
+    then: "a stopped old one is removed once the new one is ready",
+    pieces: [
+      { is: "v2", ...READY },
+      { is: "v1", ...STOPPED },
+    ],
+    steps: ["remove v1"],
+  },
+  {
+    then: "of several old ones the best is kept",
+    pieces: [
+      { is: "v0", ...STOPPED },
+      { is: "v1", ...READY },
+    ],
+    steps: ["remove v0"],
+  },
+];
+
+const stopFirst: readonly Case[] = [
+  {
+    then: "the new one is made before the old one stops",
+    pieces: [{ is: "v1", ...READY }],
+    steps: ["create v2 from example/engine:1"],
+  },
+  {
+    then: "the old one stops before the new one starts",
+    pieces: [
+      { is: "v2", state: "created" },
+      { is: "v1", ...READY },
+    ],
+    steps: ["stop v1 (superseded)"],
+  },
+  {
+    then: "then the new one starts",
+    pieces: [
+      { is: "v2", state: "created" },
+      { is: "v1", ...STOPPED },
+    ],
+    steps: ["start v2"],
+  },
+  {
+    then: "the old one is kept while the new one comes up",
+    pieces: [{ is: "v2" }, { is: "v1", ...STOPPED }],
+    steps: [],
+  },
+  {
+    then: "a new one that ended before it was ready gives the place back",
+    pieces: [
+      { is: "v2", state: "exited", record: { failures: 1 } },
+      { is: "v1", ...STOPPED },
+    ],
+    steps: ["start v1"],
+  },
+  {
+    then: "a new one that cannot even be created gives the place back",
+    record: { failures: 1 },
+    pieces: [{ is: "v1", ...STOPPED }],
+    steps: ["start v1"],
+  },
+  {
+    then: "after a roll-back the old one is kept up, and the new one is not tried again",
+    pieces: [
+      { is: "v2", state: "exited", record: { failures: 1 } },
+      { is: "v1", ...READY },
+    ],
+    steps: [],
+  },
+  {
+    then: "a new one that still runs is stopped first in a roll-back",
+    pieces: [
+      { is: "v2", record: { failures: 1 } },
+      { is: "v1", ...STOPPED },
+    ],
+    steps: ["stop v2 (rolled-back)"],
+  },
+  {
+    then: "an old one that never worked is nothing to go back to",
+    pieces: [
+      { is: "v2", state: "exited", record: { failures: 1 } },
+      { is: "v1", state: "exited", record: { failures: 2 } },
+    ],
+    steps: ["start v2"],
+  },
+  {
+    then: "a crash after it was ready is no reason to roll back",
+    pieces: [
+      { is: "v2", state: "exited", record: { failures: 1, everReady: true } },
+      { is: "v1", ...STOPPED },
+    ],
+    steps: ["start v2"],
+  },
+];
+
+const startFirst: readonly Case[] = [
+  {
+    then: "the new one starts beside the old one",
+    pieces: [
+      { is: "v2", state: "created" },
+      { is: "v1", ...READY },
+    ],
+    steps: ["start v2"],
+  },
+  {
+    then: "the old one keeps its place while the new one comes up",
+    pieces: [{ is: "v2" }, { is: "v1", ...READY }],
+    steps: [],
+  },
+  {
+    then: "an old one that ends meanwhile is started again",
+    pieces: [{ is: "v2" }, { is: "v1", ...STOPPED }],
+    steps: ["start v1"],
+  },
+  {
+    then: "a new one that keeps failing never costs the old one its place",
+    pieces: [
+      { is: "v2", state: "exited", record: { failures: 5, notBefore: NOW + 160_000 } },
+      { is: "v1", ...READY },
+    ],
+    steps: [],
+    wait: 160_000,
+  },
+];
+
+const run = (update: WorkloadSpec["update"], cases: readonly Case[]): void => {
+  test.each(cases)("$then", ({ steps, wait, ...picture }) => {
+    expect(planOf({ update, ...picture })).toEqual({ steps, wait: wait ?? null });
+  });
+};
+
+group("start-first", () => run("start-first", [...both, ...startFirst]));
+group("stop-first", () => run("stop-first", [...both, ...stopFirst]));
+
+group("what no workload wants", () => {
+  const orphan = (record: Partial<RunRecord>, state: Container["state"] = "running"): Picture => ({
+    desired: { workloads: [] },
+    pieces: [{ is: "v2", state, record, workloadId: "wkl_gone" }],
+  });
+  test("it is left alone at first: a desired state may be wrong for a moment (gpustack#3346)", () => {
+    expect(planOf(orphan({ unwantedSince: NOW }))).toEqual({ steps: [], wait: 10_000 });
+  });
+  test("then stopped, then removed (gpustack#2935)", () => {
+    expect(planOf(orphan({ unwantedSince: NOW - 10_000 })).steps).toEqual(["stop v2 (orphan)"]);
+    expect(planOf(orphan({ unwantedSince: NOW - 10_000 }, "exited")).steps).toEqual(["remove v2"]);
+  });
+  test("one whose state is unknown is left alone", () => {
+    expect(planOf(orphan({ unwantedSince: NOW - 10_000 }, "unknown")).steps).toEqual([]);
+  });
+});
+
+test("planning does not depend on the order in which containers are listed", () => {
+  const input = inputOf({
+    pieces: [
+      { is: "v0", ...STOPPED },
+      { is: "v1", ...READY },
+      { is: "v2", state: "created" },
+    ],
+  });
+  const reversed = { ...input, observed: { ...input.observed, containers: input.observed.containers.toReversed() } };
+  expect(plan(reversed)).toEqual(plan(input));
+});

@@ -1,0 +1,123 @@
+import { ceiling } from "@fairlead/protocol/backoff";
+import type { DesiredState, LastExit } from "@fairlead/protocol/workload";
+import type { Container } from "../runtime/container-runtime.ts";
+import { containerName, workloadOf } from "../runtime/ownership.ts";
+import type { HealthOf } from "./health.ts";
+import type { Observed } from "./observe.ts";
+import type { StopReason } from "./steps.ts";
+
+/** What is remembered of the runs of one container name. Times are monotonic milliseconds. Pure. */
+export interface RunRecord {
+  /** Failed runs in a row. */
+  readonly failures: number;
+  /** Not to be started before. */
+  readonly notBefore: number;
+  readonly restarts: number;
+  readonly lastExit: LastExit | null;
+  /** The `startedAt` of the last run whose end was counted. */
+  readonly countedRun: string | null;
+  readonly readySince: number | null;
+  readonly everReady: boolean;
+  /** Why the daemon is stopping it, while it does. */
+  readonly stopping: { readonly reason: StopReason; readonly detail: string } | null;
+  /** Since when no workload wants it. */
+  readonly unwantedSince: number | null;
+}
+
+export type RunRecords = ReadonlyMap<string, RunRecord>;
+
+export const NO_RUNS: RunRecord = {
+  failures: 0,
+  notBefore: 0,
+  restarts: 0,
+  lastExit: null,
+  countedRun: null,
+  readySince: null,
+  everReady: false,
+  stopping: null,
+  unwantedSince: null,
+};
+
+const CRASH_BACKOFF = { baseMs: 10_000, maxMs: 300_000 };
+/** Ready for so long, a run was stable, and what failed before it is forgotten. */
+export const STABLE_MS = 300_000;
+
+/** The first failure after a stable run is answered at once; then 10 s × 2ⁿ, at most 5 min (design §6). */
+export function crashDelay(failures: number): number {
+  return failures <= 1 ? 0 : ceiling(CRASH_BACKOFF, failures - 2);
+}
+
+export interface RunEnd {
+  readonly container: Container;
+  readonly record: RunRecord;
+}
+
+export interface RecordInput {
+  readonly desired: DesiredState;
+  readonly observed: Observed;
+  readonly health: HealthOf;
+  /** Monotonic milliseconds. */
+  readonly now: number;
+  /** RFC 3339. */
+  readonly time: string;
+}
+
+/** Brings the records up to what was just observed. @returns also the runs that failed since the last observation. */
+export function updateRecords(records: RunRecords, input: RecordInput): { records: RunRecords; ends: RunEnd[] } {
+  const { desired, observed } = input;
+  const workloads = new Set(desired.workloads.map((spec) => spec.workloadId));
+  const next = new Map<string, RunRecord>();
+  const ends: RunEnd[] = [];
+  for (const spec of desired.workloads) {
+    // Kept while its container is gone, so that a spec which cannot be created keeps its backoff.
+    const name = containerName(desired.nodeId, spec);
+    const record = records.get(name);
+    if (record) next.set(name, record);
+  }
+  for (const container of observed.containers) {
+    const before = records.get(container.name) ?? NO_RUNS;
+    const unwantedSince = workloads.has(workloadOf(container)) ? null : (before.unwantedSince ?? input.now);
+    const after = { ...afterObservation(before, container, input), unwantedSince };
+    next.set(container.name, after);
+    if (after.failures > before.failures || after.lastExit !== before.lastExit) ends.push({ container, record: after });
+  }
+  return { records: next, ends };
+}
+
+function afterObservation(record: RunRecord, container: Container, input: RecordInput): RunRecord {
+  if (container.state === "running") return whileRunning(record, container, input);
+  const { startedAt } = container;
+  const ended = container.state === "exited" || container.state === "dead";
+  if (!ended || startedAt === null || startedAt === record.countedRun) return record;
+  const closed = { ...record, countedRun: startedAt, readySince: null, stopping: null };
+  const wanted = record.stopping !== null && record.stopping.reason !== "unhealthy";
+  return wanted ? closed : withFailure(closed, { exit: exitOf(record, container, input.time), record, now: input.now });
+}
+
+function whileRunning(record: RunRecord, container: Container, { health, now }: RecordInput): RunRecord {
+  if (health(container).state !== "ready") return { ...record, readySince: null };
+  const readySince = record.readySince ?? now;
+  const stable = now - readySince >= STABLE_MS;
+  return { ...record, readySince, everReady: true, ...(stable ? { failures: 0, notBefore: 0 } : {}) };
+}
+
+function withFailure(closed: RunRecord, end: { exit: LastExit; record: RunRecord; now: number }): RunRecord {
+  const { readySince } = end.record;
+  const wasStable = readySince !== null && end.now - readySince >= STABLE_MS;
+  const failures = wasStable ? 1 : closed.failures + 1;
+  return { ...closed, failures, notBefore: end.now + crashDelay(failures), lastExit: end.exit };
+}
+
+function exitOf(record: RunRecord, container: Container, time: string): LastExit {
+  const { exitCode, outOfMemory, error, finishedAt } = container;
+  const ended = outOfMemory ? "out of memory" : error || `exit code ${exitCode}`;
+  return { code: exitCode, reason: record.stopping?.detail ?? ended, at: finishedAt ?? time };
+}
+
+/** A create or start that the engine turned down is a failed run that never began. */
+export function refusedStart(record: RunRecord, refusal: { message: string; now: number; time: string }): RunRecord {
+  const failures = record.failures + 1;
+  const lastExit = { code: 127, reason: refusal.message, at: refusal.time };
+  // Unlike a crash it will hardly go better at once.
+  return { ...record, failures, notBefore: refusal.now + crashDelay(failures + 1), lastExit };
+}
