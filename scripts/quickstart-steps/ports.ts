@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { createServer } from "node:net";
+import { basename } from "node:path";
 import { QuickstartError } from "./progress.ts";
 
 /** @throws QuickstartError that names the program which holds the port, where the system tells. */
@@ -8,13 +9,11 @@ export async function requireFreePort(port: number, option: string): Promise<voi
   if (problem === "EADDRINUSE") {
     const holder = holderOf(port);
     throw new QuickstartError(
-      `Port ${port} is taken${holder ? ` by ${holder}` : ""}. Stop that program, or choose another port: ./scripts/quickstart ${option} ${suggest(port)}`,
+      `Port ${port} is taken${holder ? ` by ${holder}` : ""}. Stop that program, or choose another port with ${option} ${suggest(port)}.`,
     );
   }
   if (problem !== null) {
-    throw new QuickstartError(
-      `Port ${port} cannot be used (${problem}). Choose another: ./scripts/quickstart ${option} PORT`,
-    );
+    throw new QuickstartError(`Port ${port} cannot be used (${problem}). Choose another with ${option}.`);
   }
 }
 
@@ -37,7 +36,9 @@ function holderOf(port: number): string | null {
   const pid = readdirSync("/proc").find(
     (entry) => /^\d+$/.test(entry) && openSockets(entry).some((inode) => sockets.has(inode)),
   );
-  return pid === undefined ? null : `${readFileSync(`/proc/${pid}/comm`, "utf8").trim()} (pid ${pid})`;
+  if (pid === undefined) return null;
+  const [program = ""] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+  return `${basename(program)} (pid ${pid})`;
 }
 
 /** The columns of /proc/net/tcp: 1 is the local address and port in hexadecimal, 3 the state (0A: listening), 9 the inode. */

@@ -16,7 +16,7 @@ export interface Program {
 
 const STOP_SECONDS = 30;
 
-export const logFile = (at: Installation, name: string): string => join(at.dataDir, `${name}.log`);
+const logFile = (at: Installation, name: string): string => join(at.dataDir, `${name}.log`);
 const pidFile = (at: Installation, name: string): string => join(at.dataDir, `${name}.pid`);
 const buildFile = (at: Installation, name: string): string => join(at.dataDir, `${name}.build`);
 

@@ -44,7 +44,7 @@ export class Settings {
   }
 }
 
-export const platformApi = (settings: Settings): Api =>
+const platformApi = (settings: Settings): Api =>
   apiAt(settings.get("FAIRLEAD_BASE_URL"), settings.get("FAIRLEAD_TOKEN"));
 
 export async function ensureProject(settings: Settings, step: Step): Promise<void> {
