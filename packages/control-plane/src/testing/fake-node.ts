@@ -29,8 +29,14 @@ export class FakeNodes {
     await new Promise<void>((resolve) => this.#platform.listen(0, "127.0.0.1", resolve));
   }
 
-  /** Opens a tunnel. Resolves when the hub has taken it. */
+  /** Opens a tunnel. Resolves when the hub has answered. */
   async connect(nodeId: string): Promise<FakeNode> {
+    const { answer, socket } = await this.connectSilently(nodeId);
+    return new FakeNode(answer, socket);
+  }
+
+  /** Opens a tunnel at whose end nobody speaks, as after a loss of power. */
+  async connectSilently(nodeId: string): Promise<{ readonly answer: string; readonly socket: Socket }> {
     const socket = connect((this.#platform.address() as AddressInfo).port, "127.0.0.1");
     this.#sockets.add(socket);
     socket.on("error", () => undefined);
@@ -39,7 +45,7 @@ export class FakeNodes {
     socket.pause();
     const end = first.indexOf("\r\n\r\n") + 4;
     if (end < first.length) socket.unshift(first.subarray(end));
-    return new FakeNode(first.subarray(0, end).toString(), socket);
+    return { answer: first.subarray(0, end).toString(), socket };
   }
 
   close(): void {
@@ -67,6 +73,7 @@ export class FakeNode {
       stream.on("error", () => undefined);
       this.onRequest({ stream, headers });
     });
-    server.emit("connection", socket);
+    // Another answer than 101 leaves the socket what it was.
+    if (answer.startsWith("HTTP/1.1 101")) server.emit("connection", socket);
   }
 }

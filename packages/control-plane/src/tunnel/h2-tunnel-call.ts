@@ -66,7 +66,9 @@ export class H2TunnelCall implements TunnelCall {
 
   #cancel(): void {
     this.#body = [];
-    this.#stream.close(constants.NGHTTP2_CANCEL);
+    // `close` would first end a half-sent body as if it were whole.
+    if (this.#stream.writableEnded) this.#stream.close(constants.NGHTTP2_CANCEL);
+    else this.#stream.destroy(new Error("the call was aborted"));
   }
 
   #writeBody(): void {

@@ -1,0 +1,211 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
+import type { AddressInfo, Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { text } from "node:stream/consumers";
+import { systemClock } from "@fairlead/protocol/clock";
+import { TUNNEL_UPGRADE } from "@fairlead/protocol/daemon-link";
+import { pino } from "pino";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { startTunnel, type Tunnel, type TunnelOptions } from "./tunnel-client.ts";
+
+const SWITCH = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${TUNNEL_UPGRADE}\r\n\r\n`;
+const TIMING = {
+  pingIntervalMs: 20,
+  pingTimeoutMs: 300,
+  backoff: { baseMs: 1, maxMs: 5 },
+  refusedMs: 10,
+  steadyMs: 0,
+  upgradeMs: 2000,
+};
+
+/** What the platform host does with one request for a tunnel. */
+type Answer = (socket: Duplex) => void;
+
+let platform: Server;
+let port: number;
+let answers: Answer[];
+let asked: IncomingMessage[];
+let sessions: ClientHttp2Session[];
+let sockets: Set<Socket>;
+let tunnel: Tunnel | undefined;
+
+/** Takes the tunnel, as the control plane does. */
+const accept: Answer = (socket) => {
+  socket.write(SWITCH);
+  const session = connectHttp2("http://node", { createConnection: () => socket });
+  session.on("error", () => undefined);
+  sessions.push(session);
+};
+
+const refuse =
+  (status: number, headers = ""): Answer =>
+  (socket) =>
+    void socket.end(`HTTP/1.1 ${status} No\r\nConnection: close\r\n${headers}Content-Length: 0\r\n\r\n`);
+
+beforeEach(async () => {
+  answers = [];
+  asked = [];
+  sessions = [];
+  sockets = new Set();
+  platform = createServer();
+  platform.on("connection", (socket) => sockets.add(socket));
+  platform.on("upgrade", (request, socket) => {
+    asked.push(request);
+    socket.on("error", () => undefined);
+    (answers.shift() ?? accept)(socket);
+  });
+  await new Promise<void>((resolve) => platform.listen(0, "127.0.0.1", resolve));
+  ({ port } = platform.address() as AddressInfo);
+});
+
+afterEach(async () => {
+  await tunnel?.close();
+  tunnel = undefined;
+  for (const socket of sockets) socket.destroy();
+  platform.close();
+});
+
+function start(options: Partial<TunnelOptions> = {}): Tunnel {
+  tunnel = startTunnel({
+    platformUrl: `http://127.0.0.1:${port}/`,
+    nodeId: "nod_1",
+    token: () => Promise.resolve(`token-${asked.length + 1}`),
+    handler: (stream, headers) => {
+      stream.respond({ ":status": 200 });
+      stream.end(`you asked for ${headers[":path"]}`);
+    },
+    clock: systemClock,
+    random: () => 0.5,
+    log: pino({ level: "silent" }),
+    timing: TIMING,
+    ...options,
+  });
+  return tunnel;
+}
+
+function lastSession(): ClientHttp2Session {
+  const session = sessions.at(-1);
+  if (session === undefined) throw new Error("no session");
+  return session;
+}
+
+/** Waits until there have been this many tunnels and the last one carries a request. */
+async function tunnelsToWork(count: number): Promise<void> {
+  await vi.waitFor(() => expect(sessions.length).toBe(count), 5000);
+  expect(await text(lastSession().request({ ":path": "/x" }))).toBe("you asked for /x");
+}
+
+describe("the daemon's tunnel", () => {
+  test("asks with its identity and serves what comes through", async () => {
+    const { state } = start();
+    expect(state).toBe("connecting");
+    await tunnelsToWork(1);
+    expect(tunnel?.state).toBe("open");
+    expect(asked[0]).toMatchObject({
+      url: "/v1/nodes/nod_1/tunnel",
+      headers: { upgrade: TUNNEL_UPGRADE, authorization: "Bearer token-1" },
+    });
+  });
+
+  test("comes back, with a fresh token, whenever it is lost", async () => {
+    start();
+    await tunnelsToWork(1);
+    lastSession().destroy();
+    await tunnelsToWork(2);
+    for (const socket of sockets) socket.resetAndDestroy();
+    await tunnelsToWork(3);
+    expect(asked.map(({ headers }) => headers.authorization)).toEqual([
+      "Bearer token-1",
+      "Bearer token-2",
+      "Bearer token-3",
+    ]);
+  });
+
+  test("notices a platform host that fell silent", async () => {
+    answers.push((socket) => void socket.write(SWITCH));
+    start();
+    await tunnelsToWork(1);
+    expect(asked.length).toBe(2);
+  });
+
+  test("tries again after every kind of failure", async () => {
+    answers.push(
+      refuse(500),
+      (socket) => void socket.destroy(),
+      (socket) =>
+        void socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n"),
+      (socket) => void socket.end(SWITCH),
+      (socket) => void socket.write(`${SWITCH}this is not HTTP/2 at all, and long enough to tell`),
+    );
+    start();
+    await tunnelsToWork(1);
+    expect(asked.length).toBe(6);
+  });
+
+  test("gives up waiting for an answer that does not come", async () => {
+    answers.push(() => undefined);
+    start({ timing: { ...TIMING, upgradeMs: 50 } });
+    await tunnelsToWork(1);
+  });
+
+  test("tries again when there is no token, or nobody listens", async () => {
+    let calls = 0;
+    start({
+      token: () => {
+        calls++;
+        return calls === 1 ? Promise.reject(new Error("no identity yet")) : Promise.resolve("token");
+      },
+    });
+    await tunnelsToWork(1);
+    await tunnel?.close();
+    platform.close();
+    for (const socket of sockets) socket.destroy();
+    start();
+    await vi.waitFor(() => expect(tunnel?.state).toBe("waiting"));
+    platform.listen(port, "127.0.0.1");
+    await once(platform, "listening");
+    await tunnelsToWork(2);
+  });
+
+  test.each([401, 403, 404])("tells of a refusal (%i), and goes on trying", async (status) => {
+    answers.push(refuse(status));
+    const onRefused = vi.fn<(status: number) => void>();
+    start({ onRefused });
+    await tunnelsToWork(1);
+    expect(onRefused.mock.calls).toEqual([[status]]);
+  });
+
+  test("obeys retry-after, and closes promptly while it waits", async () => {
+    answers.push(refuse(503, "Retry-After: 3600\r\n"));
+    const onRefused = vi.fn<(status: number) => void>();
+    const waiting = start({ onRefused });
+    await vi.waitFor(() => expect(waiting.state).toBe("waiting"));
+    await waiting.close();
+    expect(waiting.state).toBe("closed");
+    expect(asked.length).toBe(1);
+    expect(onRefused).not.toHaveBeenCalled();
+  });
+
+  test("closes promptly while it is open, and while it is being opened", async () => {
+    const open = start();
+    await tunnelsToWork(1);
+    const lost = new Promise((resolve) => lastSession().once("close", resolve));
+    await open.close();
+    await lost;
+    answers.push(() => undefined);
+    const opening = start();
+    await vi.waitFor(() => expect(asked.length).toBe(2));
+    await opening.close();
+    expect(opening.state).toBe("closed");
+  });
+
+  test("closes by a signal as well", async () => {
+    const stop = new AbortController();
+    const signalled = start({ signal: stop.signal });
+    await tunnelsToWork(1);
+    stop.abort();
+    await vi.waitFor(() => expect(signalled.state).toBe("closed"));
+  });
+});
