@@ -41,9 +41,10 @@ require_space() {
     fail "The disk of $folder has $(free_megabytes "$folder") MB left, and $megabytes MB are needed. Free some space and run this again."
 }
 
-node_is_recent() {
-  command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 18)' 2>/dev/null
-}
+# node_major prints nothing where there is no Node.
+node_major() { node -p 'parseInt(process.versions.node)' 2>/dev/null || true; }
+
+node_is_recent() { command -v npm >/dev/null && [ "$(node_major)" -ge 18 ] 2>/dev/null; }
 
 install_packages() {
   export DEBIAN_FRONTEND=noninteractive
@@ -62,8 +63,8 @@ install_packages() {
 
 ensure_node() {
   node_is_recent && return 0
-  ! command -v node >/dev/null || ! node -e 'process.exit(parseInt(process.versions.node) >= 18)' 2>/dev/null ||
-    fail "Node $(node --version) is too old: 18 or later is needed. Remove it, and this script installs Debian's."
+  [ -z "$(node_major)" ] || [ "$(node_major)" -ge 18 ] ||
+    fail "Node $(node_major) is too old: 18 or later is needed. Remove it, and this script installs Debian's."
   step "installing Node and npm (apt)" install_packages nodejs npm ca-certificates ||
     fail "apt could not install nodejs and npm. Mend apt (see above), or install Node 18 or later yourself."
 }
