@@ -1,5 +1,6 @@
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { promisify } from "node:util";
+import { describe, test } from "vitest";
 
 const run = promisify(execFile);
 
@@ -13,4 +14,10 @@ export async function docker(...args: readonly string[]): Promise<string> {
 export async function publishedPort(container: string, port: number): Promise<number> {
   const address = await docker("port", container, `${port}/tcp`);
   return Number(address.slice(address.lastIndexOf(":") + 1));
+}
+
+/** A suite that needs a Docker engine. Where none answers it is one skipped test that says so. */
+export function describeWithDocker(name: string, suite: () => void): void {
+  if (spawnSync("docker", ["info"], { stdio: "ignore" }).status === 0) describe(name, suite);
+  else test(name, ({ skip }) => skip("no Docker engine answers on this machine"));
 }

@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { docker, publishedPort } from "../support/docker.ts";
+import { describeWithDocker, docker, publishedPort } from "../support/docker.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const IMAGE = "fairlead/demo-engine:1";
@@ -11,7 +11,7 @@ const engine = new URL("../../packages/engine/", import.meta.url).pathname;
 const goldenSchema = z.array(z.object({ messages: z.array(z.unknown()), answer: z.string() }));
 const completionSchema = z.object({ choices: z.tuple([z.object({ message: z.object({ content: z.string() }) })]) });
 
-describe("the demo engine's image", () => {
+describeWithDocker("the demo engine's image", () => {
   const golden = goldenSchema.parse(JSON.parse(readFileSync(`${engine}golden.json`, "utf8")));
   let container = "";
   let address = "";

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseEnv, promisify } from "node:util";
 import OpenAI from "openai";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { docker } from "../support/docker.ts";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { describeWithDocker, docker } from "../support/docker.ts";
 import { listen, twoFreePorts } from "../support/ports.ts";
 import { runScript, type ScriptResult } from "../support/run-script.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -15,7 +15,7 @@ const question = [{ role: "user" as const, content: "What is the capital of Japa
 const answer = "The capital of Japan is Tokyo.";
 
 /** The whole way, as a newcomer goes it: the real quickstart, real Docker, the real engine, the SDK from npm. */
-describe("first light", () => {
+describeWithDocker("first light", () => {
   const dataDir = join(mkdtempSync(join(tmpdir(), "fairlead-first-light-")), "data");
   const envFile = join(dataDir, "quickstart.env");
   let ports: readonly [number, number] = [0, 0];
