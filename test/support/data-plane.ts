@@ -1,4 +1,5 @@
 import { createServer, type Server } from "node:http";
+import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { systemClock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
@@ -18,6 +19,11 @@ export const PROJECT_KEY = "flk_0123456789_secret";
 export const NODE_ID = "nod_00000000000000000000000001";
 const WORKLOAD = "engine";
 const LIVENESS = { pingIntervalMs: 100, pingTimeoutMs: 1000 };
+
+interface PlatformTls {
+  readonly key: string;
+  readonly cert: string;
+}
 
 /** Inference host ⇄ hub ⇄ tunnel ⇄ gateway ⇄ a scripted engine, in one process, over real sockets. */
 export class DataPlane {
@@ -40,11 +46,14 @@ export class DataPlane {
   tunnel: Tunnel | undefined;
   #enginePort = 0;
   readonly #platform: Server;
+  readonly #tls: PlatformTls | undefined;
   readonly #log = pino({ level: "silent" });
 
-  constructor(limits: Partial<InferenceLimits> = {}) {
+  /** @param options.tls makes the platform host an https one, with this certificate as its own authority. */
+  constructor(options: { readonly limits?: Partial<InferenceLimits>; readonly tls?: PlatformTls } = {}) {
+    this.#tls = options.tls;
     this.hub = new TunnelHub({ log: this.#log, liveness: LIVENESS });
-    this.#platform = createServer();
+    this.#platform = options.tls === undefined ? createServer() : createHttpsServer(options.tls);
     this.#platform.on("upgrade", (_request, socket, head) => {
       this.tunnelsOpened++;
       this.hub.attach(NODE_ID, socket, head);
@@ -59,7 +68,7 @@ export class DataPlane {
       ids: systemIds(() => Date.now()),
       clock: systemClock,
       log: this.#log,
-      limits: { sweepMs: 20, ...limits },
+      limits: { sweepMs: 20, ...options.limits },
     });
   }
 
@@ -78,7 +87,8 @@ export class DataPlane {
   /** Opens the node's tunnel and waits until the hub has it. */
   async connect(): Promise<void> {
     this.tunnel = startTunnel({
-      platformUrl: `http://127.0.0.1:${this.link.port}`,
+      platformUrl: `${this.#tls === undefined ? "http" : "https"}://127.0.0.1:${this.link.port}`,
+      ...(this.#tls === undefined ? {} : { certificateAuthority: this.#tls.cert }),
       nodeId: NODE_ID,
       token: () => Promise.resolve("node-token"),
       handler: createGateway({

@@ -5,6 +5,7 @@ import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { DataPlane, NODE_ID, PROJECT_KEY } from "../support/data-plane.ts";
 import { readBytes } from "../support/scripted-engine.ts";
+import { selfSigned } from "../support/self-signed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const WAIT_MS = 10_000;
@@ -124,6 +125,30 @@ describe("a call through the whole data plane", () => {
       const expected = Array.from({ length: 20 }, (_, i) => `data: ${id}.${i}\n\n`).join("");
       expect(answer).toBe(`${expected}data: [DONE]\n\n`);
     });
+  });
+});
+
+describe("over https", () => {
+  test("the tunnel carries calls both ways, again and again", async () => {
+    const secure = new DataPlane({ tls: selfSigned() });
+    await secure.start();
+    const plain = plane;
+    plane = secure;
+    try {
+      secure.engine.script = async (request, response) => {
+        response.writeHead(200, JSON_TYPE).end(await readBytes(request));
+      };
+      const image = "x".repeat(5 * 1024 * 1024);
+      for (let i = 0; i < 3; i++) {
+        const answer = (await (await chat({ ...CALL, image })).json()) as { image: string };
+        expect(answer.image.length).toBe(image.length);
+        secure.link.close();
+        await until("a new tunnel", () => secure.tunnelsOpened > i + 1 && secure.hub.get(NODE_ID) !== null);
+      }
+    } finally {
+      plane = plain;
+      await secure.stop();
+    }
   });
 });
 

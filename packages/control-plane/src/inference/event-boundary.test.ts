@@ -16,7 +16,7 @@ test.each(["data: 1\n\n", "data: 1\r\n\r\n", "data: 1\r\r", "data: 1\n\r\n", ": 
   "an empty line ends an event, however lines end and pieces are cut: %j",
   (text) => {
     expect(reached(text)).toBe(true);
-    expect(reached(...text)).toBe(true);
+    expect(reached(...Array.from(text))).toBe(true);
     expect(reached("data: 0\n\n", text)).toBe(true);
   },
 );
@@ -25,7 +25,7 @@ test.each(["data: 1", "data: 1\n", "data: 1\r\n", "data: 1\r", "data: 1\n\ndata"
   "anything else does not: %j",
   (text) => {
     expect(reached(text)).toBe(false);
-    expect(reached(...text)).toBe(false);
+    expect(reached(...Array.from(text))).toBe(false);
   },
 );
 

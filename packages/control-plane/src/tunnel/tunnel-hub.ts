@@ -7,6 +7,9 @@ import type { TunnelTransport } from "./tunnel-transport.ts";
 
 export const DEFAULT_LIVENESS: LivenessOptions = { pingIntervalMs: 10_000, pingTimeoutMs: 10_000 };
 
+const SWITCH = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${TUNNEL_UPGRADE}\r\n\r\n`;
+const CLOSED = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\nRetry-After: 5\r\n\r\n";
+
 export interface TunnelHubOptions {
   readonly log: Logger;
   readonly liveness?: LivenessOptions;
@@ -42,23 +45,16 @@ export class TunnelHub {
     // HTTP/2 over a socket that has lost its handle would bring the process down.
     if (socket.destroyed) return;
     if (this.#closed) {
-      socket.end(
-        "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\nRetry-After: 5\r\n\r\n",
-      );
+      socket.end(CLOSED);
       return;
     }
     if ("setNoDelay" in socket && typeof socket.setNoDelay === "function") socket.setNoDelay(true);
-    socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${TUNNEL_UPGRADE}\r\n\r\n`);
+    socket.on("error", (error) => this.#log.debug({ nodeId, err: error }, "tunnel socket failed"));
     if (head.length > 0) socket.unshift(head);
-    const tunnel = new H2Tunnel(socket, this.#liveness, (reason) => this.#onClosed(nodeId, tunnel, reason));
-    const tunnels = this.#nodes.get(nodeId) ?? { current: null, all: new Set<H2Tunnel>() };
-    const older = tunnels.current;
-    tunnels.current = tunnel;
-    tunnels.all.add(tunnel);
-    this.#nodes.set(nodeId, tunnels);
-    this.#log.info({ nodeId, replaced: older !== null }, "tunnel open");
-    if (older === null) this.#tell(nodeId, true);
-    else older.drain();
+    // HTTP/2 takes the socket's handle over; a write of ours still under way then would bring the process down (seen with TLS).
+    socket.write(SWITCH, () => {
+      if (!socket.destroyed) this.#take(nodeId, socket);
+    });
   }
 
   /** @returns the way to the node's workloads, or null while it has no tunnel. */
@@ -82,6 +78,22 @@ export class TunnelHub {
   close(): void {
     this.#closed = true;
     for (const nodeId of this.#nodes.keys()) this.disconnect(nodeId);
+  }
+
+  #take(nodeId: string, socket: Duplex): void {
+    if (this.#closed) {
+      socket.destroy();
+      return;
+    }
+    const tunnel = new H2Tunnel(socket, this.#liveness, (reason) => this.#onClosed(nodeId, tunnel, reason));
+    const tunnels = this.#nodes.get(nodeId) ?? { current: null, all: new Set<H2Tunnel>() };
+    const older = tunnels.current;
+    tunnels.current = tunnel;
+    tunnels.all.add(tunnel);
+    this.#nodes.set(nodeId, tunnels);
+    this.#log.info({ nodeId, replaced: older !== null }, "tunnel open");
+    if (older === null) this.#tell(nodeId, true);
+    else older.drain();
   }
 
   #onClosed(nodeId: string, tunnel: H2Tunnel, reason: Error | undefined): void {

@@ -3,7 +3,7 @@ import { type BackoffOptions, fullJitter } from "@fairlead/protocol/backoff";
 import type { Clock } from "@fairlead/protocol/clock";
 import type { Logger } from "pino";
 import type { LivenessOptions } from "./liveness.ts";
-import { type TunnelHandler, TunnelServer } from "./tunnel-server.ts";
+import { serveTunnel, type TunnelHandler } from "./tunnel-server.ts";
 import { openTunnelSocket, type TunnelSocket, UpgradeRefused } from "./tunnel-upgrade.ts";
 
 /** `connecting`: asking for a socket; `waiting`: pausing before the next try. */
@@ -74,7 +74,6 @@ class TunnelClient {
   state: TunnelState = "connecting";
   readonly #options: TunnelOptions;
   readonly #timing: TunnelTiming;
-  readonly #server: TunnelServer;
   readonly #own = new AbortController();
   readonly #signal: AbortSignal;
   #failures = 0;
@@ -82,7 +81,6 @@ class TunnelClient {
   constructor(options: TunnelOptions) {
     this.#options = options;
     this.#timing = { ...DEFAULT_TIMING, ...options.timing };
-    this.#server = new TunnelServer(options.handler, this.#timing);
     this.#signal = options.signal ? AbortSignal.any([options.signal, this.#own.signal]) : this.#own.signal;
   }
 
@@ -102,14 +100,14 @@ class TunnelClient {
 
   /** One tunnel from start to end. @returns milliseconds to pause before the next. */
   async #attempt(): Promise<number> {
-    const { clock, log, random } = this.#options;
+    const { clock, handler, log, random } = this.#options;
     this.state = "connecting";
     try {
       const socket = await this.#open();
       this.state = "open";
       log.info("tunnel open");
       const openedAt = clock.monotonic();
-      const reason = await this.#server.serve(socket, this.#signal);
+      const reason = await serveTunnel(socket, { handler, liveness: this.#timing, signal: this.#signal });
       if (clock.monotonic() - openedAt >= this.#timing.steadyMs) this.#failures = 0;
       log.info({ reason: reason?.message }, "tunnel closed");
     } catch (error) {
