@@ -11,7 +11,7 @@ describe("admission", () => {
     expect(() => host.enter()).toThrow(expect.objectContaining({ code: "overloaded", retryAfterSeconds: 1 }));
     second.leave();
     second.leave();
-    expect(host.callsInFlight).toBe(1);
+    expect(host.load.callsInFlight).toBe(1);
     host.enter();
   });
 
@@ -22,11 +22,11 @@ describe("admission", () => {
     first.holdBytes(60);
     first.holdBytes(50);
     expect(() => second.holdBytes(41)).toThrow(expect.objectContaining({ code: "overloaded" }));
-    expect(host.bufferedBytes).toBe(60);
+    expect(host.load.bufferedBytes).toBe(60);
     first.releaseBytes();
     second.holdBytes(100);
     second.leave();
-    expect(host.bufferedBytes).toBe(0);
+    expect(host.load.bufferedBytes).toBe(0);
   });
 
   test("is idle once the last call has left", async () => {

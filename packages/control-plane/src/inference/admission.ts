@@ -7,6 +7,12 @@ export interface AdmissionLimits {
   readonly maxBufferedBytes: number;
 }
 
+/** What is held just now; all zero when nothing runs. */
+export interface Load {
+  readonly callsInFlight: number;
+  readonly bufferedBytes: number;
+}
+
 /** Load shedding: refuses at once what would not fit, instead of queueing it. */
 export class Admission {
   readonly #limits: AdmissionLimits;
@@ -19,12 +25,8 @@ export class Admission {
     this.#limits = limits;
   }
 
-  get callsInFlight(): number {
-    return this.#calls;
-  }
-
-  get bufferedBytes(): number {
-    return this.#bytes;
+  get load(): Load {
+    return { callsInFlight: this.#calls, bufferedBytes: this.#bytes };
   }
 
   get stopped(): boolean {

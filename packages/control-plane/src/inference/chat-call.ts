@@ -8,7 +8,7 @@ import { type CallScan, scanCall } from "./call-scan.ts";
 import { authenticateCaller } from "./caller.ts";
 import type { InferenceLimits } from "./limits.ts";
 import type { LiveCalls } from "./live-calls.ts";
-import type { ModelRoute, ModelRouter } from "./model-route.ts";
+import type { ModelRouter } from "./model-route.ts";
 import type { KeyAuthenticator } from "./ports.ts";
 import { Relay } from "./relay.ts";
 import { checkBodyHeaders, readBody } from "./request-body.ts";
@@ -37,34 +37,41 @@ export async function chatCall(deps: CallDependencies, request: IncomingMessage,
   const ticket = deps.admission.enter();
   try {
     checkBodyHeaders(request, deps.limits.maxBodyBytes);
-    const owner = await authenticateCaller(deps.keys, request.headers);
-    if (request.headers.expect !== undefined) exchange.response.writeContinue();
-    const body = await readBody(request, ticket, deps.limits.maxBodyBytes);
-    if (body === null) return;
-    const model = requireModel(scanCall(body));
-    const route = await deps.models.route(owner.projectId, model.name);
-    const upstreamRequest = prepare(request, splice(body, model.span, modelValue(route.model)));
-    body.length = 0;
-    if (!exchange.response.destroyed) await relay(deps, { exchange, ticket, route, upstreamRequest });
+    const relay = await beginCall(deps, request, { ...exchange, ticket });
+    if (relay === null) return;
+    await relay.closed;
+    deps.live.delete(relay);
   } finally {
     ticket.leave();
   }
 }
 
-interface Dispatch {
-  readonly exchange: Exchange;
+interface AdmittedExchange extends Exchange {
   readonly ticket: Ticket;
-  readonly route: ModelRoute;
-  readonly upstreamRequest: UpstreamRequest;
 }
 
-function relay(deps: CallDependencies, dispatch: Dispatch): Promise<void> {
-  const { limits, clock, live } = deps;
-  const onAnswered = (): void => dispatch.ticket.releaseBytes();
-  const call = new Relay(dispatch.exchange, { limits, now: clock.monotonic(), onAnswered });
-  live.add(call);
-  call.start(dispatch.route.upstream, dispatch.upstreamRequest);
-  return call.closed.finally(() => live.delete(call));
+/** Apart from `chatCall`, so that nothing that waits for a long answer keeps the request's body in memory. */
+async function beginCall(
+  deps: CallDependencies,
+  request: IncomingMessage,
+  exchange: AdmittedExchange,
+): Promise<Relay | null> {
+  const { ticket, response } = exchange;
+  const owner = await authenticateCaller(deps.keys, request.headers);
+  if (request.headers.expect !== undefined) response.writeContinue();
+  const body = await readBody(request, ticket, deps.limits.maxBodyBytes);
+  if (body === null) return null;
+  const model = requireModel(scanCall(body));
+  const route = await deps.models.route(owner.projectId, model.name);
+  if (response.destroyed) return null;
+  const relay = new Relay(exchange, {
+    limits: deps.limits,
+    now: deps.clock.monotonic(),
+    onAnswered: () => ticket.releaseBytes(),
+  });
+  deps.live.add(relay);
+  relay.start(route.upstream, prepare(request, splice(body, model.span, modelValue(route.model))));
+  return relay;
 }
 
 function prepare(request: IncomingMessage, body: Buffer[]): UpstreamRequest {

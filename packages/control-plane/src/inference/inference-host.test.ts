@@ -192,7 +192,7 @@ describe("the inference host", () => {
     const [second] = (await once(chunked, "data")) as [Buffer];
     expect(second.toString()).toContain("HTTP/1.1 413");
     chunked.destroy();
-    await vi.waitFor(() => expect(host.load).toMatchObject({ callsInFlight: 0, bufferedBytes: 0 }));
+    await vi.waitFor(() => expect(host.load).toEqual({ callsInFlight: 0, bufferedBytes: 0 }));
   });
 
   test("does not let a body in tiny pieces cost more than the budget knows of", async () => {
@@ -231,7 +231,7 @@ describe("the inference host", () => {
     expect((await ask("/healthz")).status).toBe(200);
     slow.destroy();
     slower.destroy();
-    await vi.waitFor(() => expect(host.load).toMatchObject({ callsInFlight: 0, bufferedBytes: 0 }));
+    await vi.waitFor(() => expect(host.load).toEqual({ callsInFlight: 0, bufferedBytes: 0 }));
   });
 
   test("gives up an upload that takes too long, and frees what it held", async () => {
@@ -240,7 +240,7 @@ describe("the inference host", () => {
     const answer = await text(slow);
     expect(answer).toMatch(/^HTTP\/1\.1 408/);
     expect(answer).toContain('"code":"request_timeout"');
-    await vi.waitFor(() => expect(host.load).toMatchObject({ callsInFlight: 0, bufferedBytes: 0 }));
+    await vi.waitFor(() => expect(host.load).toEqual({ callsInFlight: 0, bufferedBytes: 0 }));
   });
 
   test("answers broken HTTP and huge headers in the same shape, and closes", async () => {

@@ -1,11 +1,11 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource } from "@fairlead/protocol/ids";
 import type { Logger } from "pino";
 import { errorAnswer, rawErrorAnswer, toDomainError } from "../http/error-response.ts";
-import { Admission, shuttingDown } from "./admission.ts";
+import { Admission, type Load, shuttingDown } from "./admission.ts";
 import { type Exchange, sendError } from "./answer.ts";
 import type { CallDependencies } from "./chat-call.ts";
 import { handleRoute } from "./inference-routes.ts";
@@ -28,8 +28,7 @@ export interface InferenceHostOptions {
 export interface InferenceHost {
   /** Not listening yet. */
   readonly server: Server;
-  /** What is held just now; both return to zero when nothing runs. */
-  readonly load: Pick<Admission, "callsInFlight" | "bufferedBytes">;
+  readonly load: Load;
   /** Stops admitting, lets running calls end until the deadline, then ends the rest as failed. Resolves with all closed. */
   drain(deadlineMs: number): Promise<void>;
 }
@@ -74,7 +73,13 @@ export function createInferenceHost(options: InferenceHostOptions): InferenceHos
     if (live.uses(socket)) socket.destroy();
     else refuseConnection(error, socket, ids.next("request"));
   });
-  return { server, load: admission, drain: (deadlineMs) => drain({ server, admission, live }, deadlineMs) };
+  return {
+    server,
+    get load() {
+      return admission.load;
+    },
+    drain: (deadlineMs) => drain({ server, admission, live }, deadlineMs),
+  };
 }
 
 /** Logged once, here; refusals are the caller's matter and only wanted when looking for something. */
@@ -92,7 +97,7 @@ function refuseConnection(error: NodeJS.ErrnoException, socket: Duplex, requestI
     return;
   }
   const answer = errorAnswer(connectionError(error.code), requestId);
-  socket.end(rawErrorAnswer(answer, "Refused"), () => socket.destroy());
+  socket.end(rawErrorAnswer(answer, STATUS_CODES[answer.status] ?? ""), () => socket.destroy());
 }
 
 function connectionError(code: string | undefined): DomainError {

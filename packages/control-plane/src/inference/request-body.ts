@@ -24,11 +24,16 @@ export function checkBodyHeaders(request: IncomingMessage, maxBytes: number): vo
  * @returns null if the caller left first.
  * @throws DomainError `request_too_large` or `overloaded`, without reading on.
  */
-export function readBody(request: IncomingMessage, ticket: Ticket, maxBytes: number): Promise<Buffer[] | null> {
-  if (request.destroyed) return Promise.resolve(null);
-  return new Promise((resolve, reject) => {
+export async function readBody(request: IncomingMessage, ticket: Ticket, maxBytes: number): Promise<Buffer[] | null> {
+  if (request.destroyed) return null;
+  ticket.holdBytes(declaredLength(request));
+  return await new Promise((resolve, reject) => {
     const pieces: Buffer[] = [];
     let length = 0;
+    // The request lives as long as the answer: a listener left on it would keep the body in memory for all that time.
+    const settle = (): void => {
+      request.off("data", onData).off("end", onEnd).off("error", onGone).off("close", onGone);
+    };
     const onData = (piece: Buffer): void => {
       pieces.push(piece);
       length += piece.length;
@@ -37,15 +42,19 @@ export function readBody(request: IncomingMessage, ticket: Ticket, maxBytes: num
         if (length > maxBytes || held > 2 * maxBytes + PIECE_OVERHEAD_BYTES) throw tooLarge(maxBytes);
         ticket.holdBytes(held);
       } catch (error) {
-        request.off("data", onData);
+        settle();
         reject(error);
       }
     };
-    ticket.holdBytes(declaredLength(request));
-    request.on("data", onData);
-    request.once("end", () => resolve(pieces));
-    request.once("error", () => resolve(null));
-    request.once("close", () => resolve(null));
+    const onEnd = (): void => {
+      settle();
+      resolve(pieces);
+    };
+    const onGone = (): void => {
+      settle();
+      resolve(null);
+    };
+    request.on("data", onData).once("end", onEnd).once("error", onGone).once("close", onGone);
   });
 }
 
