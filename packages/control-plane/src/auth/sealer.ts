@@ -31,12 +31,21 @@ export function aesSealer(key: MasterKey): SecretSealer {
       return [VERSION, key.id, iv.toString("base64url"), sealed.toString("base64url")].join(".");
     },
     open: async (text, context) => {
-      const [version, keyId, iv, sealed] = text.split(".");
-      if (version !== VERSION || iv === undefined || sealed === undefined) throw new UnsealError("not a sealed secret");
+      const [version, keyId, iv, sealed, ...more] = text.split(".");
+      if (version !== VERSION || iv === undefined || sealed === undefined || more.length > 0) {
+        throw new UnsealError("not a sealed secret");
+      }
       if (keyId !== key.id) throw new UnsealError(`sealed by key ${keyId}, and this is ${key.id}`);
-      return decrypt(key, { iv: Buffer.from(iv, "base64url"), sealed: Buffer.from(sealed, "base64url"), context });
+      return decrypt(key, { iv: decode(iv), sealed: decode(sealed), context });
     },
   };
+}
+
+/** Node skips over what is no base64; a changed text must not pass for the same. */
+function decode(part: string): Buffer {
+  const bytes = Buffer.from(part, "base64url");
+  if (bytes.toString("base64url") !== part) throw new UnsealError("not base64url");
+  return bytes;
 }
 
 interface Envelope {

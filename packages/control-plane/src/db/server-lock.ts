@@ -6,6 +6,9 @@ export interface ServerLock {
   release(): void;
 }
 
+/** A handle that nobody refers to is collected, and its lock is gone with it. */
+const held = new Set<Sqlite.Database>();
+
 /**
  * Makes this process the one server of a data folder. The lock is an open exclusive transaction on a tiny database, so it ends with the
  * process however that dies, and no stale file can keep the next start out. Nothing may open that file otherwise: closing any
@@ -23,5 +26,11 @@ export function acquireServerLock(dataDir: string): ServerLock | null {
     if (error instanceof Sqlite.SqliteError && error.code.startsWith("SQLITE_BUSY")) return null;
     throw error;
   }
-  return { release: () => handle.close() };
+  held.add(handle);
+  return {
+    release: () => {
+      held.delete(handle);
+      handle.close();
+    },
+  };
 }

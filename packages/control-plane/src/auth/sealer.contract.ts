@@ -1,0 +1,45 @@
+import { describe, expect, test } from "vitest";
+import type { SecretSealer } from "./sealer.ts";
+
+/** What every sealer keeps to. `make` gives a sealer with a key of its own. */
+export function secretSealerContract(name: string, make: () => SecretSealer): void {
+  describe(`${name}, as a secret sealer`, () => {
+    const secret = Buffer.from("s\0ecret\n€");
+
+    test("opens what it sealed, byte for byte, empty secrets too", async () => {
+      const sealer = make();
+      for (const plain of [secret, Buffer.alloc(0), Buffer.alloc(70_000, 7)]) {
+        const opened = await sealer.open(await sealer.seal(plain, "here"), "here");
+        expect(Buffer.from(opened).equals(plain)).toBe(true);
+      }
+    });
+
+    test("shows nothing of the secret, and seals it differently each time", async () => {
+      const sealer = make();
+      const [one, two] = [await sealer.seal(secret, "here"), await sealer.seal(secret, "here")];
+      expect(one).not.toBe(two);
+      expect(one).not.toContain("ecret");
+    });
+
+    test("opens nothing under another context", async () => {
+      const sealer = make();
+      await expect(sealer.open(await sealer.seal(secret, "here"), "there")).rejects.toMatchObject({
+        name: "UnsealError",
+      });
+    });
+
+    test("opens nothing that was changed or is no sealed secret", async () => {
+      const sealer = make();
+      const sealed = await sealer.seal(secret, "here");
+      for (const text of [`${sealed}x.`, sealed.slice(0, -3), sealed.replace(/^./, "z"), "", "v1.."]) {
+        await expect(sealer.open(text, "here")).rejects.toMatchObject({ name: "UnsealError" });
+      }
+    });
+
+    test("opens nothing that another key sealed, where it has one", async () => {
+      await expect(make().open(await make().seal(secret, "here"), "here")).rejects.toMatchObject({
+        name: "UnsealError",
+      });
+    });
+  });
+}

@@ -1,0 +1,45 @@
+import { expect, test } from "vitest";
+import { insertUser, openMemoryStore } from "../testing.fixture.ts";
+import { isForeignKeyViolation, isStoreAway, isUniqueViolation } from "./errors.ts";
+
+async function errorOf(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
+    () => null,
+    (error: unknown) => error,
+  );
+}
+
+test("a second row with the same key is a unique violation, by primary key and by column", async () => {
+  const store = await openMemoryStore();
+  await insertUser(store, "usr_a");
+  const again = await errorOf(insertUser(store, "usr_a"));
+  expect(isUniqueViolation(again)).toBe(true);
+  expect(isForeignKeyViolation(again)).toBe(false);
+  await store.close();
+});
+
+test("a row that points nowhere is a foreign key violation", async () => {
+  const store = await openMemoryStore();
+  const row = { project_id: "prj_none", user_id: "usr_none", role: "owner", created_at: 0 };
+  const error = await errorOf(store.db.insertInto("member").values(row).execute());
+  expect(isForeignKeyViolation(error)).toBe(true);
+  expect(isUniqueViolation(error)).toBe(false);
+  await store.close();
+});
+
+test.each(["SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR_WRITE", "57P01", "08006"])(
+  "%s means the store is away",
+  (code) => {
+    expect(isStoreAway(Object.assign(new Error("x"), { code }))).toBe(true);
+  },
+);
+
+test("other things that are thrown are none of these", () => {
+  for (const thrown of [null, "text", new Error("x"), Object.assign(new Error("x"), { code: 5 })]) {
+    expect([isUniqueViolation(thrown), isForeignKeyViolation(thrown), isStoreAway(thrown)]).toEqual([
+      false,
+      false,
+      false,
+    ]);
+  }
+});

@@ -1,0 +1,96 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { getMigrations } from "better-auth/db/migration";
+import { type Kysely, sql } from "kysely";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { openMemoryStore, TestClock } from "../testing.fixture.ts";
+import { type Migration, MIGRATIONS, migrate } from "./migrate.ts";
+import { openDatabase, type OpenedDatabase } from "./open.ts";
+
+const clock = new TestClock();
+const one: Migration = { name: "0001-one", up: (db) => run(db, "create table one (a integer)") };
+const two: Migration = { name: "0002-two", up: (db) => run(db, "create table two (a integer)") };
+
+async function run(db: Kysely<unknown>, statement: string): Promise<void> {
+  await sql.raw(statement).execute(db);
+}
+
+async function tables(store: OpenedDatabase): Promise<string[]> {
+  const { rows } = await sql<{ name: string }>`select name from sqlite_master where type = 'table'`.execute(store.db);
+  return rows.map(({ name }) => name).toSorted();
+}
+
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "fairlead-migrate-"));
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+describe("migrate", () => {
+  test("applies what is missing, in order, once", async () => {
+    const store = openDatabase({ file: ":memory:" });
+    expect(await migrate(store.db, { clock, migrations: [one] })).toEqual(["0001-one"]);
+    expect(await migrate(store.db, { clock, migrations: [one, two] })).toEqual(["0002-two"]);
+    expect(await migrate(store.db, { clock, migrations: [one, two] })).toEqual([]);
+    expect(await tables(store)).toEqual(["one", "schema_migration", "two"]);
+    await store.close();
+  });
+
+  test("leaves the store as it was when one step fails", async () => {
+    const store = openDatabase({ file: ":memory:" });
+    const broken: Migration = { name: "0002-broken", up: (db) => run(db, "create nonsense") };
+    await expect(migrate(store.db, { clock, migrations: [one, broken] })).rejects.toThrow(/nonsense/);
+    expect(await tables(store)).toEqual([]);
+    expect(await migrate(store.db, { clock, migrations: [one, two] })).toHaveLength(2);
+    await store.close();
+  });
+
+  test("refuses a store that a newer program wrote, and names what it does not know", async () => {
+    const store = openDatabase({ file: ":memory:" });
+    await migrate(store.db, { clock, migrations: [one, two] });
+    await expect(migrate(store.db, { clock, migrations: [one] })).rejects.toThrow(/newer version.*0002-two/);
+    await store.close();
+  });
+
+  test("several programs at once migrate once, and all of them go on", async () => {
+    const file = join(dir, "store.db");
+    const program = `
+      import { systemClock } from "@fairlead/protocol/clock";
+      import { migrate } from "./migrate.ts";
+      import { openDatabase } from "./open.ts";
+      const store = openDatabase({ file: process.argv[1] });
+      const applied = await migrate(store.db, { clock: systemClock });
+      process.stdout.write(String(applied.length));
+      await store.close();`;
+    const results = await Promise.all(Array.from({ length: 3 }, () => runProgram(program, file)));
+    expect(results.toSorted()).toEqual(["0", "0", String(MIGRATIONS.length)]);
+  }, 30_000);
+});
+
+async function runProgram(source: string, file: string): Promise<string> {
+  const args = ["--conditions=source", "--input-type=module", "--eval", source, file];
+  const child = spawn(process.execPath, args, { cwd: import.meta.dirname, stdio: ["ignore", "pipe", "inherit"] });
+  const output = child.stdout.toArray();
+  const [code] = await once(child, "exit");
+  return code === 0 ? Buffer.concat(await output).toString() : `exit ${String(code)}`;
+}
+
+test("the sign-in library finds its tables as it would have made them", async () => {
+  const store = await openMemoryStore();
+  const plan = await getMigrations({
+    database: { db: store.db, type: "sqlite" },
+    emailAndPassword: { enabled: true },
+    user: { additionalFields: { platformAdmin: { type: "boolean", required: false } } },
+  });
+  expect({ ...plan, runMigrations: null, compileMigrations: null }).toMatchObject({
+    toBeCreated: [],
+    toBeAdded: [],
+    toBeAddedIndexes: [],
+    unsafeChanges: [],
+    schemaProblems: [],
+  });
+  await store.close();
+});

@@ -1,0 +1,57 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { isUniqueViolation } from "../db/errors.ts";
+import type { OpenedDatabase } from "../db/open.ts";
+import { ProjectStore } from "../projects/project-store.ts";
+import { insertUser, type OpenStore } from "../testing.fixture.ts";
+import type { KeyRecord } from "./key.ts";
+import { KeyStore } from "./key-store.ts";
+
+export function keyStoreContract(name: string, open: OpenStore): void {
+  describe(`the key store on ${name}`, () => {
+    let store: OpenedDatabase;
+    let keys: KeyStore;
+    const record: KeyRecord = {
+      id: "key_1",
+      projectId: "prj_1",
+      userId: "usr_1",
+      name: "näme",
+      publicId: "pub1",
+      secretHash: "hash1",
+      enabled: true,
+      expiresAt: null,
+      createdAt: 1,
+    };
+
+    beforeEach(async () => {
+      store = await open();
+      keys = new KeyStore(store.db);
+      await insertUser(store, "usr_1");
+      const project = { id: "prj_1", userId: "usr_1", name: "one", createdAt: 0, updatedAt: 0 };
+      await new ProjectStore(store.db).insert(project);
+    });
+    afterEach(() => store.close());
+
+    test("finds a key by its hash, as it was put in", async () => {
+      const other = { ...record, id: "key_2", publicId: "pub2", secretHash: "hash2", enabled: false, expiresAt: 9e12 };
+      await keys.insert(record);
+      await keys.insert(other);
+      expect(await keys.findByHash("hash1")).toEqual(record);
+      expect(await keys.findByHash("hash2")).toEqual(other);
+      expect(await keys.findByHash("hash3")).toBeNull();
+    });
+
+    test("refuses a second key with the same hash or public id", async () => {
+      await keys.insert(record);
+      for (const same of [{ publicId: "pub1" }, { secretHash: "hash1" }]) {
+        const again = { ...record, id: "key_2", publicId: "pub2", secretHash: "hash2", ...same };
+        await expect(keys.insert(again)).rejects.toSatisfy(isUniqueViolation);
+      }
+    });
+
+    test("keeps no key of a project that is gone", async () => {
+      await keys.insert(record);
+      await store.db.deleteFrom("project").execute();
+      expect(await keys.findByHash("hash1")).toBeNull();
+    });
+  });
+}

@@ -1,0 +1,52 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { UserPrincipal } from "../auth/principal.ts";
+import type { OpenedDatabase } from "../db/open.ts";
+import { countingIds, insertUser, openMemoryStore, TestClock } from "../testing.fixture.ts";
+import { projectNameSchema, toProject } from "./project.ts";
+import { ProjectService } from "./project-service.ts";
+import { projectStores } from "./project-stores.ts";
+import { projectStoreContract } from "./project-store.contract.ts";
+
+projectStoreContract("SQLite", openMemoryStore);
+
+describe("the project service", () => {
+  let store: OpenedDatabase;
+  let service: ProjectService;
+  let ann: UserPrincipal;
+  let bob: UserPrincipal;
+
+  beforeEach(async () => {
+    store = await openMemoryStore();
+    ann = await insertUser(store, "usr_ann");
+    bob = await insertUser(store, "usr_bob");
+    service = new ProjectService({ stores: projectStores(store.db), clock: new TestClock(), ids: countingIds() });
+  });
+  afterEach(() => store.close());
+
+  test("whoever creates a project owns it", async () => {
+    const project = await service.create(ann, { name: "one" });
+    expect(toProject(project)).toMatchObject({ userId: "usr_ann", name: "one", createdAt: "2026-01-01T00:00:00.000Z" });
+    expect(await service.roleOf(project.id, "usr_ann")).toBe("owner");
+    expect(await service.get(ann, project.id)).toEqual(project);
+  });
+
+  test("a stranger can tell a project of others from none by nothing", async () => {
+    const project = await service.create(ann, { name: "one" });
+    const messageOf = (id: string): Promise<unknown> => service.get(bob, id).catch((error: unknown) => error);
+    expect(await messageOf(project.id)).toEqual(await messageOf("prj_none"));
+    expect(await service.list(bob, { after: null, limit: 10 })).toEqual([]);
+  });
+
+  test("a user who is gone leaves no half project behind", async () => {
+    await store.db.deleteFrom("user").where("id", "=", "usr_bob").execute();
+    await expect(service.create(bob, { name: "one" })).rejects.toThrow();
+    expect(await store.db.selectFrom("project").select("id").execute()).toEqual([]);
+  });
+
+  test("names are trimmed, and hold 1 to 80 characters on one line", () => {
+    expect(projectNameSchema.parse("  ein Projekt ✓ ")).toBe("ein Projekt ✓");
+    for (const name of ["", " ", "x".repeat(81), "a\nb", "\0", 5, null]) {
+      expect(projectNameSchema.safeParse(name).success).toBe(false);
+    }
+  });
+});
