@@ -71,9 +71,8 @@ export class UpgradeDispatcher {
 
   async #dispatch(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const requestId = this.#options.ids.next("request");
-    const ignoreError = (): void => {};
-    // Without a listener a reset during the check would end the process.
-    socket.on("error", ignoreError);
+    // Without a listener a reset during the check would end the process; later owners add their own.
+    socket.on("error", () => {});
     this.#sockets.add(socket);
     socket.once("close", () => this.#sockets.delete(socket));
     try {
@@ -81,7 +80,6 @@ export class UpgradeDispatcher {
       const principal = await this.#options.authenticate(request.headers.authorization, ["node"]);
       if (socket.destroyed) return;
       route.handle({ request, socket, head, params, principal, requestId });
-      socket.off("error", ignoreError);
     } catch (error) {
       this.#refuse({ socket, error, requestId });
     }

@@ -1,0 +1,171 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, request, type Server } from "node:http";
+import { TUNNEL_UPGRADE } from "@fairlead/protocol/daemon-link";
+import { DomainError } from "@fairlead/protocol/errors";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Authenticate } from "../auth/authenticate.ts";
+import { isPrincipalOf, type NodePrincipal } from "../auth/principal.ts";
+import { createLog } from "../log.ts";
+import { countingIds } from "../testing.fixture.ts";
+import { listen } from "./listen.ts";
+import { type AcceptedUpgrade, isOurUpgrade, UpgradeDispatcher, type UpgradeRoute } from "./upgrade-dispatcher.ts";
+
+const node: NodePrincipal = { kind: "node", nodeId: "nod_1", projectId: "prj_1" };
+
+describe("the upgrade dispatcher", () => {
+  let server: Server;
+  let dispatcher: UpgradeDispatcher;
+  let accepted: AcceptedUpgrade[];
+  let authenticated: Promise<void>;
+
+  const authenticate: Authenticate = async (header, kinds) => {
+    await authenticated;
+    if (header === "Bearer good" && isPrincipalOf(node, kinds)) return node;
+    throw new DomainError("invalid_credential", "No.");
+  };
+  const route = (protocol: UpgradeRoute["protocol"], path: string): UpgradeRoute => ({
+    protocol,
+    match: (asked) => (asked === path ? { id: "1" } : null),
+    handle: (upgrade) => {
+      if (upgrade.request.headers["x-refuse"]) throw new DomainError("not_found", "Not yours.");
+      if (upgrade.request.headers["x-break"]) throw new Error("broken");
+      accepted.push(upgrade);
+      upgrade.socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n");
+    },
+  });
+
+  beforeEach(async () => {
+    accepted = [];
+    authenticated = Promise.resolve();
+    server = createServer({ shouldUpgradeCallback: isOurUpgrade }, (_request, response) => response.end("plain"));
+    dispatcher = new UpgradeDispatcher({
+      routes: [route("websocket", "/link"), route(TUNNEL_UPGRADE, "/tunnel")],
+      authenticate,
+      ids: countingIds(),
+      log: createLog({ level: "silent" }),
+    });
+    dispatcher.attach(server);
+    await listen(server, { host: "127.0.0.1", port: 0, setting: "port" });
+  });
+  afterEach(async () => {
+    dispatcher.close();
+    server.close();
+    await once(server, "close");
+  });
+
+  interface Answer {
+    readonly status: number;
+    readonly headers: IncomingMessage["headers"];
+    readonly body: string;
+  }
+
+  async function ask(path: string, headers: Record<string, string>): Promise<Answer> {
+    const address = server.address();
+    const port = typeof address === "object" && address ? address.port : 0;
+    const call = request({
+      host: "127.0.0.1",
+      port,
+      path,
+      agent: false,
+      headers: { connection: "Upgrade", ...headers },
+    });
+    call.end();
+    return new Promise((resolve, reject) => {
+      call.on("error", reject);
+      call.on("upgrade", (response, socket) => {
+        socket.on("error", () => {});
+        resolve({ status: 101, headers: response.headers, body: "" });
+      });
+      call.on("response", (response) => {
+        response.toArray().then(
+          (pieces: Buffer[]) =>
+            resolve({
+              status: response.statusCode ?? 0,
+              headers: response.headers,
+              body: Buffer.concat(pieces).toString(),
+            }),
+          reject,
+        );
+      });
+    });
+  }
+
+  const good = { authorization: "Bearer good" };
+
+  test("hands an authenticated upgrade to the route of its path and protocol", async () => {
+    expect((await ask("/link?x=1", { ...good, upgrade: "WebSocket" })).status).toBe(101);
+    expect((await ask("/tunnel", { ...good, upgrade: TUNNEL_UPGRADE })).status).toBe(101);
+    expect(accepted.map(({ params, principal }) => [params, principal])).toEqual([
+      [{ id: "1" }, node],
+      [{ id: "1" }, node],
+    ]);
+  });
+
+  test("answers a bad credential with a status and the error shape, before any handshake", async () => {
+    const answer = await ask("/link", { upgrade: "websocket", authorization: "Bearer bad" });
+    expect(answer.status).toBe(401);
+    expect(answer.headers["www-authenticate"]).toBe("Bearer");
+    expect(JSON.parse(answer.body)).toMatchObject({
+      error: { code: "invalid_credential", requestId: answer.headers["x-request-id"] },
+    });
+    expect(accepted).toEqual([]);
+  });
+
+  test("answers 404 for paths that are nobody's, without asking who calls", async () => {
+    expect((await ask("/other", { upgrade: "websocket" })).status).toBe(404);
+  });
+
+  test("answers 426 with the protocol to use where only that is wrong", async () => {
+    const answer = await ask("/tunnel", { ...good, upgrade: "websocket" });
+    expect(answer.status).toBe(426);
+    expect(answer.headers.upgrade).toBe(TUNNEL_UPGRADE);
+  });
+
+  test("a route may refuse before it answers, and its own faults are 500", async () => {
+    expect((await ask("/link", { ...good, upgrade: "websocket", "x-refuse": "1" })).status).toBe(404);
+    const broken = await ask("/link", { ...good, upgrade: "websocket", "x-break": "1" });
+    expect(broken.status).toBe(500);
+    expect(broken.body).not.toContain("broken");
+  });
+
+  test("leaves other protocols to the plain host", async () => {
+    const answer = await ask("/link", { ...good, upgrade: "h2c" });
+    expect([answer.status, answer.body]).toEqual([200, "plain"]);
+  });
+
+  test("refuses with 503 once it was told to stop", async () => {
+    dispatcher.stop();
+    const answer = await ask("/link", { ...good, upgrade: "websocket" });
+    expect(answer.status).toBe(503);
+    expect(answer.headers["retry-after"]).toBe("1");
+  });
+
+  test("survives a caller who leaves while the credential is checked", async () => {
+    const check = Promise.withResolvers<void>();
+    authenticated = check.promise;
+    const address = server.address();
+    const port = typeof address === "object" && address ? address.port : 0;
+    const call = request({
+      host: "127.0.0.1",
+      port,
+      path: "/link",
+      agent: false,
+      headers: { ...good, connection: "Upgrade", upgrade: "websocket" },
+    });
+    call.on("error", () => {});
+    call.end();
+    await once(server, "upgrade");
+    call.destroy();
+    await once(call, "close");
+    authenticated = Promise.resolve();
+    check.resolve();
+    expect((await ask("/link", { ...good, upgrade: "websocket" })).status).toBe(101);
+  });
+
+  test("cuts open sockets at the end, so that the server can close", async () => {
+    await ask("/link", { ...good, upgrade: "websocket" });
+    const closed = once(accepted[0]?.socket ?? server, "close");
+    dispatcher.close();
+    await closed;
+  });
+});

@@ -1,0 +1,8 @@
+import { writeFileSync } from "node:fs";
+import { configReference } from "../packages/control-plane/src/config-reference.ts";
+import { errorReference } from "../packages/control-plane/src/http/error-reference.ts";
+
+/** Writes the pages that are generated from code; unit tests fail while they differ. Run: `node --conditions=source scripts/generate-docs.ts` */
+const docs = new URL("../docs/", import.meta.url);
+writeFileSync(new URL("config.md", docs), configReference());
+writeFileSync(new URL("errors.md", docs), errorReference());
