@@ -309,7 +309,7 @@ test("a stop that hangs holds up neither the other workloads nor a second stop (
   const other = aSpec({ workloadId: "wkl_other", name: "other", image: v2.image, specHash: "3".repeat(64) });
   start().startDaemon(wants(1, v1));
   await machine.time.advance(10_000);
-  machine.runtime.stopGate = new Promise(() => undefined);
+  machine.runtime.delay = (call) => (call === "stop" ? new Promise(() => undefined) : Promise.resolve());
   machine.loop.desiredChanged(wants(2, other));
   await machine.time.advance(60_000);
   expect(machine.running()).toContain(containerName(OWNER.nodeId, other));

@@ -3,7 +3,7 @@ import type { DesiredState } from "@fairlead/protocol/workload";
 import { type Log, reasonOf } from "../log.ts";
 import { type Container, type ContainerRuntime, type Owner, RuntimeError } from "../runtime/container-runtime.ts";
 import { probeSettingsOf, workloadOf } from "../runtime/ownership.ts";
-import type { Timers } from "../timers.ts";
+import { sleep, type Timers } from "../timers.ts";
 import { execute } from "./execute.ts";
 import type { HealthMonitor, HealthOf, ProbeTarget } from "./health.ts";
 import { type Observed, observe } from "./observe.ts";
@@ -55,12 +55,14 @@ export interface Snapshot {
 interface Operation {
   readonly step: Step;
   readonly cancel: AbortController;
+  readonly ended: Promise<void>;
 }
 
 const RELIST_MS = 30_000;
 const AWAY_RETRY_MS = 2000;
 /** Events come in bursts; one list answers all of a burst. */
 const HINT_MS = 100;
+const CLOSE_MS = 5000;
 
 export class ReconcileLoop {
   readonly #deps: LoopDeps;
@@ -113,13 +115,15 @@ export class ReconcileLoop {
     });
   }
 
-  /** Ends the loop; pulls are cancelled, workloads are left alone. */
+  /** Ends the loop: pulls are cancelled, other steps may end within a few seconds, workloads are left alone. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#dirty = false;
     this.#cancelTimer();
     for (const { cancel } of this.#operations.values()) cancel.abort();
-    await this.#rounds;
+    const ended = Promise.all([this.#rounds, ...[...this.#operations.values()].map((operation) => operation.ended)]);
+    const done = new AbortController();
+    await Promise.race([ended.finally(() => done.abort()), sleep(this.#deps.timers, CLOSE_MS, done.signal)]);
   }
 
   async #runRounds(): Promise<void> {
@@ -219,7 +223,6 @@ export class ReconcileLoop {
   #launch(step: Step): void {
     const key = keyOf(step);
     const cancel = new AbortController();
-    this.#operations.set(key, { step, cancel });
     this.#deps.log.info({ step: describe(step) }, "doing");
     if (step.type === "stop")
       this.#amend(step.name, { stopping: { reason: step.reason, detail: this.#whyUnhealthy(step.name) } });
@@ -229,7 +232,7 @@ export class ReconcileLoop {
       this.#publish();
     };
     const { runtime, owner } = this.#deps;
-    void execute(step, { runtime, owner, onProgress, signal: cancel.signal })
+    const ended = execute(step, { runtime, owner, onProgress, signal: cancel.signal })
       .then(
         () => this.#succeeded(step),
         (error: unknown) => this.#failed(step, error),
@@ -239,6 +242,7 @@ export class ReconcileLoop {
         if (step.type === "pull") this.#pulls.delete(step.image);
         this.wake();
       });
+    this.#operations.set(key, { step, cancel, ended });
   }
 
   #whyUnhealthy(name: string): string {

@@ -88,55 +88,55 @@ const JUST_READY = { health: "ready", record: { readySince: NOW, everReady: true
 const STOPPED = { state: "exited", record: { everReady: true } } as const;
 
 interface Case extends Picture {
-  readonly then: string;
+  readonly so: string;
   readonly steps: readonly string[];
   readonly wait?: number;
 }
 
 const both: readonly Case[] = [
-  { then: "an absent image is pulled", imageAbsent: true, steps: ["pull example/engine:1"] },
-  { then: "a present image is never pulled", steps: ["create v2 from example/engine:1"] },
-  { then: "a created container is started", pieces: [{ is: "v2", state: "created" }], steps: ["start v2"] },
-  { then: "a container that is coming up is waited for", pieces: [{ is: "v2" }], steps: [] },
-  { then: "a ready container is left alone", pieces: [{ is: "v2", ...READY }], steps: [] },
-  { then: "a paused container counts as running", pieces: [{ is: "v2", state: "paused", ...READY }], steps: [] },
-  { then: "an ended container is started again", pieces: [{ is: "v2", state: "exited" }], steps: ["start v2"] },
+  { so: "an absent image is pulled", imageAbsent: true, steps: ["pull example/engine:1"] },
+  { so: "a present image is never pulled", steps: ["create v2 from example/engine:1"] },
+  { so: "a created container is started", pieces: [{ is: "v2", state: "created" }], steps: ["start v2"] },
+  { so: "a container that is coming up is waited for", pieces: [{ is: "v2" }], steps: [] },
+  { so: "a ready container is left alone", pieces: [{ is: "v2", ...READY }], steps: [] },
+  { so: "a paused container counts as running", pieces: [{ is: "v2", state: "paused", ...READY }], steps: [] },
+  { so: "an ended container is started again", pieces: [{ is: "v2", state: "exited" }], steps: ["start v2"] },
   {
-    then: "a crash loop waits for its turn",
+    so: "a crash loop waits for its turn",
     pieces: [{ is: "v2", state: "exited", record: { failures: 3, notBefore: NOW + 20_000 } }],
     steps: [],
     wait: 20_000,
   },
   {
-    then: "an unhealthy container is stopped, to be started anew",
+    so: "an unhealthy container is stopped, to be started anew",
     pieces: [{ is: "v2", health: "unhealthy" }],
     steps: ["stop v2 (unhealthy)"],
   },
-  { then: "a dead container is removed", pieces: [{ is: "v2", state: "dead" }], steps: ["remove v2"] },
-  { then: "a container that is being removed is waited for", pieces: [{ is: "v2", state: "removing" }], steps: [] },
+  { so: "a dead container is removed", pieces: [{ is: "v2", state: "dead" }], steps: ["remove v2"] },
+  { so: "a container that is being removed is waited for", pieces: [{ is: "v2", state: "removing" }], steps: [] },
   {
-    then: "a container of unknown state freezes its workload",
+    so: "a container of unknown state freezes its workload",
     pieces: [
       { is: "v2", state: "unknown" },
       { is: "v1", ...READY },
     ],
     steps: [],
   },
-  { then: "a name that is not ours is refused, never removed", foreign: true, steps: [] },
+  { so: "a name that is not ours is refused, never removed", foreign: true, steps: [] },
   {
-    then: "a refused create waits for its turn",
+    so: "a refused create waits for its turn",
     record: { failures: 1, notBefore: NOW + 5000 },
     steps: [],
     wait: 5000,
   },
   {
-    then: "the old one serves through a long pull, and is kept up",
+    so: "the old one serves through a long pull, and is kept up",
     imageAbsent: true,
     pieces: [{ is: "v1", ...STOPPED }],
     steps: ["pull example/engine:1", "start v1"],
   },
   {
-    then: "the old one is stopped once the new one is ready",
+    so: "the old one is stopped once the new one is ready",
     pieces: [
       { is: "v2", ...READY },
       { is: "v1", ...READY },
@@ -144,7 +144,7 @@ const both: readonly Case[] = [
     steps: ["stop v1 (superseded)"],
   },
   {
-    then: "requests move over before the old one is stopped",
+    so: "requests move over before the old one is stopped",
     pieces: [
       { is: "v2", ...JUST_READY },
       { is: "v1", ...READY },
@@ -153,7 +153,7 @@ const both: readonly Case[] = [
     wait: 1000,
   },
   {
-    then: "an old one that still answers requests may finish",
+    so: "an old one that still answers requests may finish",
     pieces: [
       { is: "v2", health: "ready", record: { readySince: NOW - 20_000, everReady: true } },
       { is: "v1", ...READY, busy: 2 },
@@ -162,7 +162,7 @@ const both: readonly Case[] = [
     wait: 1000,
   },
   {
-    then: "but not for ever",
+    so: "but not for ever",
     pieces: [
       { is: "v2", health: "ready", record: { readySince: NOW - 30_000, everReady: true } },
       { is: "v1", ...READY, busy: 2 },
@@ -170,7 +170,7 @@ const both: readonly Case[] = [
     steps: ["stop v1 (superseded)"],
   },
   {
-    then: "a stopped old one is removed once the new one is ready",
+    so: "a stopped old one is removed once the new one is ready",
     pieces: [
       { is: "v2", ...READY },
       { is: "v1", ...STOPPED },
@@ -178,7 +178,7 @@ const both: readonly Case[] = [
     steps: ["remove v1"],
   },
   {
-    then: "of several old ones the best is kept",
+    so: "of several old ones the best is kept",
     pieces: [
       { is: "v0", ...STOPPED },
       { is: "v1", ...READY },
@@ -189,12 +189,12 @@ const both: readonly Case[] = [
 
 const stopFirst: readonly Case[] = [
   {
-    then: "the new one is made before the old one stops",
+    so: "the new one is made before the old one stops",
     pieces: [{ is: "v1", ...READY }],
     steps: ["create v2 from example/engine:1"],
   },
   {
-    then: "the old one stops before the new one starts",
+    so: "the old one stops before the new one starts",
     pieces: [
       { is: "v2", state: "created" },
       { is: "v1", ...READY },
@@ -202,7 +202,7 @@ const stopFirst: readonly Case[] = [
     steps: ["stop v1 (superseded)"],
   },
   {
-    then: "then the new one starts",
+    so: "then the new one starts",
     pieces: [
       { is: "v2", state: "created" },
       { is: "v1", ...STOPPED },
@@ -210,12 +210,12 @@ const stopFirst: readonly Case[] = [
     steps: ["start v2"],
   },
   {
-    then: "the old one is kept while the new one comes up",
+    so: "the old one is kept while the new one comes up",
     pieces: [{ is: "v2" }, { is: "v1", ...STOPPED }],
     steps: [],
   },
   {
-    then: "a new one that ended before it was ready gives the place back",
+    so: "a new one that ended before it was ready gives the place back",
     pieces: [
       { is: "v2", state: "exited", record: { failures: 1 } },
       { is: "v1", ...STOPPED },
@@ -223,13 +223,13 @@ const stopFirst: readonly Case[] = [
     steps: ["start v1"],
   },
   {
-    then: "a new one that cannot even be created gives the place back",
+    so: "a new one that cannot even be created gives the place back",
     record: { failures: 1 },
     pieces: [{ is: "v1", ...STOPPED }],
     steps: ["start v1"],
   },
   {
-    then: "after a roll-back the old one is kept up, and the new one is not tried again",
+    so: "after a roll-back the old one is kept up, and the new one is not tried again",
     pieces: [
       { is: "v2", state: "exited", record: { failures: 1 } },
       { is: "v1", ...READY },
@@ -237,7 +237,7 @@ const stopFirst: readonly Case[] = [
     steps: [],
   },
   {
-    then: "a new one that still runs is stopped first in a roll-back",
+    so: "a new one that still runs is stopped first in a roll-back",
     pieces: [
       { is: "v2", record: { failures: 1 } },
       { is: "v1", ...STOPPED },
@@ -245,7 +245,7 @@ const stopFirst: readonly Case[] = [
     steps: ["stop v2 (rolled-back)"],
   },
   {
-    then: "an old one that never worked is nothing to go back to",
+    so: "an old one that never worked is nothing to go back to",
     pieces: [
       { is: "v2", state: "exited", record: { failures: 1 } },
       { is: "v1", state: "exited", record: { failures: 2 } },
@@ -253,7 +253,7 @@ const stopFirst: readonly Case[] = [
     steps: ["start v2"],
   },
   {
-    then: "a crash after it was ready is no reason to roll back",
+    so: "a crash after it was ready is no reason to roll back",
     pieces: [
       { is: "v2", state: "exited", record: { failures: 1, everReady: true } },
       { is: "v1", ...STOPPED },
@@ -264,7 +264,7 @@ const stopFirst: readonly Case[] = [
 
 const startFirst: readonly Case[] = [
   {
-    then: "the new one starts beside the old one",
+    so: "the new one starts beside the old one",
     pieces: [
       { is: "v2", state: "created" },
       { is: "v1", ...READY },
@@ -272,17 +272,17 @@ const startFirst: readonly Case[] = [
     steps: ["start v2"],
   },
   {
-    then: "the old one keeps its place while the new one comes up",
+    so: "the old one keeps its place while the new one comes up",
     pieces: [{ is: "v2" }, { is: "v1", ...READY }],
     steps: [],
   },
   {
-    then: "an old one that ends meanwhile is started again",
+    so: "an old one that ends meanwhile is started again",
     pieces: [{ is: "v2" }, { is: "v1", ...STOPPED }],
     steps: ["start v1"],
   },
   {
-    then: "a new one that keeps failing never costs the old one its place",
+    so: "a new one that keeps failing never costs the old one its place",
     pieces: [
       { is: "v2", state: "exited", record: { failures: 5, notBefore: NOW + 160_000 } },
       { is: "v1", ...READY },
@@ -293,7 +293,7 @@ const startFirst: readonly Case[] = [
 ];
 
 const run = (update: WorkloadSpec["update"], cases: readonly Case[]): void => {
-  test.each(cases)("$then", ({ steps, wait, ...picture }) => {
+  test.each(cases)("$so", ({ steps, wait, ...picture }) => {
     expect(planOf({ update, ...picture })).toEqual({ steps, wait: wait ?? null });
   });
 };

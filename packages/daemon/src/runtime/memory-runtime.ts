@@ -32,8 +32,8 @@ export class MemoryRuntime implements ContainerRuntime {
   readonly changes: string[] = [];
   /** Held pulls end when this is resolved. */
   pullGate: Promise<void> = Promise.resolve();
-  /** Held stops end when this is resolved. */
-  stopGate: Promise<void> = Promise.resolve();
+  /** What a call waits for before it has its effect; a list shows what was there before it. */
+  delay: (call: RuntimeCall, name: string) => Promise<void> = () => Promise.resolve();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -106,7 +106,9 @@ export class MemoryRuntime implements ContainerRuntime {
 
   async list(owner: Owner): Promise<Container[]> {
     this.#ask("list");
-    return this.all().filter((container) => isOwned(container, owner));
+    const containers = this.all().filter((container) => isOwned(container, owner));
+    await this.delay("list", "");
+    return containers;
   }
 
   async inspect(nameOrId: string): Promise<Container | null> {
@@ -134,6 +136,7 @@ export class MemoryRuntime implements ContainerRuntime {
 
   async create(plan: ContainerPlan): Promise<string> {
     this.#ask("create");
+    await this.delay("create", plan.name);
     if (this.byName(plan.name)) throw new RuntimeError("conflict", `the name ${plan.name} is in use`);
     const image = this.#images.get(plan.spec.image);
     if (!image) throw new RuntimeError("no-such-image", `no such image: ${plan.spec.image}`);
@@ -147,6 +150,7 @@ export class MemoryRuntime implements ContainerRuntime {
 
   async start(id: string): Promise<void> {
     this.#ask("start");
+    await this.delay("start", this.#get(id).name);
     const container = this.#get(id);
     if (container.state === "running") return;
     this.#put({
@@ -164,13 +168,14 @@ export class MemoryRuntime implements ContainerRuntime {
     this.#ask("stop");
     const container = this.#get(id);
     if (container.state !== "running") return;
-    await this.stopGate;
+    await this.delay("stop", container.name);
     this.end(container.name, 143);
     this.#changed(`stop ${container.name}`);
   }
 
   async remove(id: string): Promise<void> {
     this.#ask("remove");
+    await this.delay("remove", this.#containers.get(id)?.name ?? "");
     const container = this.#containers.get(id);
     if (!container) return;
     if (container.state === "running") throw new RuntimeError("conflict", `${container.name} is running`);

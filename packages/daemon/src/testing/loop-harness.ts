@@ -53,8 +53,11 @@ export class Machine {
   }
 
   async stopDaemon(): Promise<void> {
-    await this.#loop?.close();
+    const closed = this.#loop?.close();
     this.#health?.close();
+    // A step that hangs holds the loop up for so long.
+    await this.time.advance(5000);
+    await closed;
     this.#loop = null;
   }
 
