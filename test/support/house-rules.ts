@@ -14,7 +14,7 @@ const COMPOSITION_ROOTS = `${SERVER}/server|${SERVER}/admin/local-admin|${DAEMON
 /** Rules files: the same input gives the same output, so they are tested without anything around them. */
 const PURE_FILES = [
   `${SERVER}/(nodes/(node|node-patch|node-status|plan-desired|engine-presets)|keys/key|auth/credential-prefixes|projects/project|members/member)`,
-  `${DAEMON}/(reconcile/(plan|steps)|runtime/(docker-spec|ownership)|link/link-state)`,
+  `${DAEMON}/(reconcile/(plan|run-record|steps|workload-view)|runtime/(docker-spec|ownership)|link/link-state)`,
 ].join("|");
 
 const edge = (from: string, target: string): RegExp => new RegExp(`^${from} \\S+ ${target}$`);
