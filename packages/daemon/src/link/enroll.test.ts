@@ -1,3 +1,6 @@
+import { createHash } from "node:crypto";
+import { enrollRequestSchema } from "@fairlead/protocol/enrollment";
+import { importJWK, jwtVerify } from "jose";
 import { describe, expect, test } from "vitest";
 import { IdentityStore, type NodeIdentity } from "../state/identity-store.ts";
 import { EXIT } from "../start-error.ts";
@@ -6,7 +9,7 @@ import { eventually, FakeTime } from "../testing/fake-time.ts";
 import { MemoryFiles } from "../testing/memory-files.ts";
 import { silentLog } from "../testing/silent-log.ts";
 import { enroll } from "./enroll.ts";
-import { generateNodeKeys } from "./node-keys.ts";
+import { generateNodeKeys, publicKeys } from "./node-keys.ts";
 import { ServerClock } from "./server-clock.ts";
 
 const answer = {
@@ -58,6 +61,16 @@ test("a lost answer is asked for again with the same keys", async () => {
   expect(platform.requests[0]?.bearer).toBe("flb_x");
 });
 
+test("the proof binds the signing key to this node and this bootstrap token", async () => {
+  const platform = new FakePlatform().reply(answer);
+  const { result, identity } = await start(platform);
+  await result;
+  const { proof } = enrollRequestSchema.parse(platform.requests[0]?.body);
+  const { payload } = await jwtVerify(proof, await importJWK(publicKeys(identity.keys).signingKey, "EdDSA"));
+  const bootstrapTokenSha256 = createHash("sha256").update("flb_x").digest("hex");
+  expect(payload).toEqual({ sub: "nod_1", bootstrapTokenSha256 });
+});
+
 test("only public keys are sent", async () => {
   const platform = new FakePlatform().reply(answer);
   const { result, identity } = await start(platform);
@@ -70,6 +83,7 @@ test("only public keys are sent", async () => {
 test("a network that stays down is retried for ever (coreos/fleet#1325)", async () => {
   const platform = new FakePlatform();
   const { result, time } = await start(platform);
+  await eventually(() => platform.requests.length === 1);
   for (let hour = 0; hour < 3; hour++) await time.advance(3_600_000);
   expect(platform.requests.length).toBeGreaterThan(100);
   platform.reply(answer);
@@ -80,6 +94,7 @@ test("a network that stays down is retried for ever (coreos/fleet#1325)", async 
 test("retry-after is obeyed", async () => {
   const platform = new FakePlatform().reply(refusal(503, "overloaded", { "retry-after": "90" }), answer);
   const { result, time } = await start(platform);
+  await eventually(() => platform.requests.length === 1);
   await time.advance(89_000);
   expect(platform.requests).toHaveLength(1);
   await time.advance(1000);
@@ -101,6 +116,7 @@ describe("a token that is refused for good ends the daemon with the code that sy
 test("a 401 that is not the platform's own (a proxy in between) is not a refusal", async () => {
   const platform = new FakePlatform().reply({ status: 401, text: "proxy" }, answer);
   const { result, time } = await start(platform);
+  await eventually(() => platform.requests.length === 1);
   await time.advance(10_000);
   await result;
 });

@@ -1,5 +1,5 @@
 import { fullJitter } from "@fairlead/protocol/backoff";
-import { type EnrollAnswer, enrollAnswerSchema } from "@fairlead/protocol/enrollment";
+import { type EnrollAnswer, enrollAnswerSchema, type EnrollRequest } from "@fairlead/protocol/enrollment";
 import { PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
 import { type Log, reasonOf } from "../log.ts";
 import { EXIT, StartError } from "../start-error.ts";
@@ -7,7 +7,7 @@ import type { EnrolledIdentity, IdentityStore, NodeIdentity } from "../state/ide
 import { type Timers, sleep } from "../timers.ts";
 import { DAEMON_VERSION } from "../version.ts";
 import { type HttpClient, jsonOf, retryAfterMs } from "./http-client.ts";
-import { publicKeys } from "./node-keys.ts";
+import { publicKeys, signEnrollProof } from "./node-keys.ts";
 import { isRefusedForGood, PlatformError } from "./platform-answer.ts";
 import type { ServerClock } from "./server-clock.ts";
 
@@ -41,8 +41,10 @@ export async function enroll(
   deps: EnrollDeps,
   enrollment: Enrollment,
 ): Promise<{ identity: EnrolledIdentity; answer: EnrollAnswer }> {
+  // Made once: every attempt says exactly the same.
+  const body = await requestBody(enrollment);
   for (let attempt = 0; ; attempt++) {
-    const outcome = await attemptOnce(deps, enrollment).catch((error: unknown) => failure(error));
+    const outcome = await attemptOnce(deps, enrollment, body).catch((error: unknown) => failure(error));
     if ("answer" in outcome) return keep(deps.store, enrollment.identity, outcome.answer);
     const delay = Math.max(outcome.retryAfter, fullJitter(BACKOFF, attempt, deps.random()));
     deps.log.warn({ reason: outcome.reason, retryInMs: delay }, "cannot enrol yet; trying again");
@@ -64,18 +66,23 @@ function failure(error: unknown): Outcome {
   return { reason: reasonOf(error), retryAfter: 0 };
 }
 
-async function attemptOnce(deps: EnrollDeps, enrollment: Enrollment): Promise<Outcome> {
-  const { identity, token, operatingSystem, signal } = enrollment;
+async function requestBody({ identity, token, operatingSystem }: Enrollment): Promise<EnrollRequest> {
+  return {
+    ...publicKeys(identity.keys),
+    proof: await signEnrollProof(identity.keys, { nodeId: identity.nodeId, bootstrapToken: token }),
+    daemonVersion: DAEMON_VERSION,
+    protocolVersions: [...PROTOCOL_VERSIONS],
+    operatingSystem,
+  };
+}
+
+async function attemptOnce(deps: EnrollDeps, enrollment: Enrollment, body: EnrollRequest): Promise<Outcome> {
+  const { identity, token, signal } = enrollment;
   const answer = await deps.http({
     method: "POST",
     url: new URL(`/v1/nodes/${encodeURIComponent(identity.nodeId)}/enroll`, identity.platformUrl).href,
     bearer: token,
-    body: {
-      ...publicKeys(identity.keys),
-      daemonVersion: DAEMON_VERSION,
-      protocolVersions: PROTOCOL_VERSIONS,
-      operatingSystem,
-    },
+    body,
     timeoutMs: CALL_TIMEOUT_MS,
     signal,
   });

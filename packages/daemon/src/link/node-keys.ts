@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { sealingPublicKeySchema, signingPublicKeySchema } from "@fairlead/protocol/enrollment";
 import type { SealingPublicKey, SigningPublicKey } from "@fairlead/protocol/enrollment";
 import { exportJWK, generateKeyPair, importJWK, SignJWT } from "jose";
@@ -26,6 +27,18 @@ export function publicKeys(keys: NodeKeys): { signingKey: SigningPublicKey; seal
     signingKey: signingPublicKeySchema.parse(keys.signing),
     sealingKey: sealingPublicKeySchema.parse(keys.sealing),
   };
+}
+
+/** The proof, at enrolment, that this node holds its signing key. It carries no times: the clock may be off at first boot. */
+export async function signEnrollProof(
+  keys: NodeKeys,
+  enrollment: { nodeId: string; bootstrapToken: string },
+): Promise<string> {
+  const bootstrapTokenSha256 = createHash("sha256").update(enrollment.bootstrapToken).digest("hex");
+  return new SignJWT({ bootstrapTokenSha256 })
+    .setProtectedHeader({ alg: "EdDSA" })
+    .setSubject(enrollment.nodeId)
+    .sign(await importJWK(keys.signing, "EdDSA"));
 }
 
 /**

@@ -13,7 +13,12 @@ test.each([
   { is: "a newer generation is accepted", epoch: "epo_1", generation: 6, outcome: "accepted" },
   { is: "the same generation changes nothing", epoch: "epo_1", generation: 5, outcome: "unchanged" },
   { is: "an older generation of the same epoch is refused", epoch: "epo_1", generation: 4, outcome: "older" },
-  { is: "a restored store is followed, even to a lower generation", epoch: "epo_2", generation: 1, outcome: "accepted" },
+  {
+    is: "a restored store is followed, even to a lower generation",
+    epoch: "epo_2",
+    generation: 1,
+    outcome: "accepted",
+  },
 ])("$is", async ({ epoch, generation, outcome }) => {
   const store = await openStore(new MemoryFiles());
   store.offer(aDesiredState({ epoch: "epo_1", generation: 5 }));
