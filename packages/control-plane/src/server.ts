@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { systemClock } from "@fairlead/protocol/clock";
+import { type Clock, systemClock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import { systemIds } from "@fairlead/protocol/ids";
 import { openAdminSocket } from "./admin/admin-socket.ts";
@@ -59,13 +59,23 @@ export async function startServer(config: Config): Promise<RunningServer> {
       },
     };
   } catch (error) {
-    await closeAll(closers);
+    // The reason for the failed start is worth more than what came of it.
+    await closeAll(closers).catch(() => {});
     throw error;
   }
 }
 
+/** Runs every one of them, so that a fault in one does not leave the data folder locked. */
 async function closeAll(closers: Closers): Promise<void> {
-  for (const close of closers.splice(0).toReversed()) await close();
+  const faults: unknown[] = [];
+  for (const close of closers.splice(0).toReversed()) {
+    try {
+      await close();
+    } catch (fault) {
+      faults.push(fault);
+    }
+  }
+  if (faults.length > 0) throw new AggregateError(faults, "not everything could be closed");
 }
 
 async function open(config: Config, log: Log, closers: Closers): Promise<Omit<RunningServer, "close">> {
@@ -75,12 +85,17 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   const ports: Ports = { clock: systemClock, ids: systemIds(() => systemClock.now()) };
   const installation = await openInstallation(config, ports);
   closers.push(() => installation.close());
-  const context: Context = { config, log, ports, installation, addresses };
+  const deadline = new StopDeadline(ports.clock, config.server.shutdownSeconds * 1000);
+  const context: Context = { config, log, ports, installation, addresses, deadline };
   const services = createServices(context);
   const stopSweeper = startNodeSweeper(services.nodes.liveness, log);
   closers.push(stopSweeper);
-  await openPlatformHost(context, services, closers);
+  // Undone backwards: the platform host stops listening, calls drain through the tunnels, and only then the tunnels are cut.
+  const platform = createPlatform(context, services);
+  closers.push(() => platform.cut());
   await openInferenceHost(context, services, closers);
+  await platform.listen();
+  closers.push(() => platform.stop());
   const socket = await openAdminSocket({ ...ports, log, dataDir: config.dataDir, admin: installation.admin });
   closers.push(() => socket.close());
   const { platformUrl, inferenceUrl } = addresses;
@@ -94,6 +109,28 @@ interface Context {
   readonly ports: Ports;
   readonly installation: Installation;
   readonly addresses: Addresses;
+  readonly deadline: StopDeadline;
+}
+
+/** One deadline for the whole stop, from the moment that it was asked for. */
+class StopDeadline {
+  readonly #clock: Clock;
+  readonly #ms: number;
+  #begun: number | null = null;
+
+  constructor(clock: Clock, ms: number) {
+    this.#clock = clock;
+    this.#ms = ms;
+  }
+
+  begin(): void {
+    this.#begun ??= this.#clock.monotonic();
+  }
+
+  leftMs(): number {
+    const gone = this.#begun === null ? 0 : this.#clock.monotonic() - this.#begun;
+    return Math.max(0, this.#ms - gone);
+  }
 }
 
 interface Addresses {
@@ -176,10 +213,18 @@ function createServices({ log, ports, installation, addresses }: Context): Servi
   };
 }
 
-async function openPlatformHost(context: Context, services: Services, closers: Closers): Promise<void> {
-  const { config, log, ports, installation, addresses } = context;
+interface Platform {
+  listen(): Promise<void>;
+  /** Lets nothing new in; what runs goes on. */
+  stop(): void;
+  /** Ends links, tunnels, and at the deadline what still runs. */
+  cut(): Promise<void>;
+}
+
+function createPlatform(context: Context, services: Services): Platform {
+  const { log, ports, installation, addresses, deadline } = context;
   const { authenticate, links, tunnels } = services;
-  let stopping = false;
+  let closed: Promise<void> | null = null;
   const app = createPlatformHost({
     ids: ports.ids,
     log,
@@ -188,31 +233,32 @@ async function openPlatformHost(context: Context, services: Services, closers: C
     health: {
       publicJwks: () => installation.keyRing.publicJwks(),
       ready: async () => {
-        if (stopping) throw new DomainError("unavailable", "The server is stopping.");
+        if (closed) throw new DomainError("unavailable", "The server is stopping.");
         await installation.ping();
       },
     },
   });
   const upgrades = new UpgradeDispatcher({ routes: daemonUpgrades(links, tunnels), authenticate, ids: ports.ids, log });
-  let closed: Promise<void> = Promise.resolve();
-  // Undone second: the tunnels stay until the inference host has drained through them.
-  closers.push(async () => {
-    await links.close();
-    tunnels.close();
-    upgrades.close();
-    await Promise.race([closed, delay(config.server.shutdownSeconds * 1000, undefined, { ref: false })]);
-    app.server.closeAllConnections();
-    await closed;
-  });
-  await app.ready();
-  upgrades.attach(app.server);
-  await listen(app.server, addresses.platform);
-  // Undone first: nothing new is let in.
-  closers.push(() => {
-    stopping = true;
-    upgrades.stop();
-    closed = app.close();
-  });
+  return {
+    listen: async () => {
+      await app.ready();
+      upgrades.attach(app.server);
+      await listen(app.server, addresses.platform);
+    },
+    stop: () => {
+      deadline.begin();
+      upgrades.stop();
+      closed = app.close();
+    },
+    cut: async () => {
+      await links.close();
+      tunnels.close();
+      upgrades.close();
+      await Promise.race([closed, delay(deadline.leftMs(), undefined, { ref: false })]);
+      app.server.closeAllConnections();
+      await closed;
+    },
+  };
 }
 
 function registerRoutes(app: PlatformApp, { projects, keys, nodes }: Services): void {
@@ -224,7 +270,7 @@ function registerRoutes(app: PlatformApp, { projects, keys, nodes }: Services): 
 }
 
 async function openInferenceHost(context: Context, services: Services, closers: Closers): Promise<void> {
-  const { config, log, ports, addresses } = context;
+  const { config, log, ports, addresses, deadline } = context;
   const { keys, nodes, tunnels } = services;
   const host = createInferenceHost({
     ...ports,
@@ -234,6 +280,6 @@ async function openInferenceHost(context: Context, services: Services, closers: 
     log,
     limits: config.inference,
   });
-  closers.push(() => host.drain(config.server.shutdownSeconds * 1000));
+  closers.push(() => host.drain(deadline.leftMs()));
   await listen(host.server, addresses.inference);
 }

@@ -1,7 +1,7 @@
 import { rfc3339 } from "@fairlead/protocol/clock";
 import { z } from "zod";
-import type { UserService } from "../users/user-service.ts";
 import { emailSchema, userNameSchema } from "../users/user.ts";
+import type { UserService } from "../users/user-service.ts";
 
 /** What the operator may do from the machine itself, without a session: first sign-in and emergencies (design §5). */
 

@@ -13,29 +13,29 @@ afterEach(() => rmSync(dir, { recursive: true }));
 
 test("the store's files can be read by their owner only", async () => {
   const file = join(dir, "store.db");
-  const { db, close } = openDatabase({ file });
-  await sql`create table t (a integer)`.execute(db);
+  const store = openDatabase({ file });
+  await sql`create table t (a integer)`.execute(store.db);
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect(statSync(`${file}-wal`).mode & 0o777).toBe(0o600);
-  await close();
+  await store.close();
 });
 
 test("an acknowledged write is on disk, and references are held", async () => {
-  const { db, close } = openDatabase({ file: join(dir, "store.db") });
+  const store = openDatabase({ file: join(dir, "store.db") });
   const pragma = async (name: string): Promise<unknown> => {
-    const { rows } = await sql.raw<Record<string, unknown>>(`pragma ${name}`).execute(db);
+    const { rows } = await sql.raw<Record<string, unknown>>(`pragma ${name}`).execute(store.db);
     return Object.values(rows[0] ?? {})[0];
   };
   expect(await pragma("journal_mode")).toBe("wal");
   expect(await pragma("synchronous")).toBe(2);
   expect(await pragma("foreign_keys")).toBe(1);
-  await close();
+  await store.close();
 });
 
 test("a store that was never used can be closed, and closed twice", async () => {
-  const { close } = openDatabase({ file: join(dir, "store.db") });
-  await close();
-  await expect(close()).resolves.toBeUndefined();
+  const store = openDatabase({ file: join(dir, "store.db") });
+  await store.close();
+  await expect(store.close()).resolves.toBeUndefined();
 });
 
 test("ping fails once the store is closed", async () => {

@@ -155,8 +155,9 @@ describe("the upgrade dispatcher", () => {
     call.on("error", () => {});
     call.end();
     await once(server, "upgrade");
+    const gone = new Promise((resolve) => call.once("close", resolve));
     call.destroy();
-    await once(call, "close");
+    await gone;
     authenticated = Promise.resolve();
     check.resolve();
     expect((await ask("/link", { ...good, upgrade: "websocket" })).status).toBe(101);

@@ -1,0 +1,164 @@
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "@fairlead/protocol/clock";
+import { systemIds } from "@fairlead/protocol/ids";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type Config, loadConfig } from "../config.ts";
+import { acquireServerLock, type ServerLock } from "../db/server-lock.ts";
+import { type Installation, openInstallation } from "../installation.ts";
+import { createLog } from "../log.ts";
+import { type AdminSocket, openAdminSocket } from "./admin-socket.ts";
+import { openLocalAdmin } from "./local-admin.ts";
+
+const ports = { clock: systemClock, ids: systemIds(() => systemClock.now()) };
+const ann = { email: "Ann@example.org", name: "Ann", platformAdmin: true };
+
+let dir: string;
+let config: Config;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "fairlead-admin-"));
+  config = loadConfig({ env: { FAIRLEAD_DATA_DIR: join(dir, "data") } });
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+/** What a running server holds, as far as administration goes. */
+class Running {
+  readonly #lock: ServerLock;
+  readonly installation: Installation;
+  readonly #socket: AdminSocket;
+
+  private constructor(lock: ServerLock, installation: Installation, socket: AdminSocket) {
+    this.#lock = lock;
+    this.installation = installation;
+    this.#socket = socket;
+  }
+
+  static async start(): Promise<Running> {
+    const first = await openLocalAdmin(config);
+    await first.close();
+    const lock = acquireServerLock(config.dataDir);
+    if (!lock) throw new Error("the lock is held");
+    const installation = await openInstallation(config, ports);
+    const { admin } = installation;
+    const log = createLog({ level: "silent" });
+    return new Running(lock, installation, await openAdminSocket({ ...ports, dataDir: config.dataDir, admin, log }));
+  }
+
+  async stop(): Promise<void> {
+    await this.#socket.close();
+    await this.installation.close();
+    this.#lock.release();
+  }
+}
+
+describe("local administration without a server", () => {
+  test("makes the data folder and the store, for their owner only", async () => {
+    const admin = await openLocalAdmin(config);
+    const { user, created } = await admin.createUser(ann);
+    expect({ created, ...user }).toMatchObject({ created: true, email: "ann@example.org", platformAdmin: true });
+    await admin.close();
+    expect(statSync(config.dataDir).mode & 0o777).toBe(0o700);
+    expect(statSync(config.masterKeyFile).mode & 0o777).toBe(0o600);
+  });
+
+  test("keeps servers out while it works, and lets go of the folder after", async () => {
+    const admin = await openLocalAdmin(config);
+    expect(acquireServerLock(config.dataDir)).toBeNull();
+    await admin.close();
+    const lock = acquireServerLock(config.dataDir);
+    expect(lock).not.toBeNull();
+    lock?.release();
+  });
+
+  test("lets go of the folder when the store cannot be opened", async () => {
+    const admin = await openLocalAdmin(config);
+    await admin.close();
+    rmSync(config.masterKeyFile);
+    await expect(openLocalAdmin(config)).rejects.toThrow(/master key cannot be read/);
+    const lock = acquireServerLock(config.dataDir);
+    expect(lock).not.toBeNull();
+    lock?.release();
+  });
+
+  test("refuses wrong input with the field's name", async () => {
+    const admin = await openLocalAdmin(config);
+    await expect(admin.createUser({ ...ann, email: "ann" })).rejects.toMatchObject({ param: "email" });
+    await expect(admin.createToken({ email: "none@example.org" })).rejects.toMatchObject({ code: "not_found" });
+    await admin.close();
+  });
+
+  test("a folder that cannot be made is told in words", async () => {
+    writeFileSync(join(dir, "data"), "a file");
+    await expect(openLocalAdmin(config)).rejects.toThrow(/data folder cannot be made/);
+  });
+});
+
+describe("local administration of a running server", () => {
+  test("goes through a socket that only its owner can open", async () => {
+    const server = await Running.start();
+    const socket = join(config.dataDir, "admin.sock");
+    expect(statSync(socket).isSocket()).toBe(true);
+    expect(statSync(socket).mode & 0o777).toBe(0o600);
+    const admin = await openLocalAdmin(config);
+    expect(await admin.createUser(ann)).toMatchObject({ created: true });
+    expect(await admin.createUser(ann)).toMatchObject({ created: false });
+    const { token, expiresAt } = await admin.createToken({ email: "ANN@example.org", ttlSeconds: 60 });
+    expect(await server.installation.tokens.verify(token)).toMatchObject({ audience: "platform" });
+    expect(Date.parse(expiresAt)).toBeGreaterThan(0);
+    await admin.close();
+    await server.stop();
+    expect(existsSync(socket)).toBe(false);
+  });
+
+  test("a token lives for twelve hours unless another time is asked", async () => {
+    const server = await Running.start();
+    const admin = await openLocalAdmin(config);
+    await admin.createUser(ann);
+    const before = systemClock.now();
+    const { expiresAt } = await admin.createToken({ email: ann.email });
+    const hours = (Date.parse(expiresAt) - before) / 3_600_000;
+    expect(hours).toBeGreaterThan(11.9);
+    expect(hours).toBeLessThan(12.1);
+    await server.stop();
+  });
+
+  test("errors are the same as without a server", async () => {
+    const server = await Running.start();
+    const admin = await openLocalAdmin(config);
+    await expect(admin.createUser({ ...ann, name: "" })).rejects.toMatchObject({ name: "DomainError", param: "name" });
+    await expect(admin.createToken({ email: "none@example.org" })).rejects.toMatchObject({ code: "not_found" });
+    await expect(admin.createToken({ email: ann.email, ttlSeconds: 1e9 })).rejects.toMatchObject({
+      param: "ttlSeconds",
+    });
+    await server.stop();
+  });
+
+  test("a socket that a killed server left is replaced", async () => {
+    const first = await openLocalAdmin(config);
+    await first.close();
+    writeFileSync(join(config.dataDir, "admin.sock"), "stale");
+    const server = await Running.start();
+    const admin = await openLocalAdmin(config);
+    expect(await admin.createUser(ann)).toMatchObject({ created: true });
+    await server.stop();
+  });
+
+  test("a server that is about to open its socket is waited for", async () => {
+    const first = await openLocalAdmin(config);
+    await first.close();
+    const lock = acquireServerLock(config.dataDir);
+    const admin = await openLocalAdmin(config);
+    const answer = admin.createUser(ann);
+    lock?.release();
+    const server = await Running.start();
+    expect(await answer).toMatchObject({ created: true });
+    await server.stop();
+  });
+});
+
+test("a data folder whose path is too long for a socket is refused in words", async () => {
+  const deep = join(dir, "x".repeat(100));
+  config = loadConfig({ env: { FAIRLEAD_DATA_DIR: deep } });
+  await expect(Running.start()).rejects.toThrow(/too long for a socket/);
+});
