@@ -50,6 +50,16 @@ export const configSchema = z.strictObject({
         .describe("How long running calls may go on after the server was told to stop."),
     })
     .prefault({}),
+  database: z
+    .strictObject({
+      url: z
+        .url({ protocol: /^postgres(ql)?$/, error: "must be a postgres:// URL" })
+        .optional()
+        .describe(
+          "A PostgreSQL (15 or later) for the store, as `postgres://user:password@host/database`. Default: SQLite, one file in `dataDir`.",
+        ),
+    })
+    .prefault({}),
   log: z
     .strictObject({
       level: z

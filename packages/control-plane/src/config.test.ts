@@ -2,8 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { configReference } from "./config-reference.ts";
 import { type Config, ConfigError, type ConfigMistake, loadConfig } from "./config.ts";
+import { configReference } from "./config-reference.ts";
 
 let dir: string;
 beforeEach(() => {

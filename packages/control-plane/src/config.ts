@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { LineCounter, parseDocument } from "yaml";
 import type { z } from "zod";
-import { configSchema, listSettings, type ConfigInput, type Setting } from "./config-schema.ts";
+import { type ConfigInput, configSchema, listSettings, type Setting } from "./config-schema.ts";
 import { fieldPath } from "./http/validation.ts";
 
 /** The control plane's settings: YAML and environment into one frozen value, with every mistake told at once. */

@@ -40,10 +40,11 @@ export interface Ports {
 
 /** The caller holds the server lock. @throws StartError */
 export async function openInstallation(
-  config: Pick<Config, "dataDir" | "masterKeyFile">,
+  config: Pick<Config, "dataDir" | "masterKeyFile" | "database">,
   ports: Ports,
 ): Promise<Installation> {
-  const opened = openDatabase({ file: join(config.dataDir, "fairlead.db") });
+  const { url } = config.database;
+  const opened = openDatabase(url === undefined ? { file: join(config.dataDir, "fairlead.db") } : { url });
   try {
     const { clock, ids } = ports;
     const { db } = opened;

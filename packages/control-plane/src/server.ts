@@ -7,6 +7,7 @@ import { openAdminSocket } from "./admin/admin-socket.ts";
 import { type Authenticate, createAuthenticate } from "./auth/authenticate.ts";
 import type { Config } from "./config.ts";
 import { holdDataDir } from "./db/data-dir.ts";
+import { holdStore } from "./db/store-lock.ts";
 import { listen, type PortRequest, reservePort, urlOf } from "./http/listen.ts";
 import { createPlatformHost, type PlatformApp } from "./http/platform-host.ts";
 import { UpgradeDispatcher } from "./http/upgrade-dispatcher.ts";
@@ -81,6 +82,8 @@ async function closeAll(closers: Closers): Promise<void> {
 async function open(config: Config, log: Log, closers: Closers): Promise<Omit<RunningServer, "close">> {
   const lock = await holdDataDir(config.dataDir);
   closers.push(() => lock.release());
+  const storeLock = await holdStore(config.database.url);
+  closers.push(() => storeLock.release());
   const addresses = await findAddresses(config);
   const ports: Ports = { clock: systemClock, ids: systemIds(() => systemClock.now()) };
   const installation = await openInstallation(config, ports);

@@ -1,8 +1,11 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 import type { Clock } from "@fairlead/protocol/clock";
 import { encodeId, type IdSource } from "@fairlead/protocol/ids";
+import { sql } from "kysely";
 import type { UserPrincipal } from "./auth/principal.ts";
 import { migrate } from "./db/migrate.ts";
-import { openDatabase, type OpenedDatabase } from "./db/open.ts";
+import { type OpenedDatabase, openDatabase, type StoreLocation } from "./db/open.ts";
 import { UserStore } from "./users/user-store.ts";
 
 /** What many tests stand on: time that only the test moves, ids in order, a migrated store. */
@@ -37,11 +40,78 @@ export function countingIds(): IdSource {
 /** A store of its own for one test; every store's contract suite takes such a function, so that it can run on each database. */
 export type OpenStore = () => Promise<OpenedDatabase>;
 
-export const openMemoryStore: OpenStore = async () => {
-  const store = openDatabase({ file: ":memory:" });
-  await migrate(store.db, { clock: new TestClock() });
-  return store;
-};
+/** Where `./scripts/test` has started a PostgreSQL for the tests; any database that the tests may make schemas in. */
+const POSTGRES_URL = process.env["FAIRLEAD_TEST_POSTGRES_URL"];
+
+interface SharedStore {
+  readonly location: StoreLocation;
+  close(): Promise<void>;
+}
+
+/** A schema of its own in the tests' PostgreSQL, gone when it is closed. */
+async function openPostgresSchema(): Promise<SharedStore> {
+  if (POSTGRES_URL === undefined) throw new Error("FAIRLEAD_TEST_POSTGRES_URL is not set");
+  const schema = `t_${randomBytes(8).toString("hex")}`;
+  const admin = openDatabase({ url: POSTGRES_URL });
+  await sql`create schema ${sql.id(schema)}`.execute(admin.db);
+  const url = new URL(POSTGRES_URL);
+  url.searchParams.set("options", `-c search_path=${schema}`);
+  return {
+    location: { url: url.href },
+    close: async () => {
+      await sql`drop schema ${sql.id(schema)} cascade`.execute(admin.db);
+      await admin.close();
+    },
+  };
+}
+
+interface StoreKind {
+  readonly name: string;
+  /** A place for a store that several programs may open. @param dir a folder of the test's own. */
+  readonly openShared: (dir: string) => Promise<SharedStore>;
+  /** A store of its own, without a schema yet. */
+  readonly openEmpty: OpenStore;
+  /** The same with the program's schema. */
+  readonly open: OpenStore;
+}
+
+const SQLITE = storeKind({
+  name: "SQLite",
+  openShared: async (dir) => ({ location: { file: join(dir, "store.db") }, close: async () => undefined }),
+  openEmpty: async () => openDatabase({ file: ":memory:" }),
+});
+
+const POSTGRES = storeKind({
+  name: "PostgreSQL",
+  openShared: openPostgresSchema,
+  openEmpty: async () => {
+    const schema = await openPostgresSchema();
+    const store = openDatabase(schema.location);
+    return {
+      ...store,
+      close: async () => {
+        await store.close();
+        await schema.close();
+      },
+    };
+  },
+});
+
+function storeKind(kind: Omit<StoreKind, "open">): StoreKind {
+  return {
+    ...kind,
+    open: async () => {
+      const store = await kind.openEmpty();
+      await migrate(store.db, { clock: new TestClock() });
+      return store;
+    },
+  };
+}
+
+/** For `describe.each`: every test that touches the store runs on both databases, where there is a PostgreSQL. */
+export const STORES: readonly StoreKind[] = POSTGRES_URL === undefined ? [SQLITE] : [SQLITE, POSTGRES];
+
+export const openMemoryStore: OpenStore = SQLITE.open;
 
 export function asUser(userId: string): UserPrincipal {
   return { kind: "user", userId: userId as UserPrincipal["userId"], platformAdmin: false };

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { OpenedDatabase } from "../db/open.ts";
-import { countingIds, openMemoryStore, TestClock } from "../testing.fixture.ts";
+import { countingIds, openMemoryStore, STORES, TestClock } from "../testing.fixture.ts";
 import { keyRingStoreContract } from "./key-ring.contract.ts";
 import { type KeyRing, openKeyRing } from "./key-ring.ts";
 import { KeyRingStore } from "./key-ring-store.ts";
 import { memorySealer } from "./memory-sealer.ts";
 import { TokenService } from "./tokens.ts";
 
-keyRingStoreContract("SQLite", openMemoryStore);
+for (const { name, open } of STORES) keyRingStoreContract(name, open);
 
 describe("the key ring", () => {
   const clock = new TestClock();

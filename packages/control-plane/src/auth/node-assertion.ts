@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import { CLOCK_SKEW_SECONDS, ASSERTION_TTL_SECONDS, type SigningPublicKey } from "@fairlead/protocol/enrollment";
+import { ASSERTION_TTL_SECONDS, CLOCK_SKEW_SECONDS, type SigningPublicKey } from "@fairlead/protocol/enrollment";
 import { DomainError } from "@fairlead/protocol/errors";
-import { importJWK, type JWTPayload, jwtVerify, type JWTVerifyOptions } from "jose";
+import { importJWK, type JWTPayload, type JWTVerifyOptions, jwtVerify } from "jose";
 
 /** What a node signs with its own key: the proof at enrolment, and the assertions that renew its identity. */
 

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { memorySealer } from "./memory-sealer.ts";
-import { aesSealer } from "./sealer.ts";
 import { secretSealerContract } from "./sealer.contract.ts";
+import { aesSealer } from "./sealer.ts";
 
 let made = 0;
 const nextId = (): string => `k${(made += 1)}`;

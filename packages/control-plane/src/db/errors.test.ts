@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { insertUser, openMemoryStore } from "../testing.fixture.ts";
+import { insertUser, STORES } from "../testing.fixture.ts";
 import { isForeignKeyViolation, isStoreAway, isUniqueViolation } from "./errors.ts";
 
 async function errorOf(work: Promise<unknown>): Promise<unknown> {
@@ -9,17 +9,20 @@ async function errorOf(work: Promise<unknown>): Promise<unknown> {
   );
 }
 
-test("a second row with the same key is a unique violation, by primary key and by column", async () => {
-  const store = await openMemoryStore();
-  await insertUser(store, "usr_a");
-  const again = await errorOf(insertUser(store, "usr_a"));
-  expect(isUniqueViolation(again)).toBe(true);
-  expect(isForeignKeyViolation(again)).toBe(false);
-  await store.close();
-});
+test.each(STORES)(
+  "a second row with the same key is a unique violation, by primary key and by column, on $name",
+  async ({ open }) => {
+    const store = await open();
+    await insertUser(store, "usr_a");
+    const again = await errorOf(insertUser(store, "usr_a"));
+    expect(isUniqueViolation(again)).toBe(true);
+    expect(isForeignKeyViolation(again)).toBe(false);
+    await store.close();
+  },
+);
 
-test("a row that points nowhere is a foreign key violation", async () => {
-  const store = await openMemoryStore();
+test.each(STORES)("a row that points nowhere is a foreign key violation, on $name", async ({ open }) => {
+  const store = await open();
   const row = { project_id: "prj_none", user_id: "usr_none", role: "owner", created_at: 0 };
   const error = await errorOf(store.db.insertInto("member").values(row).execute());
   expect(isForeignKeyViolation(error)).toBe(true);
@@ -27,7 +30,7 @@ test("a row that points nowhere is a foreign key violation", async () => {
   await store.close();
 });
 
-test.each(["SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR_WRITE", "57P01", "08006"])(
+test.each(["SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR_WRITE", "57P01", "08006", "ECONNREFUSED"])(
   "%s means the store is away",
   (code) => {
     expect(isStoreAway(Object.assign(new Error("x"), { code }))).toBe(true);

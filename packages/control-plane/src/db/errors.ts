@@ -3,7 +3,10 @@
 const UNIQUE = new Set(["SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY", "23505"]);
 const FOREIGN_KEY = new Set(["SQLITE_CONSTRAINT_FOREIGNKEY", "23503"]);
 /** The store cannot work just now: locked for too long, disk full, disk broken, connection lost. */
-const AWAY = /^(SQLITE_(BUSY|FULL|IOERR|CANTOPEN|READONLY|NOMEM)|08|53|57P)/;
+const AWAY =
+  /^(SQLITE_(BUSY|FULL|IOERR|CANTOPEN|READONLY|NOMEM)|08|53|57P|E(CONNREFUSED|CONNRESET|NOTFOUND|TIMEDOUT|PIPE))/;
+/** What `pg` throws without a code. */
+const AWAY_WORDS = /^(Connection terminated|timeout exceeded when trying to connect)/;
 
 /** A row with this key is there already. */
 export function isUniqueViolation(error: unknown): boolean {
@@ -17,7 +20,7 @@ export function isForeignKeyViolation(error: unknown): boolean {
 
 /** Not the caller's fault and not a bug: the same call may work later. */
 export function isStoreAway(error: unknown): boolean {
-  return AWAY.test(codeOf(error));
+  return AWAY.test(codeOf(error)) || (error instanceof Error && AWAY_WORDS.test(error.message));
 }
 
 function codeOf(error: unknown): string {

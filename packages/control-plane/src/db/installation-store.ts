@@ -8,13 +8,13 @@ export interface InstallationRecord {
   readonly createdAt: number;
 }
 
-/** The one row; `fresh` becomes it in a new store. */
+/** The one row; the first `fresh` becomes it in a new store. */
 export async function ensureInstallation(db: Kysely<Database>, fresh: InstallationRecord): Promise<InstallationRecord> {
-  return db.transaction().execute(async (transaction) => {
-    const row = await transaction.selectFrom("installation").selectAll().executeTakeFirst();
-    if (row) return { id: row.id, epoch: row.epoch, createdAt: row.created_at };
-    const values = { id: fresh.id, epoch: fresh.epoch, created_at: fresh.createdAt };
-    await transaction.insertInto("installation").values(values).execute();
-    return fresh;
-  });
+  await db
+    .insertInto("installation")
+    .values({ single: 1, id: fresh.id, epoch: fresh.epoch, created_at: fresh.createdAt })
+    .onConflict((conflict) => conflict.column("single").doNothing())
+    .execute();
+  const row = await db.selectFrom("installation").selectAll().executeTakeFirstOrThrow();
+  return { id: row.id, epoch: row.epoch, createdAt: row.created_at };
 }

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { getMigrations } from "better-auth/db/migration";
 import { type Kysely, sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openMemoryStore, TestClock } from "../testing.fixture.ts";
-import { type Migration, MIGRATIONS, migrate } from "./migrate.ts";
-import { openDatabase, type OpenedDatabase } from "./open.ts";
+import { openMemoryStore, STORES, TestClock } from "../testing.fixture.ts";
+import { MIGRATIONS, type Migration, migrate } from "./migrate.ts";
+import type { OpenedDatabase } from "./open.ts";
 
 const clock = new TestClock();
 const one: Migration = { name: "0001-one", up: (db) => run(db, "create table one (a integer)") };
@@ -19,8 +19,7 @@ async function run(db: Kysely<unknown>, statement: string): Promise<void> {
 }
 
 async function tables(store: OpenedDatabase): Promise<string[]> {
-  const { rows } = await sql<{ name: string }>`select name from sqlite_master where type = 'table'`.execute(store.db);
-  return rows.map(({ name }) => name).toSorted();
+  return (await store.db.introspection.getTables()).map(({ name }) => name).toSorted();
 }
 
 let dir: string;
@@ -29,9 +28,9 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true }));
 
-describe("migrate", () => {
+describe.each(STORES)("migrate on $name", ({ openEmpty, openShared }) => {
   test("applies what is missing, in order, once", async () => {
-    const store = openDatabase({ file: ":memory:" });
+    const store = await openEmpty();
     expect(await migrate(store.db, { clock, migrations: [one] })).toEqual(["0001-one"]);
     expect(await migrate(store.db, { clock, migrations: [one, two] })).toEqual(["0002-two"]);
     expect(await migrate(store.db, { clock, migrations: [one, two] })).toEqual([]);
@@ -40,7 +39,7 @@ describe("migrate", () => {
   });
 
   test("leaves the store as it was when one step fails", async () => {
-    const store = openDatabase({ file: ":memory:" });
+    const store = await openEmpty();
     const broken: Migration = { name: "0002-broken", up: (db) => run(db, "create nonsense") };
     await expect(migrate(store.db, { clock, migrations: [one, broken] })).rejects.toThrow(/nonsense/);
     expect(await tables(store)).toEqual([]);
@@ -49,29 +48,30 @@ describe("migrate", () => {
   });
 
   test("refuses a store that a newer program wrote, and names what it does not know", async () => {
-    const store = openDatabase({ file: ":memory:" });
+    const store = await openEmpty();
     await migrate(store.db, { clock, migrations: [one, two] });
     await expect(migrate(store.db, { clock, migrations: [one] })).rejects.toThrow(/newer version.*0002-two/);
     await store.close();
   });
 
   test("several programs at once migrate once, and all of them go on", async () => {
-    const file = join(dir, "store.db");
+    const { location, close } = await openShared(dir);
     const program = `
       import { systemClock } from "@fairlead/protocol/clock";
       import { migrate } from "./migrate.ts";
       import { openDatabase } from "./open.ts";
-      const store = openDatabase({ file: process.argv[1] });
+      const store = openDatabase(JSON.parse(process.argv[1]));
       const applied = await migrate(store.db, { clock: systemClock });
       process.stdout.write(String(applied.length));
       await store.close();`;
-    const results = await Promise.all(Array.from({ length: 3 }, () => runProgram(program, file)));
+    const results = await Promise.all(Array.from({ length: 3 }, () => runProgram(program, JSON.stringify(location))));
+    await close();
     expect(results.toSorted()).toEqual(["0", "0", String(MIGRATIONS.length)]);
   }, 30_000);
 });
 
-async function runProgram(source: string, file: string): Promise<string> {
-  const args = ["--conditions=source", "--input-type=module", "--eval", source, file];
+async function runProgram(source: string, argument: string): Promise<string> {
+  const args = ["--conditions=source", "--input-type=module", "--eval", source, argument];
   const child = spawn(process.execPath, args, { cwd: import.meta.dirname, stdio: ["ignore", "pipe", "inherit"] });
   const output = child.stdout.toArray();
   const [code] = await once(child, "exit");

@@ -1,6 +1,7 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import { type Kysely, sql } from "kysely";
 import { StartError } from "../start-error.ts";
+import { dialectOf } from "./dialect.ts";
 import * as initial from "./migrations/0001-initial.ts";
 
 /** One step of the schema, named so that the names sort in their order. */
@@ -20,8 +21,7 @@ export async function migrate<T>(store: Kysely<T>, options: MigrateOptions): Pro
   const { clock, migrations = MIGRATIONS } = options;
   return store.connection().execute(async (connection) => {
     const db = connection as unknown as Kysely<Tables>;
-    // IMMEDIATE, since SQLite has no lock that Kysely's own migrator could use, and a deferred one would fail in the middle.
-    await sql`begin immediate`.execute(db);
+    await beginExclusive(db);
     try {
       const applied = await applyMissing(db, migrations, clock.now());
       await sql`commit`.execute(db);
@@ -33,10 +33,23 @@ export async function migrate<T>(store: Kysely<T>, options: MigrateOptions): Pro
   });
 }
 
+/** IMMEDIATE, since SQLite has no lock that Kysely's own migrator could use, and a deferred one would fail in the middle. */
+async function beginExclusive(db: Kysely<Tables>): Promise<void> {
+  if (dialectOf(db) === "sqlite") {
+    await sql`begin immediate`.execute(db);
+    return;
+  }
+  await sql`begin`.execute(db);
+  await sql`select pg_advisory_xact_lock(${sql.lit(MIGRATION_LOCK)})`.execute(db);
+}
+
 export interface MigrateOptions {
   readonly clock: Clock;
   readonly migrations?: readonly Migration[];
 }
+
+/** Any number, as long as nothing else in the database uses it. */
+const MIGRATION_LOCK = 7_203_115;
 
 interface Tables {
   schema_migration: { name: string; applied_at: number };

@@ -22,6 +22,8 @@ export interface Database {
 
 /** One row: who this installation is. The epoch changes when a backup is restored. */
 export interface InstallationTable {
+  /** Always 1, and unique: servers that start at once cannot make two installations. */
+  single: number;
   id: string;
   epoch: string;
   created_at: number;

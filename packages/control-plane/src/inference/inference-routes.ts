@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import { DomainError } from "@fairlead/protocol/errors";
 import { type Exchange, sendError, sendJson } from "./answer.ts";
-import { type CallDependencies, chatCall } from "./chat-call.ts";
 import { authenticateCaller } from "./caller.ts";
+import { type CallDependencies, chatCall } from "./chat-call.ts";
 import { modelEntry } from "./model-route.ts";
 
 type Handler = (deps: CallDependencies, request: IncomingMessage, exchange: Exchange) => Promise<void> | void;

@@ -3,12 +3,12 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ProjectAccess } from "../auth/access.ts";
 import type { OpenedDatabase } from "../db/open.ts";
 import { ProjectStore } from "../projects/project-store.ts";
-import { asUser, countingIds, insertUser, openMemoryStore, TestClock } from "../testing.fixture.ts";
+import { asUser, countingIds, insertUser, openMemoryStore, STORES, TestClock } from "../testing.fixture.ts";
 import { KeyService } from "./key-service.ts";
-import { KeyStore } from "./key-store.ts";
 import { keyStoreContract } from "./key-store.contract.ts";
+import { KeyStore } from "./key-store.ts";
 
-keyStoreContract("SQLite", openMemoryStore);
+for (const { name, open } of STORES) keyStoreContract(name, open);
 
 describe("the key service", () => {
   let store: OpenedDatabase;

@@ -142,7 +142,7 @@ export class EnrollmentService {
     const now = this.#deps.clock.now();
     const { request } = call;
     const outcome = await this.#deps.stores.transaction(async (stores) => {
-      const node = await stores.nodes.find(call.nodeId);
+      const node = await stores.nodes.findForUpdate(call.nodeId);
       if (!node) throw nodeNotFound();
       if (!(await stores.bootstrapTokens.spend(token.id, thumbprint, now)))
         return { node, refused: true, entered: null };

@@ -100,7 +100,7 @@ async function write(
   { id, projectId }: NodeRecord,
   update: NodePatch,
 ): Promise<{ node: NodeRecord; replanned: boolean }> {
-  const current = await stores.nodes.find(id);
+  const current = await stores.nodes.findForUpdate(id);
   if (!current) throw nodeNotFound();
   const node = { ...current, ...patchNode(toNode(current), update) };
   await stores.nodes.setConfig(projectId, id, node);

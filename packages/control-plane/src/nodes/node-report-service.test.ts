@@ -1,136 +1,144 @@
 import type { DesiredState } from "@fairlead/protocol/workload";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { STORES } from "../testing.fixture.ts";
 import { type NodeFixture, nodeFixture, PROJECT, reportFor } from "./node.fixture.ts";
 
-let fixture: NodeFixture;
-beforeEach(async () => {
-  fixture = await nodeFixture();
-});
-afterEach(() => fixture.close());
-
-async function startingNode(): Promise<{ nodeId: string; desired: DesiredState }> {
-  const { node } = await fixture.createEnrolled("Box");
-  return { nodeId: node.id, desired: await fixture.reports.desiredState(node.id) };
-}
-
-function ready(nodeId: string, desired: DesiredState, changes: Parameters<typeof reportFor>[1] = {}): Promise<void> {
-  const report = reportFor(desired, changes);
-  return fixture.reports.ready(nodeId, {
-    id: nodeId,
-    workloadReports: [report],
-    operatingSystem: "Debian GNU/Linux 13",
-    workerImageDigest: report.imageDigest,
+describe.each(STORES)("on $name", ({ open }) => {
+  let fixture: NodeFixture;
+  beforeEach(async () => {
+    fixture = await nodeFixture(open);
   });
-}
+  afterEach(() => fixture.close());
 
-function observe(nodeId: string, desired: DesiredState, changes: Parameters<typeof reportFor>[1] = {}): Promise<void> {
-  return fixture.reports.observe(nodeId, {
-    epoch: desired.epoch,
-    generation: desired.generation,
-    workloadReports: [reportFor(desired, changes)],
-  });
-}
+  async function startingNode(): Promise<{ nodeId: string; desired: DesiredState }> {
+    const { node } = await fixture.createEnrolled("Box");
+    return { nodeId: node.id, desired: await fixture.reports.desiredState(node.id) };
+  }
 
-describe("a ready call", () => {
-  it("makes a starting node active, and its engine found with its models", async () => {
-    const { nodeId, desired } = await startingNode();
-    await ready(nodeId, desired);
-    expect(await fixture.stores.nodes.find(nodeId)).toMatchObject({
-      status: "active",
-      operatingSystem: "Debian GNU/Linux 13",
-    });
-    expect(await fixture.engines.find(PROJECT, "box")).toMatchObject({ ready: true, models: ["tinychat-6m"] });
-  });
-
-  it("may be repeated without a second event", async () => {
-    const { nodeId, desired } = await startingNode();
-    await ready(nodeId, desired);
-    const events = await fixture.stores.events.list(nodeId, { after: null, limit: 50 });
-    await ready(nodeId, desired);
-    expect(await fixture.stores.events.list(nodeId, { after: null, limit: 50 })).toEqual(events);
-  });
-
-  it("of an older generation is accepted and ignored", async () => {
-    const { nodeId, desired } = await startingNode();
-    await fixture.stores.reports.setDesired(nodeId, desired.workloads);
-    await ready(nodeId, desired);
-    expect(await fixture.statusOf(nodeId)).toBe("starting");
-    expect(await fixture.stores.reports.report(nodeId)).toBeNull();
-  });
-
-  it("that lacks a workload of the generation does not make the node active", async () => {
-    const { nodeId, desired } = await startingNode();
-    await fixture.reports.ready(nodeId, {
+  function ready(nodeId: string, desired: DesiredState, changes: Parameters<typeof reportFor>[1] = {}): Promise<void> {
+    const report = reportFor(desired, changes);
+    return fixture.reports.ready(nodeId, {
       id: nodeId,
-      workloadReports: [],
-      operatingSystem: "",
-      workerImageDigest: "",
+      workloadReports: [report],
+      operatingSystem: "Debian GNU/Linux 13",
+      workerImageDigest: report.imageDigest,
     });
-    expect(await fixture.statusOf(nodeId)).toBe("starting");
-    await ready(nodeId, desired, { ready: false, state: "starting" });
-    expect(await fixture.statusOf(nodeId)).toBe("starting");
-  });
+  }
 
-  it("makes a node without an engine active with no report at all", async () => {
-    const { node } = await fixture.createEnrolled("Bare", null);
-    await fixture.reports.ready(node.id, {
-      id: node.id,
-      workloadReports: [],
-      operatingSystem: "",
-      workerImageDigest: "",
+  function observe(
+    nodeId: string,
+    desired: DesiredState,
+    changes: Parameters<typeof reportFor>[1] = {},
+  ): Promise<void> {
+    return fixture.reports.observe(nodeId, {
+      epoch: desired.epoch,
+      generation: desired.generation,
+      workloadReports: [reportFor(desired, changes)],
     });
-    expect(await fixture.statusOf(node.id)).toBe("active");
+  }
+
+  describe("a ready call", () => {
+    it("makes a starting node active, and its engine found with its models", async () => {
+      const { nodeId, desired } = await startingNode();
+      await ready(nodeId, desired);
+      expect(await fixture.stores.nodes.find(nodeId)).toMatchObject({
+        status: "active",
+        operatingSystem: "Debian GNU/Linux 13",
+      });
+      expect(await fixture.engines.find(PROJECT, "box")).toMatchObject({ ready: true, models: ["tinychat-6m"] });
+    });
+
+    it("may be repeated without a second event", async () => {
+      const { nodeId, desired } = await startingNode();
+      await ready(nodeId, desired);
+      const events = await fixture.stores.events.list(nodeId, { after: null, limit: 50 });
+      await ready(nodeId, desired);
+      expect(await fixture.stores.events.list(nodeId, { after: null, limit: 50 })).toEqual(events);
+    });
+
+    it("of an older generation is accepted and ignored", async () => {
+      const { nodeId, desired } = await startingNode();
+      await fixture.stores.reports.setDesired(nodeId, desired.workloads);
+      await ready(nodeId, desired);
+      expect(await fixture.statusOf(nodeId)).toBe("starting");
+      expect(await fixture.stores.reports.report(nodeId)).toBeNull();
+    });
+
+    it("that lacks a workload of the generation does not make the node active", async () => {
+      const { nodeId, desired } = await startingNode();
+      await fixture.reports.ready(nodeId, {
+        id: nodeId,
+        workloadReports: [],
+        operatingSystem: "",
+        workerImageDigest: "",
+      });
+      expect(await fixture.statusOf(nodeId)).toBe("starting");
+      await ready(nodeId, desired, { ready: false, state: "starting" });
+      expect(await fixture.statusOf(nodeId)).toBe("starting");
+    });
+
+    it("makes a node without an engine active with no report at all", async () => {
+      const { node } = await fixture.createEnrolled("Bare", null);
+      await fixture.reports.ready(node.id, {
+        id: node.id,
+        workloadReports: [],
+        operatingSystem: "",
+        workerImageDigest: "",
+      });
+      expect(await fixture.statusOf(node.id)).toBe("active");
+    });
+
+    it("brings an unreachable node back", async () => {
+      const { nodeId, desired } = await startingNode();
+      await fixture.status.apply(nodeId, "went_quiet", "test");
+      await ready(nodeId, desired);
+      expect(await fixture.statusOf(nodeId)).toBe("active");
+    });
   });
 
-  it("brings an unreachable node back", async () => {
-    const { nodeId, desired } = await startingNode();
-    await fixture.status.apply(nodeId, "went_quiet", "test");
-    await ready(nodeId, desired);
-    expect(await fixture.statusOf(nodeId)).toBe("active");
-  });
-});
+  describe("an observation over the link", () => {
+    it("never makes a node active", async () => {
+      const { nodeId, desired } = await startingNode();
+      await observe(nodeId, desired);
+      expect(await fixture.statusOf(nodeId)).toBe("starting");
+    });
 
-describe("an observation over the link", () => {
-  it("never makes a node active", async () => {
-    const { nodeId, desired } = await startingNode();
-    await observe(nodeId, desired);
-    expect(await fixture.statusOf(nodeId)).toBe("starting");
-  });
+    it("degrades an active node whose workload is not ready, says why, and takes the engine out of the directory", async () => {
+      const { nodeId, desired } = await startingNode();
+      await ready(nodeId, desired);
+      await observe(nodeId, desired, { ready: false, state: "backing-off", message: "exit code 137" });
+      const node = await fixture.stores.nodes.find(nodeId);
+      expect(node?.status).toBe("degraded");
+      expect(node?.statusMessage).toContain("backing-off: exit code 137");
+      expect(await fixture.engines.find(PROJECT, "box")).toMatchObject({ ready: false });
+    });
 
-  it("degrades an active node whose workload is not ready, says why, and takes the engine out of the directory", async () => {
-    const { nodeId, desired } = await startingNode();
-    await ready(nodeId, desired);
-    await observe(nodeId, desired, { ready: false, state: "backing-off", message: "exit code 137" });
-    const node = await fixture.stores.nodes.find(nodeId);
-    expect(node?.status).toBe("degraded");
-    expect(node?.statusMessage).toContain("backing-off: exit code 137");
-    expect(await fixture.engines.find(PROJECT, "box")).toMatchObject({ ready: false });
-  });
+    it("of another store epoch, or of an older generation, changes nothing", async () => {
+      const { nodeId, desired } = await startingNode();
+      await ready(nodeId, desired);
+      await observe(nodeId, { ...desired, epoch: "epo_restored" }, { ready: false });
+      await observe(nodeId, { ...desired, generation: desired.generation - 1 }, { ready: false });
+      expect(await fixture.statusOf(nodeId)).toBe("active");
+    });
 
-  it("of another store epoch, or of an older generation, changes nothing", async () => {
-    const { nodeId, desired } = await startingNode();
-    await ready(nodeId, desired);
-    await observe(nodeId, { ...desired, epoch: "epo_restored" }, { ready: false });
-    await observe(nodeId, { ...desired, generation: desired.generation - 1 }, { ready: false });
-    expect(await fixture.statusOf(nodeId)).toBe("active");
+    it("of a node that was deleted meanwhile is ignored", async () => {
+      const { desired } = await startingNode();
+      await expect(observe("nod_gone", desired)).resolves.toBeUndefined();
+    });
   });
 
-  it("of a node that was deleted meanwhile is ignored", async () => {
-    const { desired } = await startingNode();
-    await expect(observe("nod_gone", desired)).resolves.toBeUndefined();
-  });
-});
-
-describe("a daemon's events", () => {
-  it("are kept once however often they are told, and apart from another node's of the same id", async () => {
-    const { nodeId } = await startingNode();
-    const other = await fixture.create("Other");
-    const event = { id: "1", at: "2026-01-01T00:00:00.000Z", kind: "pulled", workloadId: null, message: "pulled" };
-    await fixture.reports.events(nodeId, [event]);
-    await fixture.reports.events(nodeId, [event]);
-    await fixture.reports.events(other.id, [event]);
-    const pulled = async (id: string): Promise<number> =>
-      (await fixture.stores.events.list(id, { after: null, limit: 50 })).filter(({ kind }) => kind === "pulled").length;
-    expect([await pulled(nodeId), await pulled(other.id)]).toEqual([1, 1]);
+  describe("a daemon's events", () => {
+    it("are kept once however often they are told, and apart from another node's of the same id", async () => {
+      const { nodeId } = await startingNode();
+      const other = await fixture.create("Other");
+      const event = { id: "1", at: "2026-01-01T00:00:00.000Z", kind: "pulled", workloadId: null, message: "pulled" };
+      await fixture.reports.events(nodeId, [event]);
+      await fixture.reports.events(nodeId, [event]);
+      await fixture.reports.events(other.id, [event]);
+      const pulled = async (id: string): Promise<number> =>
+        (await fixture.stores.events.list(id, { after: null, limit: 50 })).filter(({ kind }) => kind === "pulled")
+          .length;
+      expect([await pulled(nodeId), await pulled(other.id)]).toEqual([1, 1]);
+    });
   });
 });

@@ -36,7 +36,7 @@ export class NodeStatusService {
     nodeId: string,
     change: { readonly event: NodeStatusEvent; readonly reason: string },
   ): Promise<NodeRecord | null> {
-    const node = await stores.nodes.find(nodeId);
+    const node = await stores.nodes.findForUpdate(nodeId);
     const status = node && nextNodeStatus(node.status, change.event);
     if (!status) return null;
     const at = this.#deps.clock.now();

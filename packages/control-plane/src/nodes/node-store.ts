@@ -23,6 +23,17 @@ export class NodeStore {
     return row ? fromRow(row) : null;
   }
 
+  /** Holds the row until the transaction ends, the same on both databases: SQLite has no `for update`. */
+  async findForUpdate(id: string): Promise<NodeRecord | null> {
+    const row = await this.#db
+      .updateTable("node")
+      .set((eb) => ({ id: eb.ref("id") }))
+      .where("id", "=", id)
+      .returningAll()
+      .executeTakeFirst();
+    return row ? fromRow(row) : null;
+  }
+
   async findByIdentifier(projectId: string, identifier: string): Promise<NodeRecord | null> {
     const row = await this.#db
       .selectFrom("node")

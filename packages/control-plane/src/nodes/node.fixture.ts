@@ -1,19 +1,17 @@
 import { createHash, generateKeyPairSync, randomBytes, sign } from "node:crypto";
-import type { Clock } from "@fairlead/protocol/clock";
 import type { EngineConfig } from "@fairlead/protocol/engine-config";
 import type { EnrollRequest, SigningPublicKey } from "@fairlead/protocol/enrollment";
 import { signingPublicKeySchema } from "@fairlead/protocol/enrollment";
-import { encodeId, type IdSource } from "@fairlead/protocol/ids";
 import type { Role } from "@fairlead/protocol/resources";
 import type { DesiredState, WorkloadReport } from "@fairlead/protocol/workload";
 import { pino } from "pino";
 import { type Memberships, ProjectAccess } from "../auth/access.ts";
 import { memorySealer } from "../auth/memory-sealer.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
-import { migrate } from "../db/migrate.ts";
-import { openDatabase } from "../db/open.ts";
+import type { OpenedDatabase } from "../db/open.ts";
 import { SecretService } from "../secrets/secret-service.ts";
 import { SecretStore } from "../secrets/secret-store.ts";
+import { countingIds, insertUser, type OpenStore, openMemoryStore, TestClock } from "../testing.fixture.ts";
 import type { NodeRecord } from "./node.ts";
 import type { NodeIdentities } from "./node-identities.ts";
 import { DEFAULT_LIVENESS, type LivenessOptions } from "./node-liveness.ts";
@@ -41,33 +39,6 @@ const MEMBERSHIPS: Memberships = {
     ROLES.find((member) => member.userId === userId && member.projectId === projectId)?.role ?? null,
 };
 
-export class TestClock implements Clock {
-  #now = Date.UTC(2026, 0, 1);
-
-  now(): number {
-    return this.#now;
-  }
-
-  monotonic(): number {
-    return this.#now;
-  }
-
-  advance(milliseconds: number): void {
-    this.#now += milliseconds;
-  }
-}
-
-/** Ids that sort in the order they were made. */
-export function countingIds(): IdSource {
-  let count = 0;
-  return {
-    next: (kind) => {
-      count += 1;
-      return encodeId(kind, count, new Uint8Array(10));
-    },
-  };
-}
-
 export interface NodeFixture extends NodeServices {
   readonly clock: TestClock;
   readonly stores: NodeStores;
@@ -82,12 +53,14 @@ export interface NodeFixture extends NodeServices {
   close(): Promise<void>;
 }
 
-export async function nodeFixture(liveness: Partial<LivenessOptions> = {}): Promise<NodeFixture> {
-  const store = openDatabase({ file: ":memory:" });
+export async function nodeFixture(
+  open: OpenStore = openMemoryStore,
+  liveness: Partial<LivenessOptions> = {},
+): Promise<NodeFixture> {
+  const store = await open();
   const { db } = store;
   const clock = new TestClock();
-  await migrate(db, { clock });
-  await insertProjects(db);
+  await insertProjects(store);
   const secrets = new SecretStore(db);
   const services = createNodeServices({
     db,
@@ -128,28 +101,11 @@ export async function nodeFixture(liveness: Partial<LivenessOptions> = {}): Prom
   };
 }
 
-async function insertProjects(db: ReturnType<typeof openDatabase>["db"]): Promise<void> {
-  for (const [projectId, { userId }] of [
-    [PROJECT, OWNER],
-    [OTHER_PROJECT, STRANGER],
-  ] as const) {
-    await db
-      .insertInto("user")
-      .values({
-        id: userId,
-        name: userId,
-        email: `${userId}@example.test`,
-        emailVerified: 1,
-        image: null,
-        createdAt: "2026-01-01T00:00:00.000Z",
-        updatedAt: "2026-01-01T00:00:00.000Z",
-        platformAdmin: 0,
-      })
-      .execute();
-    await db
-      .insertInto("project")
-      .values({ id: projectId, user_id: userId, name: projectId, created_at: 0, updated_at: 0 })
-      .execute();
+async function insertProjects(store: OpenedDatabase): Promise<void> {
+  for (const { userId, projectId } of ROLES.filter(({ role }) => role === "owner")) {
+    await insertUser(store, userId);
+    const row = { id: projectId, user_id: userId, name: projectId, created_at: 0, updated_at: 0 };
+    await store.db.insertInto("project").values(row).execute();
   }
 }
 

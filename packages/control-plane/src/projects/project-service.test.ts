@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { UserPrincipal } from "../auth/principal.ts";
 import type { OpenedDatabase } from "../db/open.ts";
-import { countingIds, insertUser, openMemoryStore, TestClock } from "../testing.fixture.ts";
+import { countingIds, insertUser, openMemoryStore, STORES, TestClock } from "../testing.fixture.ts";
 import { projectNameSchema, toProject } from "./project.ts";
 import { ProjectService } from "./project-service.ts";
-import { projectStores } from "./project-stores.ts";
 import { projectStoreContract } from "./project-store.contract.ts";
+import { projectStores } from "./project-stores.ts";
 
-projectStoreContract("SQLite", openMemoryStore);
+for (const { name, open } of STORES) projectStoreContract(name, open);
 
 describe("the project service", () => {
   let store: OpenedDatabase;

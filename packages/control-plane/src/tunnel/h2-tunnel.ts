@@ -1,5 +1,5 @@
-import type { Duplex } from "node:stream";
 import { type ClientHttp2Session, connect, constants } from "node:http2";
+import type { Duplex } from "node:stream";
 import { TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
 import { H2TunnelCall, lostCall } from "./h2-tunnel-call.ts";
 import { cutSession, type LivenessOptions, watchLiveness } from "./liveness.ts";

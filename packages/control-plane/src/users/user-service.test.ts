@@ -5,14 +5,14 @@ import { KeyRingStore } from "../auth/key-ring-store.ts";
 import { memorySealer } from "../auth/memory-sealer.ts";
 import { TokenService } from "../auth/tokens.ts";
 import type { OpenedDatabase } from "../db/open.ts";
-import { countingIds, openMemoryStore, TestClock } from "../testing.fixture.ts";
+import { countingIds, openMemoryStore, STORES, TestClock } from "../testing.fixture.ts";
 import { SessionStore } from "./session-store.ts";
-import { MAX_TOKEN_TTL_SECONDS, UserService } from "./user-service.ts";
 import { emailSchema } from "./user.ts";
-import { UserStore } from "./user-store.ts";
+import { MAX_TOKEN_TTL_SECONDS, UserService } from "./user-service.ts";
 import { userStoreContract } from "./user-store.contract.ts";
+import { UserStore } from "./user-store.ts";
 
-userStoreContract("SQLite", openMemoryStore);
+for (const { name, open } of STORES) userStoreContract(name, open);
 
 describe("the user service", () => {
   let store: OpenedDatabase;

@@ -1,27 +1,29 @@
 import { type Kysely, sql } from "kysely";
+import { dialectOf } from "../dialect.ts";
 
 /**
  * The first schema. The sign-in tables stand as better-auth 1.7 lays them out (`schema.ts` says why): it takes a column of
- * dates on SQLite for its own only when the column is declared `date`; what rests there is ISO text.
+ * dates on SQLite for its own only when the column is declared `date`; what rests there is ISO text, which on PostgreSQL is `text`.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
+  const statements = statementsFor(dialectOf(db) === "sqlite" ? "date" : "text");
   for (const statement of statements) await sql.raw(statement).execute(db);
 }
 
-const statements = [
-  `create table installation (id text primary key, epoch text not null, created_at bigint not null)`,
+const statementsFor = (date: string): readonly string[] => [
+  `create table installation (single integer primary key check (single = 1), id text not null, epoch text not null, created_at bigint not null)`,
   `create table signing_key (id text primary key, public_jwk text not null, sealed_jwk text not null, master_key_id text not null,
     created_at bigint not null, retired_at bigint)`,
 
   `create table "user" ("id" text not null primary key, "name" text not null, "email" text not null unique, "emailVerified" integer not null,
-    "image" text, "createdAt" date not null, "updatedAt" date not null, "platformAdmin" integer)`,
-  `create table "session" ("id" text not null primary key, "expiresAt" date not null, "token" text not null unique, "createdAt" date not null,
-    "updatedAt" date not null, "ipAddress" text, "userAgent" text, "userId" text not null references "user" ("id") on delete cascade)`,
+    "image" text, "createdAt" ${date} not null, "updatedAt" ${date} not null, "platformAdmin" integer)`,
+  `create table "session" ("id" text not null primary key, "expiresAt" ${date} not null, "token" text not null unique, "createdAt" ${date} not null,
+    "updatedAt" ${date} not null, "ipAddress" text, "userAgent" text, "userId" text not null references "user" ("id") on delete cascade)`,
   `create table "account" ("id" text not null primary key, "accountId" text not null, "providerId" text not null,
     "userId" text not null references "user" ("id") on delete cascade, "accessToken" text, "refreshToken" text, "idToken" text,
-    "accessTokenExpiresAt" date, "refreshTokenExpiresAt" date, "scope" text, "password" text, "createdAt" date not null, "updatedAt" date not null)`,
-  `create table "verification" ("id" text not null primary key, "identifier" text not null, "value" text not null, "expiresAt" date not null,
-    "createdAt" date not null, "updatedAt" date not null)`,
+    "accessTokenExpiresAt" ${date}, "refreshTokenExpiresAt" ${date}, "scope" text, "password" text, "createdAt" ${date} not null, "updatedAt" ${date} not null)`,
+  `create table "verification" ("id" text not null primary key, "identifier" text not null, "value" text not null, "expiresAt" ${date} not null,
+    "createdAt" ${date} not null, "updatedAt" ${date} not null)`,
   `create index "session_userId_idx" on "session" ("userId")`,
   `create index "account_userId_idx" on "account" ("userId")`,
   `create index "verification_identifier_idx" on "verification" ("identifier")`,

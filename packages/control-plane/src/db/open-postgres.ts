@@ -1,0 +1,24 @@
+import { Kysely, PostgresDialect } from "kysely";
+import pg from "pg";
+import type { OpenedHandle } from "./open.ts";
+import type { Database } from "./schema.ts";
+
+const MAX_CONNECTIONS = 10;
+const CONNECT_TIMEOUT_MS = 5000;
+const INT8 = 20;
+
+/** Rows come back as on SQLite: `pg` would give 64-bit integers as text, and ours stay below 2^53 (money is read as text on purpose). */
+export function openPostgres(url: string): OpenedHandle {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: MAX_CONNECTIONS,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    types: {
+      getTypeParser: (oid, format) => (oid === INT8 ? Number : pg.types.getTypeParser(oid, format as "text")),
+    },
+  });
+  // An idle connection that the server closes is no fault of ours; the next query opens another.
+  pool.on("error", () => undefined);
+  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
+  return { db, close: () => db.destroy() };
+}

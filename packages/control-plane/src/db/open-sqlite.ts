@@ -1,0 +1,27 @@
+import { closeSync, openSync } from "node:fs";
+import Sqlite from "better-sqlite3";
+import { Kysely, SqliteDialect } from "kysely";
+import type { OpenedHandle } from "./open.ts";
+import type { Database } from "./schema.ts";
+
+const OWNER_ONLY = 0o600;
+const BUSY_TIMEOUT_MS = 5000;
+
+export function openSqlite(file: string): OpenedHandle {
+  // SQLite gives its -wal and -shm files the mode of the database file.
+  if (file !== ":memory:") closeSync(openSync(file, "a", OWNER_ONLY));
+  const handle = new Sqlite(file, { timeout: BUSY_TIMEOUT_MS });
+  handle.pragma("journal_mode = WAL");
+  // An acknowledged write must survive a power cut (design §11).
+  handle.pragma("synchronous = FULL");
+  handle.pragma("foreign_keys = ON");
+  const db = new Kysely<Database>({ dialect: new SqliteDialect({ database: handle }) });
+  return {
+    db,
+    close: async () => {
+      await db.destroy();
+      // Kysely leaves a handle open that it has never used.
+      if (handle.open) handle.close();
+    },
+  };
+}
