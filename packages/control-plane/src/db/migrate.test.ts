@@ -55,7 +55,7 @@ describe.each(STORES)("migrate on $name", ({ openEmpty, openShared }) => {
   });
 
   test("several programs at once migrate once, and all of them go on", async () => {
-    const { location, close } = await openShared(dir);
+    const shared = await openShared(dir);
     const program = `
       import { systemClock } from "@fairlead/protocol/clock";
       import { migrate } from "./migrate.ts";
@@ -64,8 +64,10 @@ describe.each(STORES)("migrate on $name", ({ openEmpty, openShared }) => {
       const applied = await migrate(store.db, { clock: systemClock });
       process.stdout.write(String(applied.length));
       await store.close();`;
-    const results = await Promise.all(Array.from({ length: 3 }, () => runProgram(program, JSON.stringify(location))));
-    await close();
+    const results = await Promise.all(
+      Array.from({ length: 3 }, () => runProgram(program, JSON.stringify(shared.location))),
+    );
+    await shared.close();
     expect(results.toSorted()).toEqual(["0", "0", String(MIGRATIONS.length)]);
   }, 30_000);
 });
