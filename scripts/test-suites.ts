@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { startVitest, type TestCase, type Vitest } from "vitest/node";
+import { startVitest, type TestCase, type TestResult, type Vitest } from "vitest/node";
 
 /**
  * Runs the checks and every suite. `node scripts/test-suites.ts FILE`: writes the summary to FILE, for the last lines of
@@ -14,7 +14,6 @@ interface Counts {
 }
 
 const SUITES = ["unit", "system"];
-const NO_REASON = "the test gives no reason";
 
 function count(counts: Counts, vitest: Vitest): void {
   for (const module of vitest.state.getTestModules()) {
@@ -30,10 +29,12 @@ function countTest(counts: Counts, test: TestCase): void {
   const result = test.result();
   if (result.state === "passed") counts.passed += 1;
   else if (result.state === "failed") counts.failed += 1;
-  else
-    counts.skipped.push(
-      `skipped: ${test.fullName} (${result.state === "skipped" ? (result.note ?? NO_REASON) : "not run"})`,
-    );
+  else counts.skipped.push(`skipped: ${test.fullName} (${reasonOf(result)})`);
+}
+
+/** A suite that skips itself says why in its title. */
+function reasonOf(result: TestResult): string {
+  return result.state === "skipped" ? (result.note ?? "see its title") : "the run ended before it";
 }
 
 function summary({ passed, failed, skipped }: Counts): string {

@@ -27,11 +27,12 @@ async function runServer({ terminal, env, loadControlPlane }: Context, { config,
   });
   try {
     const controlPlane = await loadControlPlane({ configFile: config, env });
-    const { platformUrl, inferenceUrl, close } = await controlPlane.startServer();
+    const server = await controlPlane.startServer();
+    const { platformUrl, inferenceUrl } = server;
     if (json) terminal.out(`${JSON.stringify({ platformUrl, inferenceUrl })}\n`);
     else terminal.note(`platform host ${platformUrl}, inference host ${inferenceUrl}`);
     await stop.promise;
-    await close();
+    await server.close();
   } finally {
     release();
   }
