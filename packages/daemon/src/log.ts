@@ -5,7 +5,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 export type Log = Pick<Logger, LogLevel>;
 
 /** JSON lines to standard output, for the journal. Callers pass names and messages, never values of secrets or headers. */
-export function createLog(level: LogLevel): Log {
+export function createLog(level: LogLevel): Logger {
   return pino({ level, base: { program: "fairlead-daemon" }, timestamp: pino.stdTimeFunctions.isoTime });
 }
 

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { enrollRequestSchema } from "@fairlead/protocol/enrollment";
 import { importJWK, jwtVerify } from "jose";
 import { describe, expect, test } from "vitest";
@@ -9,7 +8,7 @@ import { eventually, FakeTime } from "../testing/fake-time.ts";
 import { MemoryFiles } from "../testing/memory-files.ts";
 import { silentLog } from "../testing/silent-log.ts";
 import { enroll } from "./enroll.ts";
-import { generateNodeKeys, publicKeys } from "./node-keys.ts";
+import { generateNodeKeys, publicKeys, sha256Of } from "./node-keys.ts";
 import { ServerClock } from "./server-clock.ts";
 
 const answer = {
@@ -44,10 +43,8 @@ async function start(platform: FakePlatform) {
 test("enrolling keeps project and installation beside the keys", async () => {
   const { result, store, identity } = await start(new FakePlatform().reply(answer));
   expect((await result).answer.identityToken).toBe("jwt");
-  expect((await store.load()).value).toEqual({
-    ...identity,
-    enrolled: { projectId: "prj_1", installationId: "ins_1" },
-  });
+  const enrolled = { projectId: "prj_1", installationId: "ins_1", bootstrapTokenSha256: sha256Of("flb_x") };
+  expect((await store.load()).value).toEqual({ ...identity, enrolled });
 });
 
 test("a lost answer is asked for again with the same keys", async () => {
@@ -67,8 +64,7 @@ test("the proof binds the signing key to this node and this bootstrap token", as
   await result;
   const { proof } = enrollRequestSchema.parse(platform.requests[0]?.body);
   const { payload } = await jwtVerify(proof, await importJWK(publicKeys(identity.keys).signingKey, "EdDSA"));
-  const bootstrapTokenSha256 = createHash("sha256").update("flb_x").digest("hex");
-  expect(payload).toEqual({ sub: "nod_1", bootstrapTokenSha256 });
+  expect(payload).toEqual({ sub: "nod_1", bootstrapTokenSha256: sha256Of("flb_x") });
 });
 
 test("only public keys are sent", async () => {

@@ -7,7 +7,7 @@ import type { EnrolledIdentity, IdentityStore, NodeIdentity } from "../state/ide
 import { type Timers, sleep } from "../timers.ts";
 import { DAEMON_VERSION } from "../version.ts";
 import { type HttpClient, jsonOf, retryAfterMs } from "./http-client.ts";
-import { publicKeys, signEnrollProof } from "./node-keys.ts";
+import { publicKeys, sha256Of, signEnrollProof } from "./node-keys.ts";
 import { isRefusedForGood, PlatformError } from "./platform-answer.ts";
 import type { ServerClock } from "./server-clock.ts";
 
@@ -45,7 +45,7 @@ export async function enroll(
   const body = await requestBody(enrollment);
   for (let attempt = 0; ; attempt++) {
     const outcome = await attemptOnce(deps, enrollment, body).catch((error: unknown) => failure(error));
-    if ("answer" in outcome) return keep(deps.store, enrollment.identity, outcome.answer);
+    if ("answer" in outcome) return keep(deps.store, enrollment, outcome.answer);
     const delay = Math.max(outcome.retryAfter, fullJitter(BACKOFF, attempt, deps.random()));
     deps.log.warn({ reason: outcome.reason, retryInMs: delay }, "cannot enrol yet; trying again");
     await sleep(deps.timers, delay, enrollment.signal);
@@ -95,10 +95,11 @@ async function attemptOnce(deps: EnrollDeps, enrollment: Enrollment, body: Enrol
 
 async function keep(
   store: IdentityStore,
-  identity: NodeIdentity,
+  { identity, token }: Enrollment,
   answer: EnrollAnswer,
 ): Promise<{ identity: EnrolledIdentity; answer: EnrollAnswer }> {
-  const enrolled = { projectId: answer.projectId, installationId: answer.installationId };
+  const { projectId, installationId } = answer;
+  const enrolled = { projectId, installationId, bootstrapTokenSha256: sha256Of(token) };
   const kept: EnrolledIdentity = { ...identity, enrolled };
   await store.save(kept);
   return { identity: kept, answer };

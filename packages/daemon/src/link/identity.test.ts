@@ -22,7 +22,7 @@ function start(platform: FakePlatform) {
     platformUrl: "https://platform.test",
     nodeId: "nod_1",
     keys,
-    enrolled: { projectId: "prj_1", installationId: "ins_1" },
+    enrolled: { projectId: "prj_1", installationId: "ins_1", bootstrapTokenSha256: "" },
   };
   let nonce = 0;
   const serverClock = new ServerClock(time);

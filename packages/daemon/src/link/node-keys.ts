@@ -29,13 +29,16 @@ export function publicKeys(keys: NodeKeys): { signingKey: SigningPublicKey; seal
   };
 }
 
+export function sha256Of(bootstrapToken: string): string {
+  return createHash("sha256").update(bootstrapToken).digest("hex");
+}
+
 /** The proof, at enrolment, that this node holds its signing key. It carries no times: the clock may be off at first boot. */
 export async function signEnrollProof(
   keys: NodeKeys,
   enrollment: { nodeId: string; bootstrapToken: string },
 ): Promise<string> {
-  const bootstrapTokenSha256 = createHash("sha256").update(enrollment.bootstrapToken).digest("hex");
-  return new SignJWT({ bootstrapTokenSha256 })
+  return new SignJWT({ bootstrapTokenSha256: sha256Of(enrollment.bootstrapToken) })
     .setProtectedHeader({ alg: "EdDSA" })
     .setSubject(enrollment.nodeId)
     .sign(await importJWK(keys.signing, "EdDSA"));

@@ -19,7 +19,14 @@ const nodeIdentitySchema = z.object({
   nodeId: z.string(),
   keys: nodeKeysSchema,
   /** Null until the platform host has answered: the keys rest on disk before anything is sent (design §5). */
-  enrolled: z.object({ projectId: z.string(), installationId: z.string() }).nullable(),
+  enrolled: z
+    .object({
+      projectId: z.string(),
+      installationId: z.string(),
+      /** Of the token that did it (hex): another token for the same node asks to enrol anew. */
+      bootstrapTokenSha256: z.string(),
+    })
+    .nullable(),
 });
 export type NodeIdentity = z.infer<typeof nodeIdentitySchema>;
 export type EnrolledIdentity = NodeIdentity & { readonly enrolled: NonNullable<NodeIdentity["enrolled"]> };

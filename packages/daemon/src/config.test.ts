@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import { readConfig } from "./config.ts";
+
+test("a state folder is all that has to be given", () => {
+  expect(readConfig({ stateDir: "/state" }, {})).toEqual({
+    stateDir: "/state",
+    bootstrapTokenFile: null,
+    dockerSocket: "/var/run/docker.sock",
+    logLevel: "info",
+    insecure: false,
+    notifySystemd: false,
+  });
+});
+
+test("flags win over the environment, the environment over systemd's folders", () => {
+  const systemd = { STATE_DIRECTORY: "/s1:/s2", CREDENTIALS_DIRECTORY: "/creds", NOTIFY_SOCKET: "/run/n" };
+  expect(readConfig({}, systemd)).toMatchObject({
+    stateDir: "/s1",
+    bootstrapTokenFile: "/creds/bootstrap-token",
+    notifySystemd: true,
+  });
+  const env = {
+    ...systemd,
+    FAIRLEAD_DAEMON_STATE_DIR: "/e",
+    FAIRLEAD_DAEMON_BOOTSTRAP_TOKEN_FILE: "/e/token",
+    FAIRLEAD_DAEMON_DOCKER_SOCKET: "/e.sock",
+    FAIRLEAD_DAEMON_LOG_LEVEL: "debug",
+    FAIRLEAD_DAEMON_INSECURE: "true",
+  };
+  expect(readConfig({}, env)).toMatchObject({
+    stateDir: "/e",
+    bootstrapTokenFile: "/e/token",
+    dockerSocket: "/e.sock",
+    logLevel: "debug",
+    insecure: true,
+  });
+  expect(readConfig({ stateDir: "/f", logLevel: "warn" }, env)).toMatchObject({ stateDir: "/f", logLevel: "warn" });
+});
+
+test("every mistake is told at once, with the flag's name", () => {
+  const read = () => readConfig({ dockerSocket: "tcp://x", logLevel: "loud" }, { FAIRLEAD_DAEMON_INSECURE: "maybe" });
+  for (const name of ["--state-dir", "--docker-socket", "--log-level", "--insecure"]) expect(read).toThrow(name);
+});

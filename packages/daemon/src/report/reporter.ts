@@ -1,0 +1,146 @@
+import { fullJitter } from "@fairlead/protocol/backoff";
+import type { Observation } from "@fairlead/protocol/daemon-link";
+import { type ReadyRequest, WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
+import type { LinkConnection } from "../link/control-link.ts";
+import { PlatformError } from "../link/platform-answer.ts";
+import { type Log, reasonOf } from "../log.ts";
+import { sleep, type Timers } from "../timers.ts";
+
+export interface ReporterDeps {
+  readonly nodeId: string;
+  readonly operatingSystem: string;
+  /** `POST /v1/nodes/{id}/ready`. @throws Error where it was not taken. */
+  readonly callReady: (request: ReadyRequest) => Promise<void>;
+  readonly timers: Timers;
+  readonly random: () => number;
+  readonly log: Log;
+}
+
+const BACKOFF = { baseMs: 1000, maxMs: 30_000 };
+/** Between two sends, so that a burst of changes becomes one. */
+const GAP_MS = 500;
+/** Everything is said again slowly, so that nothing that got lost can matter. */
+const RESEND_MS = 60_000;
+
+/**
+ * Tells the control plane what is: over the link on every change, and by `ready` once all workloads of a generation are
+ * ready and on every change from then on. One send at a time and in order, so an older picture never comes after a newer.
+ */
+export class Reporter {
+  readonly #deps: ReporterDeps;
+  readonly #closing = new AbortController();
+  #picture: Observation | null = null;
+  #connection: LinkConnection | null = null;
+  #observed = "";
+  #toldReady = "";
+  #announced = false;
+  #dirty = false;
+  #sending: Promise<void> | null = null;
+  #failures = 0;
+  #cancelTimer: () => void = () => undefined;
+
+  constructor(deps: ReporterDeps) {
+    this.#deps = deps;
+  }
+
+  update(picture: Observation): void {
+    this.#picture = picture;
+    this.#wake();
+  }
+
+  /** The link is live: everything is said anew. */
+  attach(connection: LinkConnection): void {
+    this.#connection = connection;
+    this.#forgetWhatWasSaid();
+    this.#wake();
+  }
+
+  detach(): void {
+    this.#connection = null;
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#cancelTimer();
+    await this.#sending;
+  }
+
+  #forgetWhatWasSaid(): void {
+    this.#observed = "";
+    this.#toldReady = "";
+  }
+
+  #wake(): void {
+    this.#dirty = true;
+    if (this.#closing.signal.aborted || this.#sending !== null) return;
+    this.#sending = this.#send().finally(() => {
+      this.#sending = null;
+      if (this.#dirty) this.#wake();
+    });
+  }
+
+  async #send(): Promise<void> {
+    while (this.#dirty && !this.#closing.signal.aborted) {
+      this.#dirty = false;
+      const picture = this.#picture;
+      if (picture === null) return;
+      const sent = (await this.#observe(picture)) && (await this.#ready(picture));
+      this.#failures = sent ? 0 : this.#failures + 1;
+      this.#schedule(sent ? RESEND_MS : fullJitter(BACKOFF, this.#failures, this.#deps.random()));
+      await sleep(this.#deps.timers, GAP_MS, this.#closing.signal);
+    }
+  }
+
+  #schedule(delay: number): void {
+    this.#cancelTimer();
+    if (this.#closing.signal.aborted) return;
+    this.#cancelTimer = this.#deps.timers.after(delay, () => {
+      if (delay === RESEND_MS) this.#forgetWhatWasSaid();
+      this.#wake();
+    });
+  }
+
+  async #observe(picture: Observation): Promise<boolean> {
+    const connection = this.#connection;
+    const key = JSON.stringify(picture);
+    if (connection === null || key === this.#observed) return true;
+    try {
+      await connection.observe(picture);
+      if (connection === this.#connection) this.#observed = key;
+      return true;
+    } catch (error) {
+      this.#deps.log.warn({ reason: reasonOf(error) }, "an observation was not taken");
+      return false;
+    }
+  }
+
+  async #ready(picture: Observation): Promise<boolean> {
+    const { workloadReports, generation } = picture;
+    this.#announced ||= workloadReports.every((report) => report.ready && report.generation === generation);
+    const key = JSON.stringify({
+      ...picture,
+      workloadReports: workloadReports.map((report) => ({ ...report, message: "" })),
+    });
+    if (!this.#announced || key === this.#toldReady) return true;
+    try {
+      await this.#deps.callReady(this.#request(picture));
+    } catch (error) {
+      this.#deps.log.warn({ reason: reasonOf(error) }, "the ready call was not taken");
+      // The same words would be refused again; the next change or the slow resend says new ones.
+      if (!(error instanceof PlatformError) || error.status >= 500 || error.status === 401 || error.status === 429)
+        return false;
+    }
+    this.#toldReady = key;
+    return true;
+  }
+
+  #request({ workloadReports }: Observation): ReadyRequest {
+    const engine = workloadReports.find((report) => report.workloadType === WORKLOAD_TYPE_ENGINE);
+    return {
+      id: this.#deps.nodeId,
+      workloadReports,
+      operatingSystem: this.#deps.operatingSystem,
+      workerImageDigest: engine?.imageDigest ?? "",
+    };
+  }
+}

@@ -1,0 +1,53 @@
+import type { DaemonConfig } from "./config.ts";
+import { DesiredStore } from "./state/desired-store.ts";
+import { diskFiles } from "./state/files.ts";
+import { IdentityStore } from "./state/identity-store.ts";
+import { lockStateFolder } from "./state/state-lock.ts";
+import { StartError } from "./start-error.ts";
+
+export interface DaemonStatus {
+  readonly running: boolean;
+  readonly nodeId: string | null;
+  readonly platformUrl: string | null;
+  readonly enrolled: boolean;
+  readonly generation: number | null;
+  readonly workloads: readonly string[];
+}
+
+/** What a state folder tells, and whether a daemon runs on it. */
+export async function readStatus({ stateDir }: Pick<DaemonConfig, "stateDir">): Promise<DaemonStatus> {
+  const { value: identity } = await new IdentityStore(diskFiles, stateDir).load();
+  const desired = new DesiredStore(diskFiles, { folder: stateDir, nodeId: identity?.nodeId ?? "" });
+  await desired.load();
+  const state = desired.current();
+  return {
+    running: await isHeld(stateDir),
+    nodeId: identity?.nodeId ?? null,
+    platformUrl: identity?.platformUrl ?? null,
+    enrolled: (identity?.enrolled ?? null) !== null,
+    generation: state?.generation ?? null,
+    workloads: state?.workloads.map((spec) => spec.name) ?? [],
+  };
+}
+
+async function isHeld(stateDir: string): Promise<boolean> {
+  try {
+    await (await lockStateFolder(stateDir)).release();
+    return false;
+  } catch (error) {
+    if (error instanceof StartError) return true;
+    // No such folder: nothing runs on it.
+    return false;
+  }
+}
+
+export function statusText(status: DaemonStatus): string {
+  const generation = status.generation === null ? "none yet" : `generation ${status.generation}`;
+  return [
+    `daemon     ${status.running ? "runs" : "does not run"}`,
+    `node       ${status.nodeId ?? "none"}${status.enrolled ? "" : " (not enrolled)"}`,
+    `platform   ${status.platformUrl ?? "none"}`,
+    `desired    ${generation}`,
+    `workloads  ${status.workloads.join(", ") || "none"}`,
+  ].join("\n");
+}
