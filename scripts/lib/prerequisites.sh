@@ -106,7 +106,8 @@ start_docker() {
     [ -z "$pid" ] || kill -0 "$pid" 2>/dev/null || break
     sleep 0.5
   done
-  [ -z "$pid" ] || tail -n 20 "$folder/dockerd.log"
+  # dockerd talks a lot; what stopped it stands in few lines.
+  [ -z "$pid" ] || grep -E '^failed|level=(error|fatal)' "$folder/dockerd.log" | tail -n 5
   stop_docker "$folder"
   return 1
 }
@@ -129,6 +130,51 @@ stop_docker() {
     done
   fi
   rm -f "$folder/dockerd.pid"
+}
+
+# PostgreSQL 15 or later: Debian 12 has 15, Debian 13 has 17.
+postgres_bin() { ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1; }
+
+# ensure_postgres FOLDER: starts a server of the tests' own; its address goes into FAIRLEAD_TEST_POSTGRES_URL.
+ensure_postgres() {
+  local folder=$1 port
+  if [ -z "$(postgres_bin)" ] || [ ! -x "$(postgres_bin)/initdb" ]; then
+    step "installing PostgreSQL (apt)" install_postgres ||
+      fail "apt could not install postgresql. Mend apt (see above)."
+  fi
+  port=$(free_port)
+  step "starting PostgreSQL" start_postgres "$folder/postgres" "$port" || fail "PostgreSQL does not start; see above."
+  export FAIRLEAD_TEST_POSTGRES_URL="postgres://postgres@127.0.0.1:$port/postgres"
+}
+
+# Without the main cluster that Debian's package would make and start.
+install_postgres() {
+  install -d /etc/postgresql-common/createcluster.d
+  echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.d/fairlead-tests.conf
+  install_packages postgresql
+}
+
+free_port() {
+  scripts/lib/with-node node -e 'const s=require("net").createServer().listen(0,"127.0.0.1",()=>{console.log(s.address().port);s.close()})'
+}
+
+# PostgreSQL refuses to run as root, so it runs as the package's own user.
+as_postgres() { if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi; }
+
+# Its data is thrown away with the folder, so nothing needs to reach the disk.
+start_postgres() {
+  local folder=$1 port=$2
+  mkdir -p "$folder"
+  [ "$(id -u)" != 0 ] || { chmod 711 "$(dirname "$folder")" && chown postgres "$folder"; }
+  as_postgres "$(postgres_bin)/initdb" --auth=trust --username=postgres --encoding=UTF8 --pgdata="$folder/data" &&
+    as_postgres "$(postgres_bin)/pg_ctl" --pgdata="$folder/data" --log="$folder/log" --wait \
+      --options="-p $port -c listen_addresses=127.0.0.1 -k '' -c fsync=off -c max_connections=200" start ||
+    { cat "$folder/log"; return 1; }
+}
+
+stop_postgres() {
+  [ ! -e "$1/postgres/data/postmaster.pid" ] ||
+    as_postgres "$(postgres_bin)/pg_ctl" --pgdata="$1/postgres/data" --mode=immediate stop >/dev/null || true
 }
 
 # Run by root in somebody's checkout, files must stay theirs.

@@ -6,7 +6,7 @@ import type { Node } from "@fairlead/protocol/resources";
 import { ENGINE_IMAGE, type Installation } from "./installation.ts";
 import { lastLines, type Program, runningPid, runsAsWanted, start, stop } from "./programs.ts";
 import { QuickstartError, type Step, waitFor } from "./progress.ts";
-import { createBootstrapToken, findModel, getNode, type Settings } from "./resources.ts";
+import { answers, createBootstrapToken, findModel, getNode, type Settings } from "./resources.ts";
 
 /** The machine's part: the engine's image, the daemon, and the wait until the node is active. */
 
@@ -62,7 +62,9 @@ export async function untilActive(
       seen = told;
       if (runningPid(at, "daemon") === null)
         throw new QuickstartError(`The daemon ended. ${lastLines(at, "daemon", 15)}`);
-      return node.status === "active" ? findModel(settings, node) : undefined;
+      const served = node.status === "active" ? await findModel(settings, node) : undefined;
+      // After a crash of everything `active` is what the server last heard; only an answer shows that it still holds.
+      return served !== undefined && (await answers(settings, served)) ? served : undefined;
     },
   });
   if (model === null) {

@@ -11,6 +11,7 @@ import { QuickstartError, type Step } from "./progress.ts";
  */
 
 const NODE_NAME = "local";
+const ANSWER_MS = 30_000;
 
 const createdProjectSchema = z.object({ project: projectSchema });
 const createdKeySchema = z.object({ key: projectKeySchema.required({ keyValue: true }) });
@@ -99,4 +100,19 @@ export async function findModel(settings: Settings, node: Node): Promise<string 
   const api = apiAt(settings.get("FAIRLEAD_MODELS_URL"), settings.get("FAIRLEAD_API_KEY"));
   const models = await api.find("/v1/models", modelsSchema);
   return models?.data.map(({ id }) => id).find((id) => id.startsWith(`${node.identifier}/`));
+}
+
+/** One token; a queue in front of the engine may take a while. */
+const ANSWER_MS = 30_000;
+
+/** Whether the engine behind a model answers with one token just now. */
+export async function answers(settings: Settings, model: string): Promise<boolean> {
+  const response = await fetch(`${settings.get("FAIRLEAD_MODELS_URL")}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${settings.get("FAIRLEAD_API_KEY")}`, "content-type": "application/json" },
+    body: JSON.stringify({ model, messages: [{ role: "user", content: "ping" }], max_tokens: 1 }),
+    signal: AbortSignal.timeout(ANSWER_MS),
+  });
+  await response.arrayBuffer();
+  return response.ok;
 }

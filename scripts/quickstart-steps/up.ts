@@ -1,4 +1,5 @@
 import { existsSync, statfsSync } from "node:fs";
+import { join } from "node:path";
 import { addressOf, choosePorts, ensureControlPlane } from "./control-plane.ts";
 import { readEnvFile } from "./env-file.ts";
 import { type Administrator, chat, createToken, ensureAdministrator } from "./fairlead.ts";
@@ -55,12 +56,18 @@ Try next:
   npx fairlead chat "What is 17 + 25?"
   npx fairlead node list
 
-Stop it with ./scripts/quickstart --down (your data is kept).`;
+Stop it with ${commandLine(at)} --down (your data is kept).`;
+}
+
+/** What to type for this installation. */
+function commandLine(at: Installation): string {
+  const isDefault = at.dataDir === join(at.root, ".fairlead");
+  return `./scripts/quickstart${isDefault ? "" : ` --data-dir ${at.dataDir}`}`;
 }
 
 function explain(at: Installation, error: unknown): string {
   if (error instanceof Interrupted) {
-    return "\nStopped. Run ./scripts/quickstart again to go on, or ./scripts/quickstart --down to stop what runs.";
+    return `\nStopped. Run ${commandLine(at)} again to go on, or with --down to stop what runs.`;
   }
   const words =
     error instanceof QuickstartError

@@ -117,9 +117,11 @@ describeWithDocker("first light", () => {
     expect(await waitFor("an answer from the new engine", 90_000, ask)).toBe(answer);
   });
 
-  test("a killed control plane and a killed daemon are restarted by the next run", async () => {
+  test("a control plane, a daemon and an engine that were killed together are back with the next run", async () => {
     process.kill(pid("server"), "SIGKILL");
     process.kill(pid("daemon"), "SIGKILL");
+    const [engine = ""] = await engines();
+    await docker("kill", "--signal", "KILL", engine);
     expect(await quickstart()).toMatchObject({ code: 0, errors: "" });
     expect(await ask()).toBe(answer);
   });
