@@ -252,6 +252,17 @@ describe("the stop", () => {
     await cut;
   });
 
+  test("does not wait for sockets on which nothing was asked, as browsers and port checks hold them open", async () => {
+    const server = await start({ FAIRLEAD_SERVER_SHUTDOWN_SECONDS: "3600" });
+    const silent = [server.platformUrl, server.inferenceUrl].map((url) =>
+      connect(Number(new URL(url).port), "127.0.0.1"),
+    );
+    await Promise.all(silent.map((socket) => once(socket, "connect")));
+    const ended = silent.map((socket) => once(socket, "close"));
+    await server.close();
+    await Promise.all(ended);
+  });
+
   test("may be asked for twice", async () => {
     const server = await start();
     await Promise.all([server.close(), server.close()]);

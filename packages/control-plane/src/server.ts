@@ -8,6 +8,7 @@ import { type Authenticate, createAuthenticate } from "./auth/authenticate.ts";
 import type { Config } from "./config.ts";
 import { holdDataDir } from "./db/data-dir.ts";
 import { holdStore } from "./db/store-lock.ts";
+import { CallsInFlight } from "./http/calls-in-flight.ts";
 import { listen, type PortRequest, reservePort, urlOf } from "./http/listen.ts";
 import { createPlatformHost, type PlatformApp } from "./http/platform-host.ts";
 import { UpgradeDispatcher } from "./http/upgrade-dispatcher.ts";
@@ -242,6 +243,7 @@ function createPlatform(context: Context, services: Services): Platform {
     },
   });
   const upgrades = new UpgradeDispatcher({ routes: daemonUpgrades(links, tunnels), authenticate, ids: ports.ids, log });
+  const calls = new CallsInFlight(app.server);
   return {
     listen: async () => {
       await app.ready();
@@ -257,7 +259,7 @@ function createPlatform(context: Context, services: Services): Platform {
       await links.close();
       tunnels.close();
       upgrades.close();
-      await Promise.race([closed, delay(deadline.leftMs(), undefined, { ref: false })]);
+      await Promise.race([calls.whenIdle(), delay(deadline.leftMs(), undefined, { ref: false })]);
       app.server.closeAllConnections();
       await closed;
     },

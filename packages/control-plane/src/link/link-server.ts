@@ -24,6 +24,9 @@ const MAX_MESSAGE_BYTES = 1024 * 1024;
 const MAX_BUFFERED_BYTES = 4 * 1024 * 1024;
 const KEEP_ALIVE = { enabled: true, pingMs: 15_000, pongWaitMs: 5000 };
 const CHECK_MS = 5000;
+const GOOD_BYE_MS = 500;
+/** RFC 6455 §7.4.1. */
+const GOING_AWAY = 1001;
 
 /** tRPC over WebSocket for daemons whose upgrade was authenticated already. */
 export class LinkServer {
@@ -65,12 +68,17 @@ export class LinkServer {
     for (const [socket, owner] of this.#sockets) if (owner === nodeId) socket.terminate();
   }
 
+  /** Says good-bye, and does not wait for long: a daemon comes back by itself. */
   async close(): Promise<void> {
     clearInterval(this.#watch);
     this.#handler.broadcastReconnectNotification();
-    for (const socket of this.#sockets.keys()) socket.close(1001, "the server is stopping");
-    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    for (const socket of this.#sockets.keys()) socket.terminate();
+    for (const socket of this.#sockets.keys()) socket.close(GOING_AWAY, "the server is stopping");
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    const cut = setTimeout(() => {
+      for (const socket of this.#sockets.keys()) socket.terminate();
+    }, GOOD_BYE_MS);
+    await closed;
+    clearTimeout(cut);
   }
 
   #sessionOf(request: IncomingMessage): LinkSession {
