@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import type { ClientEnv } from "./env-file.ts";
+import { CLI } from "./fairlead.ts";
 import type { Installation } from "./installation.ts";
 import { requireFreePort } from "./ports.ts";
 import { lastLines, type Program, runningPid, runsAsWanted, start, stop } from "./programs.ts";
@@ -41,13 +42,13 @@ log:
 export async function ensureControlPlane(
   at: Installation,
   ports: Ports,
-  context: { step: Step; interrupt: AbortSignal },
+  context: { inUse: Ports; step: Step; interrupt: AbortSignal },
 ): Promise<void> {
   if (ports.platform === ports.inference) throw new QuickstartError("The two hosts need two different ports.");
   const settings = configText(at, ports);
   const server: Program = {
     name: "server",
-    bin: "packages/cli/bin/fairlead.js",
+    bin: CLI,
     args: ["server", "--config", at.configFile],
     settings,
   };
@@ -55,9 +56,11 @@ export async function ensureControlPlane(
     context.step.note("runs already");
     return;
   }
+  // Before anything is stopped: a port that cannot be had must not cost what runs.
+  const ours = runningPid(at, server.name) === null ? [] : [context.inUse.platform, context.inUse.inference];
+  if (!ours.includes(ports.platform)) await requireFreePort(ports.platform, "--platform-port");
+  if (!ours.includes(ports.inference)) await requireFreePort(ports.inference, "--inference-port");
   const restarted = await stop(at, server.name);
-  await requireFreePort(ports.platform, "--platform-port");
-  await requireFreePort(ports.inference, "--inference-port");
   if (!existsSync(at.configFile) || readFileSync(at.configFile, "utf8") !== settings)
     writeFileSync(at.configFile, settings, { mode: 0o600 });
   start(at, server);

@@ -8,10 +8,16 @@ import { QuickstartError } from "./progress.ts";
 
 /** Calls to the installation: its command line for what only this machine may do, its API for the rest. */
 
-const BIN = "packages/cli/bin/fairlead.js";
+export const CLI = "packages/cli/bin/fairlead.js";
+export const DAEMON = "packages/daemon/bin/fairlead-daemon.js";
 const ANSWER_MS = 30_000;
 
 const createdUserSchema = z.object({ user: z.object({ id: z.string() }), created: z.boolean() });
+const daemonStatusSchema = z.object({
+  nodeId: z.string().nullable(),
+  platformUrl: z.string().nullable(),
+  enrolled: z.boolean(),
+});
 const tokenSchema = z.object({ token: z.string() });
 
 export interface Administrator {
@@ -23,15 +29,32 @@ export async function ensureAdministrator(
   at: Installation,
   { email, name }: Administrator,
 ): Promise<{ created: boolean }> {
-  return admin(at, ["create-user", "--email", email, "--name", name, "--platform-admin"], createdUserSchema);
+  const args = [
+    "admin",
+    "create-user",
+    "--email",
+    email,
+    "--name",
+    name,
+    "--platform-admin",
+    "--config",
+    at.configFile,
+  ];
+  return runJson(at, [CLI, ...args], createdUserSchema);
 }
 
 export async function createToken(at: Installation, { email }: Administrator): Promise<string> {
-  return (await admin(at, ["token", "--email", email, "--ttl", "12h"], tokenSchema)).token;
+  const args = ["admin", "token", "--email", email, "--ttl", "12h", "--config", at.configFile];
+  return (await runJson(at, [CLI, ...args], tokenSchema)).token;
 }
 
-async function admin<T>(at: Installation, args: readonly string[], schema: z.ZodType<T>): Promise<T> {
-  const argv = [join(at.root, BIN), "admin", ...args, "--config", at.configFile, "--json"];
+/** Which node the daemon's state folder is for, and whether it has enrolled there. */
+export async function daemonStatus(at: Installation): Promise<z.infer<typeof daemonStatusSchema>> {
+  return runJson(at, [DAEMON, "status", "--state-dir", at.daemonState], daemonStatusSchema);
+}
+
+async function runJson<T>(at: Installation, [bin = "", ...args]: readonly string[], schema: z.ZodType<T>): Promise<T> {
+  const argv = [join(at.root, bin), ...args, "--json"];
   // In a process group of its own, so that Ctrl-C lets it finish.
   const child = spawn(process.execPath, argv, { cwd: at.root, detached: true, stdio: ["ignore", "pipe", "pipe"] });
   const [stdout, stderr, code] = await Promise.all([
@@ -45,7 +68,7 @@ async function admin<T>(at: Installation, args: readonly string[], schema: z.Zod
 
 /** Streams one answer to this terminal. @returns whether it came through. */
 export function chat(at: Installation, env: ClientEnv, question: string): boolean {
-  const argv = [join(at.root, BIN), "chat", question];
+  const argv = [join(at.root, CLI), "chat", question];
   return spawnSync(process.execPath, argv, { stdio: "inherit", env: { ...process.env, ...env } }).status === 0;
 }
 

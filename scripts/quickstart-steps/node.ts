@@ -1,8 +1,9 @@
 import { spawn } from "node:child_process";
-import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import type { Node } from "@fairlead/protocol/resources";
+import { DAEMON, daemonStatus } from "./fairlead.ts";
 import { ENGINE_IMAGE, type Installation } from "./installation.ts";
 import { lastLines, type Program, runningPid, runsAsWanted, start, stop } from "./programs.ts";
 import { QuickstartError, type Step, waitFor } from "./progress.ts";
@@ -28,20 +29,24 @@ async function run(command: string, args: readonly string[]): Promise<{ code: nu
   return { code, output: code === 0 ? out : errors };
 }
 
-/** Afterwards the daemon of this build runs; one that has never enrolled gets a fresh token. */
+/** Afterwards the daemon of this build runs; one that is not enrolled with this control plane gets a fresh token. */
 export async function ensureDaemon(at: Installation, settings: Settings, step: Step): Promise<void> {
   const node = await getNode(settings);
-  const needsToken = NOT_ENROLLED.includes(node.status) || !existsSync(at.daemonState);
+  const identity = await daemonStatus(at);
   const args = ["run", "--state-dir", at.daemonState];
-  const daemon: Program = { name: "daemon", bin: "packages/daemon/bin/fairlead-daemon.js", args, settings: node.id };
-  if (!needsToken && runsAsWanted(at, daemon)) return step.note("runs already");
-  if (await stop(at, daemon.name)) step.note("restarted");
-  if (needsToken) {
-    writeFileSync(at.tokenFile, await createBootstrapToken(settings), { mode: 0o600 });
-    start(at, daemon, ["--bootstrap-token-file", at.tokenFile]);
-  } else {
-    start(at, daemon);
+  const daemon: Program = { name: "daemon", bin: DAEMON, args, settings: node.id };
+  const isEnrolled =
+    identity.enrolled && identity.nodeId === node.id && identity.platformUrl === settings.get("FAIRLEAD_BASE_URL");
+  if (isEnrolled && !NOT_ENROLLED.includes(node.status)) {
+    if (runsAsWanted(at, daemon)) return step.note("runs already");
+    if (await stop(at, daemon.name)) step.note("restarted");
+    return start(at, daemon);
   }
+  await stop(at, daemon.name);
+  // The node that this folder belonged to is gone with its control plane.
+  if (identity.nodeId !== null && identity.nodeId !== node.id) rmSync(at.daemonState, { recursive: true });
+  writeFileSync(at.tokenFile, await createBootstrapToken(settings), { mode: 0o600 });
+  start(at, daemon, ["--bootstrap-token-file", at.tokenFile]);
 }
 
 /** @returns the model that the node serves. @throws QuickstartError with the node's own words and the daemon's last ones. */

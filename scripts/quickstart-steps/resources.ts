@@ -102,9 +102,6 @@ export async function findModel(settings: Settings, node: Node): Promise<string 
   return models?.data.map(({ id }) => id).find((id) => id.startsWith(`${node.identifier}/`));
 }
 
-/** One token; a queue in front of the engine may take a while. */
-const ANSWER_MS = 30_000;
-
 /** Whether the engine behind a model answers with one token just now. */
 export async function answers(settings: Settings, model: string): Promise<boolean> {
   const response = await fetch(`${settings.get("FAIRLEAD_MODELS_URL")}/v1/chat/completions`, {

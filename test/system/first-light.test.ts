@@ -126,14 +126,23 @@ describeWithDocker("first light", () => {
     expect(await ask()).toBe(answer);
   });
 
-  test("a taken port is named together with who holds it", async () => {
+  test("a taken port is named together with who holds it, and what runs goes on", async () => {
     const taken = await listen();
     const result = await quickstart("--platform-port", String(taken.port));
     await taken.close();
     expect(result.code).toBe(1);
-    expect(result.errors).toContain(`Port ${taken.port} is taken by`);
-    expect(result.errors).toContain(`(pid ${process.pid})`);
-    expect(await quickstart("--platform-port", String(ports[0]))).toMatchObject({ code: 0 });
+    expect(result.errors).toMatch(new RegExp(`Port ${taken.port} is taken by \\S+ \\(pid ${process.pid}\\)`));
+    expect(await ask()).toBe(answer);
+  });
+
+  test("other ports move the installation, its node included", async () => {
+    const before = env();
+    ports = await twoFreePorts();
+    const moved = await quickstart("--platform-port", String(ports[0]), "--inference-port", String(ports[1]));
+    expect(moved).toMatchObject({ code: 0, errors: "" });
+    expect(env()["FAIRLEAD_MODELS_URL"]).toBe(`http://127.0.0.1:${ports[1]}`);
+    expect(env()["FAIRLEAD_NODE_ID"]).toBe(before["FAIRLEAD_NODE_ID"]);
+    expect(await ask()).toBe(answer);
   });
 
   test("--down stops the programs and the engine, and keeps the data", async () => {
