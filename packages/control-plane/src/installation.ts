@@ -23,6 +23,7 @@ import { UserStore } from "./users/user-store.ts";
 export interface Installation {
   readonly record: InstallationRecord;
   readonly db: Kysely<Database>;
+  readonly longReads: Kysely<Database>;
   readonly sealer: SecretSealer;
   readonly keyRing: KeyRing;
   readonly tokens: TokenService;

@@ -22,9 +22,11 @@ import { LinkHub } from "./link/link-hub.ts";
 import { LinkServer } from "./link/link-server.ts";
 import { createLog, type Log } from "./log.ts";
 import { registerNodeDaemonRoutes } from "./nodes/node-daemon-routes.ts";
+import { startNodeEventRetention } from "./nodes/node-event-retention.ts";
 import { registerNodeRoutes } from "./nodes/node-routes.ts";
 import { registerNodeSecretRoutes } from "./nodes/node-secret-routes.ts";
 import { createNodeIdentities, createNodeServices, type NodeServices } from "./nodes/node-services.ts";
+import { nodeStores } from "./nodes/node-stores.ts";
 import { startNodeSweeper } from "./nodes/node-sweeper.ts";
 import { registerProjectRoutes } from "./projects/project-routes.ts";
 import { ProjectService } from "./projects/project-service.ts";
@@ -94,6 +96,7 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   const services = createServices(context);
   const stopSweeper = startNodeSweeper(services.nodes.liveness, log);
   closers.push(stopSweeper);
+  closers.push(startNodeEventRetention(nodeStores(installation.longReads).events, ports.clock, log));
   // Undone backwards: the platform host stops listening, calls drain through the tunnels, and only then the tunnels are cut.
   const platform = createPlatform(context, services);
   closers.push(() => platform.cut());

@@ -3,6 +3,7 @@ import Sqlite from "better-sqlite3";
 import { Kysely, SqliteDialect } from "kysely";
 import type { OpenedHandle } from "./open.ts";
 import type { Database } from "./schema.ts";
+import { workerDialect } from "./worker-dialect.ts";
 
 const OWNER_ONLY = 0o600;
 const BUSY_TIMEOUT_MS = 5000;
@@ -16,9 +17,16 @@ export function openSqlite(file: string): OpenedHandle {
   handle.pragma("synchronous = FULL");
   handle.pragma("foreign_keys = ON");
   const db = new Kysely<Database>({ dialect: new SqliteDialect({ database: handle }) });
+  // A store in memory is its handle's alone, so there the tests read long on the same one.
+  const longReads =
+    file === ":memory:"
+      ? db
+      : new Kysely<Database>({ dialect: workerDialect({ file, busyTimeoutMs: BUSY_TIMEOUT_MS }) });
   return {
     db,
+    longReads,
     close: async () => {
+      if (longReads !== db) await longReads.destroy();
       await db.destroy();
       // Kysely leaves a handle open that it has never used.
       if (handle.open) handle.close();

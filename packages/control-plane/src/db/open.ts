@@ -5,22 +5,24 @@ import type { Database } from "./schema.ts";
 
 export interface OpenedDatabase {
   readonly db: Kysely<Database>;
+  /** For what may take long: searches, sums, retention in chunks. Never blocks the main thread. */
+  readonly longReads: Kysely<Database>;
   /** Rejects where the store does not answer. */
   ping(): Promise<void>;
   close(): Promise<void>;
 }
 
 /** What either database brings. */
-export type OpenedHandle = Pick<OpenedDatabase, "db" | "close">;
+export type OpenedHandle = Pick<OpenedDatabase, "db" | "longReads" | "close">;
 
 /** A file (or `:memory:`) for SQLite, a `postgres://` URL for PostgreSQL. */
 export type StoreLocation = { readonly file: string } | { readonly url: string };
 
 /** Opens or creates the store. The schema is `migrate`'s work. */
 export function openDatabase(location: StoreLocation): OpenedDatabase {
-  const { db, close } = "file" in location ? openSqlite(location.file) : openPostgres(location.url);
+  const { db, longReads, close } = "file" in location ? openSqlite(location.file) : openPostgres(location.url);
   const ping = async (): Promise<void> => {
     await sql`select 1`.execute(db);
   };
-  return { db, ping, close };
+  return { db, longReads, ping, close };
 }

@@ -54,4 +54,13 @@ export class NodeEventStore {
       status: status === null ? null : nodeStatusSchema.parse(status),
     }));
   }
+
+  /** A bounded number of the oldest, so that no statement holds the store for long. @returns how many. */
+  async deleteBefore(at: number, limit: number): Promise<number> {
+    const { numDeletedRows } = await this.#db
+      .deleteFrom("node_event")
+      .where("id", "in", (eb) => eb.selectFrom("node_event").select("id").where("at", "<", at).limit(limit))
+      .executeTakeFirst();
+    return Number(numDeletedRows);
+  }
 }

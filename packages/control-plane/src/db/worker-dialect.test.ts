@@ -1,0 +1,76 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { sql } from "kysely";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { insertUser, TestClock } from "../testing.fixture.ts";
+import { isUniqueViolation } from "./errors.ts";
+import { migrate } from "./migrate.ts";
+import { type OpenedDatabase, openDatabase } from "./open.ts";
+
+let dir: string;
+let store: OpenedDatabase;
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), "fairlead-worker-"));
+  store = openDatabase({ file: join(dir, "store.db") });
+  await migrate(store.db, { clock: new TestClock() });
+});
+afterEach(async () => {
+  await store.close();
+  rmSync(dir, { recursive: true });
+});
+
+const ENDLESS = sql`with recursive n(x) as (select 1 union all select x + 1 from n where x < 3000000) select max(x) as top from n`;
+
+describe("the store's worker", () => {
+  test("sees what the main thread has written, and the main thread what it writes", async () => {
+    await insertUser(store, "usr_a");
+    const users = await store.longReads.selectFrom("user").select("id").execute();
+    expect(users).toEqual([{ id: "usr_a" }]);
+    const { numDeletedRows } = await store.longReads.deleteFrom("user").executeTakeFirst();
+    expect(numDeletedRows).toBe(1n);
+    expect(await store.db.selectFrom("user").selectAll().execute()).toEqual([]);
+  });
+
+  test("leaves the main thread free while a long read runs", async () => {
+    let ended = false;
+    const long = ENDLESS.execute(store.longReads).finally(() => {
+      ended = true;
+    });
+    let turns = 0;
+    while (!ended) {
+      await store.ping();
+      turns += 1;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect((await long).rows).toEqual([{ top: 3_000_000 }]);
+    expect(turns).toBeGreaterThan(10);
+  });
+
+  test("holds one transaction at a time, and takes back one that fails", async () => {
+    const failing = store.longReads.transaction().execute(async (tx) => {
+      await tx.insertInto("installation").values({ single: 1, id: "ins_1", epoch: "e", created_at: 0 }).execute();
+      throw new Error("no");
+    });
+    const after = store.longReads.selectFrom("installation").selectAll().execute();
+    await expect(failing).rejects.toThrow("no");
+    expect(await after).toEqual([]);
+  });
+
+  test("tells a broken rule by its code, as the main thread's handle does", async () => {
+    const row = { single: 1, id: "ins_1", epoch: "e", created_at: 0 };
+    await store.longReads.insertInto("installation").values(row).execute();
+    const again = await store.longReads
+      .insertInto("installation")
+      .values(row)
+      .execute()
+      .catch((error: unknown) => error);
+    expect(isUniqueViolation(again)).toBe(true);
+  });
+
+  test("is refused once the store is closed", async () => {
+    await store.longReads.selectFrom("user").selectAll().execute();
+    await store.close();
+    await expect(store.longReads.selectFrom("user").selectAll().execute()).rejects.toThrow();
+  });
+});

@@ -1,0 +1,33 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { STORES } from "../testing.fixture.ts";
+import { type NodeFixture, nodeFixture } from "./node.fixture.ts";
+import { pruneNodeEvents } from "./node-event-retention.ts";
+
+let fixture: NodeFixture;
+afterEach(() => fixture.close());
+
+const DAY_MS = 24 * 3_600_000;
+
+describe.each(STORES)("node event retention on $name", ({ open }) => {
+  it("removes what is older than 90 days, in chunks, and keeps the rest", async () => {
+    fixture = await nodeFixture(open);
+    const { id: nodeId } = await fixture.create("Box");
+    const now = fixture.clock.now() + 100 * DAY_MS;
+    const old = Array.from({ length: 1203 }, (_, n) => ({ at: fixture.clock.now(), n }));
+    const recent = Array.from({ length: 7 }, (_, n) => ({ at: now - 89 * DAY_MS, n: n + old.length }));
+    const rows = [...old, ...recent].map(({ at, n }) => ({
+      id: `evt_${String(n).padStart(6, "0")}`,
+      nodeId,
+      at,
+      kind: "test",
+      status: null,
+      message: "",
+    }));
+    for (let start = 0; start < rows.length; start += 400) {
+      await fixture.stores.events.append(rows.slice(start, start + 400));
+    }
+    // The node's own first event is as old as they are.
+    expect(await pruneNodeEvents(fixture.stores.events, now)).toBe(old.length + 1);
+    expect(await fixture.stores.events.list(nodeId, { limit: 50, after: null })).toHaveLength(recent.length);
+  });
+});
