@@ -94,7 +94,7 @@ describe("failures of the workload", () => {
     await machine.time.advance(10_000);
     await crash();
     expect(machine.running()).toEqual([name1]);
-    expect(machine.events).toContainEqual(expect.stringContaining("ended: exit code 139; starting it again"));
+    expect(machine.events).toContainEqual(expect.stringContaining("ended: exit code 139; it is started again"));
     expect(machine.snapshot?.records.get(name1)).toMatchObject({ restarts: 1, lastExit: { code: 139 } });
   });
 
@@ -247,6 +247,7 @@ describe("updates", () => {
     expect(machine.running()).toEqual([name1]);
     expect(machine.runtime.changes.filter((change) => change === `start ${name2}`)).toHaveLength(1);
     expect(machine.snapshot?.records.get(name2)?.lastExit).toMatchObject({ code: 1 });
+    expect(machine.events).toContain(`update_rolled_back: ${name2} ended: exit code 1; the update is rolled back`);
   });
 
   test("a new one that the engine refuses to start gives the place back", async () => {

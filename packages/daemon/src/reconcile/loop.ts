@@ -11,6 +11,7 @@ import { plan } from "./plan.ts";
 import { NO_RUNS, refusedStart, type RunEnd, type RunRecord, type RunRecords, updateRecords } from "./run-record.ts";
 import { StepRetries } from "./step-retries.ts";
 import { describe, keyOf, type Step } from "./steps.ts";
+import { type Known, viewOf } from "./workload-view.ts";
 
 /**
  * The reconcile loop. Its invariants:
@@ -202,15 +203,20 @@ export class ReconcileLoop {
     const input = { desired, observed, health: health.statusOf, now: clock.monotonic(), time };
     const { records, ends } = updateRecords(this.#records, input);
     this.#records = records;
-    for (const end of ends) this.#reportEnd(end);
+    for (const end of ends) this.#reportEnd(end, { desired, observed, records, health: health.statusOf });
   }
 
-  #reportEnd({ container, record }: RunEnd): void {
+  #reportEnd({ container, record }: RunEnd, known: Known): void {
+    const workloadId = workloadOf(container);
+    const spec = known.desired.workloads.find((candidate) => candidate.workloadId === workloadId);
+    const view = spec ? viewOf(spec, known) : null;
+    const rolledBack = view?.rolledBack === true && view.name === container.name;
     const wait = Math.max(0, Math.round((record.notBefore - this.#deps.clock.monotonic()) / 1000));
-    const again = wait === 0 ? "starting it again" : `starting it again in ${wait} s`;
-    const message = `${container.name} ended: ${record.lastExit?.reason ?? "unknown"}; ${again}`;
+    const again = wait === 0 ? "it is started again" : `it is started again in ${wait} s`;
+    const then = rolledBack ? "the update is rolled back" : again;
+    const message = `${container.name} ended: ${record.lastExit?.reason ?? "unknown"}; ${then}`;
     this.#deps.log.warn({ container: container.name, failures: record.failures }, message);
-    this.#deps.onEvent("workload_exited", workloadOf(container), message);
+    this.#deps.onEvent(rolledBack ? "update_rolled_back" : "workload_exited", workloadId, message);
   }
 
   #cancelUnwantedPulls(steps: readonly Step[]): void {

@@ -1,0 +1,117 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { nodeHttpClient } from "../link/http-client.ts";
+import { MemoryRuntime } from "../runtime/memory-runtime.ts";
+import type { ProbeSettings } from "../runtime/ownership.ts";
+import { FakeTime } from "../testing/fake-time.ts";
+import { createEngineProbe, imageDigest, imageVersion } from "./engine-facts.ts";
+import type { ProbeTarget } from "./health.ts";
+
+const probe = createEngineProbe(nodeHttpClient);
+const image = { id: "sha256:id", repoDigests: [], labels: {} };
+let server: Server;
+let answers: Record<string, { status?: number; body?: unknown }>;
+let bodies: string[];
+let port: number;
+
+beforeEach(async () => {
+  answers = {};
+  bodies = [];
+  server = createServer(async (request, response) => {
+    bodies.push(await text(request));
+    const answer = answers[request.url ?? ""] ?? { status: 404 };
+    response.writeHead(answer.status ?? 200).end(JSON.stringify(answer.body ?? {}));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  port = (server.address() as AddressInfo).port;
+});
+afterEach(async () => {
+  server.close();
+  await once(server, "close");
+});
+
+function target(settings: Partial<ProbeSettings> = {}, probeKind: "http" | "completion" = "http"): ProbeTarget {
+  const container = new MemoryRuntime(new FakeTime()).plant({ name: "c", image: "example/engine:1.2" });
+  const health = {
+    path: "/health",
+    intervalSeconds: 5,
+    timeoutSeconds: 1,
+    startPeriodSeconds: 0,
+    failureThreshold: 3,
+    probe: probeKind,
+  };
+  return {
+    container,
+    port,
+    image,
+    settings: { workloadName: "engine", port: 1, health, models: null, versionPath: null, ...settings },
+  };
+}
+
+describe("health", () => {
+  test("2xx is healthy, all else is told", async () => {
+    answers["/health"] = {};
+    expect(await probe.check(target(), [])).toBeNull();
+    answers["/health"] = { status: 503 };
+    expect(await probe.check(target(), [])).toBe("/health answered 503");
+  });
+
+  test("an engine that does not answer at all is no crash", async () => {
+    expect(await probe.check({ ...target(), port: 9 }, [])).toContain("ECONNREFUSED");
+  });
+
+  test("a completion probe asks for one real token of a model that the engine has", async () => {
+    answers["/health"] = {};
+    answers["/v1/models"] = { body: { data: [{ id: "tiny" }] } };
+    answers["/v1/chat/completions"] = { status: 500 };
+    expect(await probe.check(target({}, "completion"), [])).toBe("a completion answered 500");
+    answers["/v1/chat/completions"] = {};
+    expect(await probe.check(target({}, "completion"), [])).toBeNull();
+    expect(JSON.parse(bodies.at(-1) ?? "")).toMatchObject({ model: "tiny", max_tokens: 1 });
+  });
+});
+
+describe("facts", () => {
+  test("models that the spec names are taken as they are, else the engine is asked", async () => {
+    answers["/v1/models"] = { body: { object: "list", data: [{ id: "a" }, { id: "b", more: 1 }] } };
+    expect((await probe.facts(target())).models).toEqual(["a", "b"]);
+    expect((await probe.facts(target({ models: ["named"] }))).models).toEqual(["named"]);
+  });
+
+  test("an engine without a list of models has none; a broken list is asked again", async () => {
+    expect((await probe.facts(target())).models).toEqual([]);
+    answers["/v1/models"] = { body: { data: "?" } };
+    await expect(probe.facts(target())).rejects.toThrow();
+  });
+
+  test.each([
+    [{ version: "0.11.0" }, "0.11.0"],
+    [{ build_info: "b6123-abc" }, "b6123-abc"],
+    [{ other: 1 }, "1.2"],
+  ])("its own version endpoint (%j) comes first", async (body, version) => {
+    answers["/version"] = { body };
+    expect((await probe.facts(target({ models: [], versionPath: "/version" }))).version).toBe(version);
+  });
+});
+
+test.each([
+  ["example/engine:1.2", {}, "1.2"],
+  ["example/engine:1.2", { "org.opencontainers.image.version": "1.2.3" }, "1.2.3"],
+  ["registry.test:5000/engine", {}, ""],
+  ["registry.test:5000/engine:7@sha256:abc", {}, "7"],
+  ["engine@sha256:abc", {}, ""],
+])("the version of image %s with labels %j is %j", (reference, labels, version) => {
+  expect(imageVersion(reference, { ...image, labels })).toBe(version);
+});
+
+test("the digest is the registry's for the name that was asked for, else the image's id", () => {
+  const repoDigests = ["mirror.test/engine@sha256:m", "registry.test:5000/engine@sha256:r"];
+  expect(imageDigest("registry.test:5000/engine:1", { ...image, repoDigests })).toBe("sha256:r");
+  expect(imageDigest("other/engine:1", { ...image, repoDigests })).toBe("sha256:m");
+  expect(imageDigest("fairlead/demo-engine:1", image)).toBe("sha256:id");
+  expect(imageDigest("fairlead/demo-engine:1", null)).toBe("");
+});

@@ -1,0 +1,129 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { aSpec, OWNER } from "../testing/builders.ts";
+import { FakeTime } from "../testing/fake-time.ts";
+import { ownershipLabels, probeSettingsOf } from "../runtime/ownership.ts";
+import type { Container } from "../runtime/container-runtime.ts";
+import { HealthMonitor, type HealthStatus, type ProbeTarget } from "./health.ts";
+
+let time: FakeTime;
+let monitor: HealthMonitor;
+let wrong: string | null;
+let facts: () => Promise<{ version: string; models: string[] }>;
+let checks: number;
+let changes: number;
+
+const labels = ownershipLabels(OWNER, aSpec(), 1);
+const container: Container = {
+  id: "c1",
+  name: "c1",
+  labels,
+  state: "running",
+  image: "example/engine:1",
+  imageId: "sha256:1",
+  hostPort: 1,
+  startedAt: "2026-01-01T00:00:00.000Z",
+  finishedAt: null,
+  exitCode: 0,
+  outOfMemory: false,
+  error: "",
+};
+const targetOf = (of: Container): ProbeTarget => {
+  const settings = probeSettingsOf(of.labels);
+  if (settings === null) throw new Error("no settings");
+  return { container: of, port: 1, settings, image: null };
+};
+const status = (): HealthStatus => monitor.statusOf(container);
+
+beforeEach(() => {
+  time = new FakeTime();
+  wrong = null;
+  checks = 0;
+  changes = 0;
+  facts = async () => ({ version: "1", models: ["m"] });
+  const probe = {
+    check: async () => {
+      checks += 1;
+      return wrong;
+    },
+    facts: () => facts(),
+  };
+  monitor = new HealthMonitor({ probe, clock: time, timers: time, onChange: () => (changes += 1) });
+});
+afterEach(() => monitor.close());
+
+test("a healthy engine is ready at once, with its version and models", async () => {
+  monitor.track([targetOf(container)]);
+  await time.advance(0);
+  expect(status()).toEqual({ state: "ready", detail: "", version: "1", models: ["m"] });
+  expect(changes).toBe(1);
+});
+
+test("until it is ready it is asked every second, then at its own interval", async () => {
+  wrong = "loading";
+  monitor.track([targetOf(container)]);
+  await time.advance(10_500);
+  expect(checks).toBe(11);
+  wrong = null;
+  await time.advance(1000);
+  const before = checks;
+  await time.advance(20_000);
+  expect(checks - before).toBe(4);
+});
+
+test("failures in the start period do not count; after it they do, one by one", async () => {
+  wrong = "loading";
+  monitor.track([targetOf(container)]);
+  await time.advance(59_000);
+  expect(status()).toMatchObject({ state: "starting", detail: "loading" });
+  await time.advance(2000);
+  expect(status().state).toBe("starting");
+  await time.advance(1000);
+  expect(status().state).toBe("unhealthy");
+});
+
+test("a ready engine may miss probes up to its threshold, and recovers", async () => {
+  monitor.track([targetOf(container)]);
+  await time.advance(0);
+  wrong = "answered 500";
+  await time.advance(10_000);
+  expect(status()).toMatchObject({ state: "ready", detail: "answered 500" });
+  await time.advance(5000);
+  expect(status().state).toBe("unhealthy");
+  wrong = null;
+  await time.advance(5000);
+  expect(status()).toMatchObject({ state: "ready", detail: "" });
+});
+
+test("an engine that does not tell its facts is ready all the same, and is asked again", async () => {
+  facts = async () => {
+    throw new Error("no");
+  };
+  monitor.track([targetOf(container)]);
+  await time.advance(0);
+  expect(status()).toMatchObject({ state: "ready", models: [] });
+  facts = async () => ({ version: "2", models: ["late"] });
+  await time.advance(5000);
+  expect(status()).toMatchObject({ version: "2", models: ["late"] });
+});
+
+test("models that an engine gains while it runs are seen", async () => {
+  monitor.track([targetOf(container)]);
+  await time.advance(0);
+  facts = async () => ({ version: "1", models: ["m", "n"] });
+  await time.advance(65_000);
+  expect(status().models).toEqual(["m", "n"]);
+});
+
+test("a container that was started anew begins anew, and one that is gone is no longer asked", async () => {
+  monitor.track([targetOf(container)]);
+  await time.advance(0);
+  const again = { ...container, startedAt: "2026-01-01T01:00:00.000Z" };
+  wrong = "loading";
+  monitor.track([targetOf(again)]);
+  await time.advance(1000);
+  expect(monitor.statusOf(again).state).toBe("starting");
+  monitor.track([]);
+  const before = checks;
+  await time.advance(60_000);
+  expect(checks).toBe(before);
+});

@@ -1,0 +1,162 @@
+import type { Observation } from "@fairlead/protocol/daemon-link";
+import type { ReadyRequest, WorkloadReport } from "@fairlead/protocol/workload";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { LinkConnection } from "../link/control-link.ts";
+import { PlatformError } from "../link/platform-answer.ts";
+import { FakeControlPlane } from "../testing/fake-control-plane.ts";
+import { FakeTime } from "../testing/fake-time.ts";
+import { silentLog } from "../testing/silent-log.ts";
+import { Reporter } from "./reporter.ts";
+
+let time: FakeTime;
+let controlPlane: FakeControlPlane;
+let reporter: Reporter;
+let ready: ReadyRequest[];
+let refusals: Error[];
+/** Everything that was said, in the order in which it arrived. */
+let said: string[];
+
+beforeEach(() => {
+  time = new FakeTime();
+  controlPlane = new FakeControlPlane();
+  ready = [];
+  refusals = [];
+  said = [];
+  reporter = new Reporter({
+    nodeId: "nod_1",
+    operatingSystem: "Test 1",
+    callReady: async (request) => {
+      const refusal = refusals.shift();
+      if (refusal) throw refusal;
+      ready.push(request);
+      said.push("ready");
+    },
+    timers: time,
+    random: () => 0.5,
+    log: silentLog,
+  });
+});
+afterEach(() => reporter.close());
+
+const connect = async (): Promise<LinkConnection> => {
+  const connection = await controlPlane.connect(new AbortController().signal);
+  return { ...connection, observe: (picture) => connection.observe(picture).then(() => void said.push("observe")) };
+};
+
+function picture(isReady: boolean, changes: Partial<WorkloadReport> = {}, generation = 1): Observation {
+  const report: WorkloadReport = {
+    workloadId: "wkl_1",
+    workloadType: "WORKLOAD_TYPE_ENGINE",
+    ready: isReady,
+    state: isReady ? "running" : "starting",
+    version: "1",
+    image: "i",
+    imageDigest: "sha256:d",
+    generation,
+    models: [],
+    startedAt: null,
+    restartCount: 0,
+    lastExit: null,
+    message: "",
+    ...changes,
+  };
+  return { epoch: "e", generation, workloadReports: [report] };
+}
+
+test("ready is called once all workloads of the generation are ready, not before", async () => {
+  reporter.update(picture(false));
+  await time.advance(1000);
+  expect(ready).toEqual([]);
+  reporter.update(picture(true, { generation: 1 }, 1));
+  await time.advance(1000);
+  expect(ready).toMatchObject([{ id: "nod_1", operatingSystem: "Test 1", workerImageDigest: "sha256:d" }]);
+});
+
+test("a workload that is ready for an older generation only does not count", async () => {
+  reporter.update({ ...picture(true), generation: 2 });
+  await time.advance(1000);
+  expect(ready).toEqual([]);
+});
+
+test("after the first time every change is told, a workload that fails too", async () => {
+  reporter.update(picture(true));
+  await time.advance(1000);
+  reporter.update(picture(false, { restartCount: 1 }));
+  await time.advance(1000);
+  reporter.update(picture(true, { restartCount: 1 }));
+  await time.advance(1000);
+  expect(ready.map((request) => request.workloadReports[0]?.ready)).toEqual([true, false, true]);
+});
+
+test("a mere change of words is no reason to call", async () => {
+  reporter.update(picture(true));
+  await time.advance(1000);
+  reporter.update(picture(true, { message: "pulling: 10 %" }));
+  await time.advance(1000);
+  expect(ready).toHaveLength(1);
+});
+
+test("ready is called until it is answered", async () => {
+  refusals = Array.from({ length: 5 }, () => new Error("connection refused"));
+  reporter.update(picture(true));
+  await time.advance(120_000);
+  expect(ready.length).toBeGreaterThan(0);
+});
+
+test("an answer that will not change ends the repeats until something else is to be said", async () => {
+  refusals = [new PlatformError({ status: 400, headers: {}, text: "" })];
+  reporter.update(picture(true));
+  await time.advance(30_000);
+  expect(ready).toEqual([]);
+  reporter.update(picture(true, { restartCount: 1 }));
+  await time.advance(1000);
+  expect(ready).toHaveLength(1);
+});
+
+test("without a link the ready call goes out all the same", async () => {
+  reporter.update(picture(true));
+  await time.advance(1000);
+  expect(said).toEqual(["ready"]);
+});
+
+test("a link that comes up hears everything anew, the observation before the ready call", async () => {
+  reporter.update(picture(true));
+  await time.advance(1000);
+  reporter.attach(await connect());
+  await time.advance(1000);
+  expect(said).toEqual(["ready", "observe", "ready"]);
+});
+
+test("observations go out on change only, and a burst becomes one", async () => {
+  reporter.attach(await connect());
+  for (let percent = 0; percent < 100; percent++) reporter.update(picture(false, { message: `${percent} %` }));
+  await time.advance(2000);
+  expect(controlPlane.received.observations.length).toBeLessThanOrEqual(2);
+  expect(controlPlane.received.observations.at(-1)?.workloadReports[0]?.message).toBe("99 %");
+});
+
+test("everything is said again slowly, so that a lost message cannot matter", async () => {
+  reporter.attach(await connect());
+  reporter.update(picture(true));
+  await time.advance(1000);
+  await time.advance(61_000);
+  expect(said).toEqual(["observe", "ready", "observe", "ready"]);
+});
+
+test("an observation that fails is sent again", async () => {
+  reporter.attach(await connect());
+  controlPlane.failNextCall();
+  reporter.update(picture(false));
+  await time.advance(5000);
+  expect(controlPlane.received.observations).toHaveLength(1);
+});
+
+test("closing ends all of it", async () => {
+  refusals = Array.from({ length: 100 }, () => new Error("down"));
+  reporter.update(picture(true));
+  await time.advance(1000);
+  await reporter.close();
+  const left = refusals.length;
+  await time.advance(600_000);
+  expect(refusals).toHaveLength(left);
+});

@@ -1,0 +1,162 @@
+import type { WorkloadReport } from "@fairlead/protocol/workload";
+import { afterEach, expect, test } from "vitest";
+import { findServing } from "../reconcile/serving.ts";
+import { containerName } from "../runtime/ownership.ts";
+import { aDesiredState, aSpec, OWNER } from "../testing/builders.ts";
+import { Machine } from "../testing/loop-harness.ts";
+import { buildReports } from "./workload-report.ts";
+
+const v1 = aSpec({ image: "example/engine:1", specHash: "1".repeat(64), update: "start-first" });
+const v2 = aSpec({ image: "example/engine:2", specHash: "2".repeat(64), update: "start-first" });
+const name1 = containerName(OWNER.nodeId, v1);
+const wants = (generation: number, ...workloads: (typeof v1)[]) => aDesiredState({ generation, workloads });
+
+let machine: Machine;
+const start = (): Machine => {
+  machine = new Machine();
+  machine.runtime.addImage(v1.image, { repoDigests: ["example/engine@sha256:d1"] });
+  machine.runtime.addImage(v2.image);
+  return machine;
+};
+afterEach(() => machine.stopDaemon());
+
+const report = (): WorkloadReport => {
+  const snapshot = machine.snapshot;
+  const [first] = snapshot ? buildReports(snapshot) : [];
+  if (first === undefined) throw new Error("no report");
+  return first;
+};
+
+test("a ready workload tells what really runs", async () => {
+  start().startDaemon(wants(4, v1));
+  await machine.time.advance(1000);
+  expect(report()).toEqual({
+    workloadId: "wkl_engine",
+    workloadType: "WORKLOAD_TYPE_ENGINE",
+    ready: true,
+    state: "running",
+    version: "1",
+    image: v1.image,
+    imageDigest: "sha256:d1",
+    generation: 4,
+    models: ["tiny"],
+    startedAt: expect.stringMatching(/^\d{4}-.*Z$/),
+    restartCount: 0,
+    lastExit: null,
+    message: "",
+  });
+  expect(findServing(machine.snapshot, "engine")).toMatchObject({ container: { name: name1 }, ready: true });
+  expect(findServing(machine.snapshot, "other")).toBeNull();
+});
+
+test("an image on its way: pulling, with how far it is", async () => {
+  start().runtime.removeImage(v1.image);
+  machine.runtime.pullGate = new Promise(() => undefined);
+  machine.startDaemon(wants(1, v1));
+  await machine.time.advance(1000);
+  expect(report()).toMatchObject({ ready: false, state: "pulling", message: `pulling ${v1.image}: 50 %` });
+});
+
+test("an image that no registry has: backing off, with the registry's words", async () => {
+  start().runtime.removeImage(v1.image);
+  machine.startDaemon(wants(1, v1));
+  await machine.time.advance(1000);
+  expect(report()).toMatchObject({
+    state: "backing-off",
+    message: `cannot pull ${v1.image}: ${v1.image} was not found`,
+  });
+});
+
+test("a crash loop: backing off, with the last exit", async () => {
+  start().runtime.crashOnStart(v1.image, 3);
+  machine.startDaemon(wants(1, v1));
+  await machine.time.advance(5000);
+  expect(report()).toMatchObject({
+    ready: false,
+    state: "backing-off",
+    restartCount: 1,
+    lastExit: { code: 3, reason: "exit code 3" },
+    message: "ended: exit code 3 (2 in a row)",
+  });
+});
+
+test("an engine that is loading: starting, with what it says", async () => {
+  start().sick.add(v1.image);
+  machine.startDaemon(wants(1, v1));
+  await machine.time.advance(3000);
+  expect(report()).toMatchObject({ ready: false, state: "starting", message: "not ready: answered 503" });
+});
+
+test("a name that is not ours: failed, with what to do", async () => {
+  start().runtime.plant({ name: name1, state: "running" });
+  machine.startDaemon(wants(1, v1));
+  await machine.time.advance(1000);
+  expect(report()).toMatchObject({
+    ready: false,
+    state: "failed",
+    message: expect.stringContaining("remove or rename it"),
+  });
+});
+
+test("the container engine away: unknown, and what serves goes on serving", async () => {
+  start().startDaemon(wants(1, v1));
+  await machine.time.advance(1000);
+  machine.runtime.available = false;
+  await machine.time.advance(60_000);
+  expect(report()).toMatchObject({
+    ready: true,
+    state: "unknown",
+    message: expect.stringContaining("cannot be asked"),
+  });
+  expect(findServing(machine.snapshot, "engine")?.ready).toBe(true);
+});
+
+test("nothing was seen yet: not ready, and no guess", async () => {
+  start().runtime.available = false;
+  machine.startDaemon(wants(1, v1));
+  await machine.time.advance(1000);
+  expect(report()).toMatchObject({ ready: false, state: "unknown", imageDigest: "" });
+});
+
+test("during an update the report is of what serves, under its own generation", async () => {
+  start().startDaemon(wants(1, v1));
+  await machine.time.advance(1000);
+  machine.sick.add(v2.image);
+  machine.loop.desiredChanged(wants(2, v2));
+  await machine.time.advance(5000);
+  expect(report()).toMatchObject({
+    ready: true,
+    state: "running",
+    image: v1.image,
+    generation: 1,
+    message: "the update to generation 2 is under way; not ready: answered 503",
+  });
+  expect(findServing(machine.snapshot, "engine")?.container.name).toBe(name1);
+  machine.sick.clear();
+  await machine.time.advance(5000);
+  expect(report()).toMatchObject({ ready: true, image: v2.image, generation: 2, message: "" });
+  expect(findServing(machine.snapshot, "engine")?.container.name).toBe(containerName(OWNER.nodeId, v2));
+});
+
+test("a new generation that asks for the same container is answered by it", async () => {
+  start().startDaemon(wants(1, v1));
+  await machine.time.advance(1000);
+  machine.loop.desiredChanged(wants(9, v1));
+  await machine.time.advance(0);
+  expect(report()).toMatchObject({ ready: true, generation: 9 });
+});
+
+test("an update that was rolled back says why", async () => {
+  const [a, b] = [v1, v2].map((spec) => ({ ...spec, update: "stop-first" as const }));
+  start().runtime.crashOnStart(v2.image, 1);
+  machine.startDaemon(wants(1, a ?? v1));
+  await machine.time.advance(1000);
+  machine.loop.desiredChanged(wants(2, b ?? v2));
+  await machine.time.advance(10_000);
+  expect(report()).toMatchObject({
+    ready: true,
+    image: v1.image,
+    generation: 1,
+    message: "the update to generation 2 was rolled back: exit code 1",
+  });
+});
