@@ -1,5 +1,4 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import type { ClientEnv } from "./env-file.ts";
 import { CLI } from "./fairlead.ts";
 import type { Installation } from "./installation.ts";
 import { requireFreePort } from "./ports.ts";
@@ -14,12 +13,20 @@ export interface Ports {
 }
 
 /** What was asked for, else what is in use, else the defaults. */
-export function choosePorts(asked: { platform: string; inference: string }, env: ClientEnv): Ports {
-  const inUse = (url: string | undefined): string => (url ? new URL(url).port : "");
+export function choosePorts(at: Installation, asked: { platform: string; inference: string }): Ports {
+  const inUse = portsInUse(at);
   return {
-    platform: Number(asked.platform || inUse(env.FAIRLEAD_BASE_URL) || 8080),
-    inference: Number(asked.inference || inUse(env.FAIRLEAD_MODELS_URL) || 8081),
+    platform: Number(asked.platform || inUse?.platform || 8080),
+    inference: Number(asked.inference || inUse?.inference || 8081),
   };
+}
+
+/** As the file says that the last start was made with: written before anything else, so that it is never behind. */
+function portsInUse(at: Installation): Ports | null {
+  if (!existsSync(at.configFile)) return null;
+  const text = readFileSync(at.configFile, "utf8");
+  const portOf = (host: string): number => Number(new RegExp(`^  ${host}: .*port: (\\d+)`, "m").exec(text)?.[1]);
+  return { platform: portOf("platform"), inference: portOf("inference") };
 }
 
 export const addressOf = (port: number): string => `http://127.0.0.1:${port}`;
@@ -42,7 +49,7 @@ log:
 export async function ensureControlPlane(
   at: Installation,
   ports: Ports,
-  context: { inUse: Ports; step: Step; interrupt: AbortSignal },
+  context: { step: Step; interrupt: AbortSignal },
 ): Promise<void> {
   if (ports.platform === ports.inference) throw new QuickstartError("The two hosts need two different ports.");
   const settings = configText(at, ports);
@@ -57,7 +64,7 @@ export async function ensureControlPlane(
     return;
   }
   // Before anything is stopped: a port that cannot be had must not cost what runs.
-  const ours = runningPid(at, server.name) === null ? [] : [context.inUse.platform, context.inUse.inference];
+  const ours = runningPid(at, server.name) === null ? [] : Object.values(portsInUse(at) ?? {});
   if (!ours.includes(ports.platform)) await requireFreePort(ports.platform, "--platform-port");
   if (!ours.includes(ports.inference)) await requireFreePort(ports.inference, "--inference-port");
   const restarted = await stop(at, server.name);

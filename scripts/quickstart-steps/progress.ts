@@ -13,6 +13,8 @@ export function say(line: string): void {
 /** Listens to Ctrl-C for the rest of the process. What has begun is finished first, so that nothing is made twice. */
 export function interruption(): AbortSignal {
   const controller = new AbortController();
+  // A reader that leaves early (`| head`) must not end the work half-way.
+  process.stdout.on("error", () => undefined);
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => controller.abort());
   return controller.signal;
 }
@@ -44,7 +46,8 @@ export async function step<T>(title: string, interrupt: AbortSignal, run: (step:
     say(`${inLine ? "" : `  ${"".padEnd(WIDTH)}`}ok ${seconds}s${note}`);
     return result;
   } catch (error) {
-    say(inLine ? "failed" : `  ${"".padEnd(WIDTH)}failed`);
+    const outcome = interrupt.aborted ? "stopped" : "failed";
+    say(inLine ? outcome : `  ${"".padEnd(WIDTH)}${outcome}`);
     throw interrupt.aborted ? new Interrupted() : error;
   }
 }

@@ -17,11 +17,8 @@ const FULL_DISK_MB = 50;
 async function up(at: Installation, asked: { platform: string; inference: string }): Promise<void> {
   const interrupt = interruption();
   const settings = new Settings(at, readEnvFile(at.envFile));
-  const ports = choosePorts(asked, settings.all);
-  const inUse = choosePorts({ platform: "", inference: "" }, settings.all);
-  await step("control plane", interrupt, (progress) =>
-    ensureControlPlane(at, ports, { inUse, step: progress, interrupt }),
-  );
+  const ports = choosePorts(at, asked);
+  await step("control plane", interrupt, (progress) => ensureControlPlane(at, ports, { step: progress, interrupt }));
   settings.set({ FAIRLEAD_BASE_URL: addressOf(ports.platform), FAIRLEAD_MODELS_URL: addressOf(ports.inference) });
   await step("administrator", interrupt, async (progress) => {
     await ensureAdministrator(at, ADMINISTRATOR);
