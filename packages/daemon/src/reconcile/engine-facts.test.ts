@@ -20,10 +20,12 @@ let port: number;
 beforeEach(async () => {
   answers = {};
   bodies = [];
-  server = createServer(async (request, response) => {
-    bodies.push(await text(request));
-    const answer = answers[request.url ?? ""] ?? { status: 404 };
-    response.writeHead(answer.status ?? 200).end(JSON.stringify(answer.body ?? {}));
+  server = createServer((request, response) => {
+    void text(request).then((body) => {
+      bodies.push(body);
+      const answer = answers[request.url ?? ""] ?? { status: 404 };
+      response.writeHead(answer.status ?? 200).end(JSON.stringify(answer.body ?? {}));
+    });
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

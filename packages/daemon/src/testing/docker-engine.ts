@@ -50,7 +50,8 @@ async function importImage(docker: Docker, image: string): Promise<void> {
   await writeFile(join(root, "www/v1/models"), JSON.stringify({ object: "list", data: [{ id: "tiny" }] }));
   const tar = join(folder, "root.tar");
   execFileSync("tar", ["-C", root, "-cf", tar, "."]);
-  const script = "echo output of busybox; exec /bin/busybox httpd -f -p 8080 -h /www";
+  // A first process ignores SIGTERM unless it says otherwise, and every stop would take its whole grace.
+  const script = "trap 'exit 0' TERM; echo output of busybox; /bin/busybox httpd -f -p 8080 -h /www & wait";
   const changes = [`ENTRYPOINT ["/bin/busybox", "sh", "-c"]`, `CMD ["${script}"]`];
   const stream = await docker.importImage(tar, { repo: image.split(":")[0], tag: image.split(":")[1], changes });
   await new Promise<void>((resolve, reject) => {
