@@ -6,6 +6,8 @@ import { EXIT, StartError } from "./start-error.ts";
 import { readStatus, statusText } from "./status.ts";
 import { DAEMON_VERSION } from "./version.ts";
 
+const STOP_SIGNALS = ["SIGTERM", "SIGINT"] as const;
+
 const RUN_HELP = `
 Examples:
   fairlead-daemon run --state-dir /var/lib/fairlead-daemon --bootstrap-token-file ./token   the first start: enrols this machine
@@ -71,11 +73,19 @@ async function run(flags: Flags): Promise<number> {
   const config = readConfig(flags, processEnvironment());
   const log = createLog(config.logLevel);
   const stopping = new AbortController();
-  for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    process.once(signal, () => {
-      log.info({ signal }, "stopping");
-      stopping.abort();
-    });
+  const stop = (signal: NodeJS.Signals): void => {
+    log.info({ signal }, "stopping");
+    stopping.abort();
+    // The next signal ends the process at once.
+    forget();
+  };
+  const forget = (): void => {
+    for (const signal of STOP_SIGNALS) process.off(signal, stop);
+  };
+  for (const signal of STOP_SIGNALS) process.on(signal, stop);
+  try {
+    return await runDaemon(config, { log, signal: stopping.signal });
+  } finally {
+    forget();
   }
-  return runDaemon(config, { log, signal: stopping.signal });
 }

@@ -98,7 +98,8 @@ export function runtimeErrorOf(error: unknown): RuntimeError {
   if (error instanceof RuntimeError) return error;
   const parsed = failureSchema.safeParse(error);
   const status = parsed.data?.statusCode;
-  const message = parsed.data?.json?.message ?? parsed.data?.message ?? String(error);
+  const said = parsed.data?.json?.message ?? parsed.data?.message ?? String(error);
+  const message = said.replace(/^\(HTTP code \d+\) .*? - /, "").trim();
   if (status === undefined)
     return new RuntimeError("unavailable", `the container engine cannot be asked: ${message}`, { cause: error });
   if (status === 404)

@@ -53,6 +53,11 @@ describe("pulls", () => {
     await expect(pull()).rejects.toMatchObject({ kind: "pull-failed", message: "manifest unknown" });
   });
 
+  test("a registry's refusal is told in its own words", async () => {
+    handle = (_, response) => json(response, 404, { message: "manifest unknown" });
+    await expect(pull()).rejects.toMatchObject({ kind: "pull-failed", message: "manifest unknown" });
+  });
+
   test("without a tag one tag is asked for, never all of them", async () => {
     handle = (request, response) =>
       request.method === "POST"

@@ -1,0 +1,163 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { formatBootstrapToken } from "@fairlead/protocol/enrollment";
+import { pino } from "pino";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { DaemonConfig } from "./config.ts";
+import { runDaemon } from "./daemon.ts";
+import { generateNodeKeys } from "./link/node-keys.ts";
+import { DockerRuntime } from "./runtime/docker-runtime.ts";
+import { EXIT } from "./start-error.ts";
+import { DesiredStore } from "./state/desired-store.ts";
+import { diskFiles } from "./state/files.ts";
+import { IdentityStore } from "./state/identity-store.ts";
+import { aDesiredState, aSpec } from "./testing/builders.ts";
+import { DOCKER_SOCKET, dockerCorner, removeAllOf, whyNoDocker } from "./testing/docker-engine.ts";
+
+const reason = await whyNoDocker();
+
+/** A platform host that only knows HTTP: it enrols, and refuses the link and the tunnel. */
+let folder = "";
+let server: Server;
+let url = "";
+let requests: { path: string; body: string; authorization: string | undefined }[] = [];
+let answer: (path: string) => { status: number; body: unknown };
+let closing: AbortController;
+const ids = { nodeId: "nod_1", projectId: "prj_1", installationId: "ins_1" };
+const enrolled = { status: 200, body: { ...ids, identityToken: "jwt", expiresIn: 3600 } };
+const refused = (code: string) => ({ status: 401, body: { error: { code, message: "no longer known" } } });
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "fairlead-daemon-"));
+  requests = [];
+  closing = new AbortController();
+  answer = () => enrolled;
+  server = createServer((request: IncomingMessage, response) => {
+    void text(request).then((body) => {
+      const path = request.url ?? "";
+      requests.push({ path, body, authorization: request.headers.authorization });
+      const { status, body: json } = answer(path);
+      response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(json));
+    });
+  });
+  server.on("upgrade", (_, socket) => socket.end("HTTP/1.1 503 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterEach(async () => {
+  closing.abort();
+  server.closeAllConnections();
+  server.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const config = (changes: Partial<DaemonConfig> = {}): DaemonConfig => ({
+  stateDir: join(folder, "state"),
+  bootstrapTokenFile: join(folder, "token"),
+  dockerSocket: join(folder, "no-engine.sock"),
+  logLevel: "error",
+  insecure: false,
+  notifySystemd: false,
+  ...changes,
+});
+const run = (changes: Partial<DaemonConfig> = {}) =>
+  runDaemon(config(changes), { log: pino({ level: "silent" }), signal: closing.signal });
+const giveToken = (): Promise<void> =>
+  writeFile(join(folder, "token"), `${formatBootstrapToken({ url, nodeId: "nod_1", secret: "s".repeat(32) })}\n`);
+const pathsSeen = (): string[] => requests.map((request) => request.path);
+
+test("a first start enrols, keeps the identity for itself, and ends with 0 when it is stopped", async () => {
+  await giveToken();
+  const ended = run();
+  const file = join(folder, "state/identity.json");
+  await vi.waitFor(async () =>
+    expect(JSON.parse(await readFile(file, "utf8"))).toMatchObject({ enrolled: { projectId: "prj_1" } }),
+  );
+  expect(pathsSeen()[0]).toBe("/v1/nodes/nod_1/enroll");
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  closing.abort();
+  expect(await ended).toBe(EXIT.ok);
+});
+
+test("without a token file and without an identity it says what to do", async () => {
+  await expect(run()).rejects.toMatchObject({ exitCode: EXIT.usage });
+});
+
+test("a token that is refused for good ends it with the code that systemd does not restart", async () => {
+  await giveToken();
+  answer = () => refused("invalid_credential");
+  await expect(run()).rejects.toMatchObject({ exitCode: EXIT.refused });
+});
+
+test("a second daemon on the same folder does not run", async () => {
+  await giveToken();
+  const ended = run();
+  await vi.waitFor(() => expect(pathsSeen()).not.toEqual([]));
+  await expect(run()).rejects.toMatchObject({ exitCode: EXIT.locked });
+  closing.abort();
+  await ended;
+});
+
+describe("an enrolled node", () => {
+  const enroll = async (platformUrl: string, nodeId = "nod_1"): Promise<void> => {
+    const state = config().stateDir;
+    await diskFiles.makeFolder(state);
+    await new IdentityStore(diskFiles, state).save({
+      platformUrl,
+      nodeId,
+      keys: await generateNodeKeys(),
+      enrolled: { projectId: "prj_1", installationId: "ins_1", bootstrapTokenSha256: "" },
+    });
+  };
+
+  test("that the platform disowns ends with the code that systemd does not restart", async () => {
+    await enroll(url);
+    answer = () => refused("invalid_credential");
+    expect(await run()).toBe(EXIT.refused);
+    expect(new Set(pathsSeen())).toEqual(new Set(["/v1/nodes/nod_1/identity-tokens"]));
+  });
+
+  test("with a token that is no good goes on with the identity that it has", async () => {
+    await enroll(url);
+    await giveToken();
+    answer = (path) => (path.endsWith("/enroll") ? refused("bootstrap_token_used") : enrolled);
+    const ended = run();
+    await vi.waitFor(() => expect(pathsSeen()).toContain("/v1/nodes/nod_1/identity-tokens"));
+    closing.abort();
+    expect(await ended).toBe(EXIT.ok);
+  });
+
+  const title = "runs its workloads with the control plane down, and leaves them running when it is stopped";
+  test.skipIf(reason !== null)(
+    reason === null ? title : `${title} (skipped: ${reason})`,
+    { timeout: 60_000 },
+    async () => {
+      const nodeId = `nod_${randomBytes(6).toString("hex")}`;
+      const owner = { installationId: "ins_1", nodeId };
+      const corner = await dockerCorner("daemon");
+      const runtime = new DockerRuntime(DOCKER_SOCKET);
+      try {
+        // A port where nobody listens.
+        await enroll("http://127.0.0.1:9", nodeId);
+        const desired = new DesiredStore(diskFiles, { folder: config().stateDir, nodeId });
+        desired.offer(aDesiredState({ ...owner, workloads: [aSpec({ image: corner.image })] }));
+        await desired.save();
+        const ended = run({ dockerSocket: DOCKER_SOCKET });
+        await vi.waitFor(async () => expect(await runtime.list(owner)).toMatchObject([{ state: "running" }]), 20_000);
+        closing.abort();
+        expect(await ended).toBe(EXIT.ok);
+        expect(await runtime.list(owner)).toMatchObject([{ state: "running" }]);
+      } finally {
+        await removeAllOf(corner.docker, nodeId);
+        await corner.close();
+      }
+    },
+  );
+});
