@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, statSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseEnv, promisify } from "node:util";
@@ -16,7 +16,8 @@ const answer = "The capital of Japan is Tokyo.";
 
 /** The whole way, as a newcomer goes it: the real quickstart, real Docker, the real engine, the SDK from npm. */
 describeWithDocker("first light", () => {
-  const dataDir = join(mkdtempSync(join(tmpdir(), "fairlead-first-light-")), "data");
+  const folder = mkdtempSync(join(tmpdir(), "fairlead-first-light-"));
+  const dataDir = join(folder, "data");
   const envFile = join(dataDir, "quickstart.env");
   let ports: readonly [number, number] = [0, 0];
   let first: ScriptResult;
@@ -48,6 +49,7 @@ describeWithDocker("first light", () => {
 
   afterAll(async () => {
     await quickstart("--purge");
+    rmSync(folder, { recursive: true });
   });
 
   test("the quickstart ends with a streamed answer, the addresses, the key and next commands", () => {
