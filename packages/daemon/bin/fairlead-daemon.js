@@ -27,7 +27,8 @@ function runPinned() {
 
 if (major > 24 || (major === 24 && minor >= 11)) {
   const { main } = await import("../dist/main.js");
-  process.exitCode = await main(process.argv.slice(2));
+  // All is closed by now; nothing that a library left behind may hold up a stop.
+  process.exit(await main(process.argv.slice(2)));
 } else {
   runPinned();
 }

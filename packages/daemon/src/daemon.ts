@@ -32,7 +32,7 @@ import { diskFiles } from "./state/files.ts";
 import { type EnrolledIdentity, IdentityStore, isEnrolled } from "./state/identity-store.ts";
 import { lockStateFolder } from "./state/state-lock.ts";
 import { systemTimers } from "./timers.ts";
-import { type Tunnel, startTunnel } from "./tunnel/tunnel-client.ts";
+import { startTunnel, type Tunnel } from "./tunnel/tunnel-client.ts";
 import type { TunnelHandler } from "./tunnel/tunnel-server.ts";
 import { DAEMON_VERSION } from "./version.ts";
 

@@ -1,9 +1,9 @@
 import type { DaemonConfig } from "./config.ts";
+import { StartError } from "./start-error.ts";
 import { DesiredStore } from "./state/desired-store.ts";
 import { diskFiles } from "./state/files.ts";
 import { IdentityStore } from "./state/identity-store.ts";
 import { lockStateFolder } from "./state/state-lock.ts";
-import { StartError } from "./start-error.ts";
 
 export interface DaemonStatus {
   readonly running: boolean;

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
-import type { IncomingHttpHeaders as TunnelHeaders, OutgoingHttpHeaders as TunnelAnswerHeaders } from "node:http2";
+import type { OutgoingHttpHeaders as TunnelAnswerHeaders, IncomingHttpHeaders as TunnelHeaders } from "node:http2";
 import { TUNNEL_FAULT_HEADER, TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
 
 /** Headers that speak of one connection only (RFC 9110 §7.6.1); HTTP/2 refuses them. */

@@ -1,8 +1,8 @@
 import { enrollRequestSchema } from "@fairlead/protocol/enrollment";
 import { importJWK, jwtVerify } from "jose";
 import { describe, expect, test } from "vitest";
-import { IdentityStore, type NodeIdentity } from "../state/identity-store.ts";
 import { EXIT } from "../start-error.ts";
+import { IdentityStore, type NodeIdentity } from "../state/identity-store.ts";
 import { FakePlatform, refusal } from "../testing/fake-platform.ts";
 import { eventually, FakeTime } from "../testing/fake-time.ts";
 import { MemoryFiles } from "../testing/memory-files.ts";

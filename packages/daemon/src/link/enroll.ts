@@ -1,10 +1,10 @@
 import { fullJitter } from "@fairlead/protocol/backoff";
-import { type EnrollAnswer, enrollAnswerSchema, type EnrollRequest } from "@fairlead/protocol/enrollment";
 import { PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
+import { type EnrollAnswer, type EnrollRequest, enrollAnswerSchema } from "@fairlead/protocol/enrollment";
 import { type Log, reasonOf } from "../log.ts";
 import { EXIT, StartError } from "../start-error.ts";
 import type { EnrolledIdentity, IdentityStore, NodeIdentity } from "../state/identity-store.ts";
-import { type Timers, sleep } from "../timers.ts";
+import { sleep, type Timers } from "../timers.ts";
 import { DAEMON_VERSION } from "../version.ts";
 import { type HttpClient, jsonOf, retryAfterMs } from "./http-client.ts";
 import { publicKeys, sha256Of, signEnrollProof } from "./node-keys.ts";

@@ -1,4 +1,4 @@
-import { type IncomingHttpHeaders, type IncomingMessage, request as httpRequest } from "node:http";
+import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 
 /** A JSON call to the platform host or to an engine on loopback. Redirects are not followed: a credential must not travel. */

@@ -1,5 +1,5 @@
-import { afterEach, expect, test } from "vitest";
 import type { DesiredState } from "@fairlead/protocol/workload";
+import { afterEach, expect, test } from "vitest";
 import { aDesiredState } from "../testing/builders.ts";
 import { FakeControlPlane } from "../testing/fake-control-plane.ts";
 import { FakeTime } from "../testing/fake-time.ts";

@@ -1,7 +1,7 @@
 import { type Heartbeat, type Hello, PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import { type Log, reasonOf } from "../log.ts";
-import { type Timers, sleep } from "../timers.ts";
+import { sleep, type Timers } from "../timers.ts";
 import { type ControlLink, type LinkConnection, LinkRefused } from "./control-link.ts";
 import { type LinkEvent, type LinkState, nextLinkState } from "./link-state.ts";
 import type { ServerClock } from "./server-clock.ts";

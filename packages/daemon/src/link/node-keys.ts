@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
-import { sealingPublicKeySchema, signingPublicKeySchema } from "@fairlead/protocol/enrollment";
 import type { SealingPublicKey, SigningPublicKey } from "@fairlead/protocol/enrollment";
+import { ASSERTION_TTL_SECONDS, sealingPublicKeySchema, signingPublicKeySchema } from "@fairlead/protocol/enrollment";
 import { exportJWK, generateKeyPair, importJWK, SignJWT } from "jose";
-import { ASSERTION_TTL_SECONDS } from "@fairlead/protocol/enrollment";
 import { z } from "zod";
 import type { EnrolledIdentity, NodeKeys } from "../state/identity-store.ts";
 

@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import type { DesiredState } from "@fairlead/protocol/workload";
 import { initTRPC, tracked } from "@trpc/server";
 import { applyWSSHandler } from "@trpc/server/adapters/ws";
-import type { DesiredState } from "@fairlead/protocol/workload";
 import { describe, expect, test } from "vitest";
 import { WebSocketServer } from "ws";
 import { z } from "zod";
@@ -15,6 +15,8 @@ import { createTrpcLink } from "./trpc-link.ts";
 interface TrpcControlPlane extends ControlLinkHarness {
   readonly controlPlane: ControlPlaneDouble & { authorizations: (string | undefined)[]; silent: boolean };
   readonly tokensRefused: string[];
+  /** What a server that stops sends to every link. */
+  askToReconnect(): void;
 }
 
 /** A small control plane on a real socket, with procedures of the same names as the real one's. */
@@ -82,7 +84,7 @@ async function start(callTimeoutMs = 5000): Promise<TrpcControlPlane> {
   };
 
   const wss = new WebSocketServer({ noServer: true });
-  applyWSSHandler({ wss, router });
+  const handler = applyWSSHandler({ wss, router });
   const server = createServer();
   server.on("connection", (socket) => {
     sockets.add(socket);
@@ -116,7 +118,13 @@ async function start(callTimeoutMs = 5000): Promise<TrpcControlPlane> {
     server.close();
     await once(server, "close");
   };
-  return { link, controlPlane: double, tokensRefused, close };
+  const askToReconnect = (): void => handler.broadcastReconnectNotification();
+  return { link, controlPlane: double, tokensRefused, askToReconnect, close };
+}
+
+/** Timers that keep the process from ending. */
+function activeTimers(): number {
+  return process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
 }
 
 describe("tRPC over a WebSocket", () => {
@@ -149,6 +157,18 @@ describe("tRPC over a WebSocket", () => {
     await connection.lost;
     await link.connect(new AbortController().signal);
     expect(controlPlane.authorizations).toHaveLength(2);
+    await close();
+  });
+
+  test("a server that asks for a new link ends this one at once, and the library opens none and waits for none", async () => {
+    const { link, controlPlane, askToReconnect, close } = await start();
+    const connection = await link.connect(new AbortController().signal);
+    await connection.heartbeat({ epoch: "e", generation: 0 });
+    const timers = activeTimers();
+    askToReconnect();
+    expect(await connection.lost).toContain("asks for a new link");
+    await expect.poll(activeTimers).toBeLessThanOrEqual(timers);
+    expect(controlPlane.authorizations).toHaveLength(1);
     await close();
   });
 

@@ -24,8 +24,6 @@ const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
 const KEEP_ALIVE = { enabled: true, intervalMs: 10_000, pongTimeoutMs: 5000 };
 /** ws waits 30 s for a closing handshake that a dead peer never answers; `closeTimeout` is not in its types. */
 const CLOSE_TIMEOUT = { closeTimeout: 1500 };
-/** Reconnecting is ours: the library's own must never come first. */
-const NEVER_MS = 2 ** 30;
 
 /** The daemon link over tRPC and one WebSocket per attempt. A connection that is lost is never reused. */
 export function createTrpcLink(options: TrpcLinkOptions): ControlLink {
@@ -85,7 +83,11 @@ function openConnection(options: OpenOptions): Promise<LinkConnection> {
       },
       ended: end,
     }),
-    retryDelayMs: () => NEVER_MS,
+    // Reconnecting is ours: asked to (a server that stops says so), the library would open a socket of its own, or wait to.
+    retryDelayMs: () => {
+      end(new Error("the control plane asks for a new link"));
+      return 0;
+    },
     keepAlive: KEEP_ALIVE,
   });
   const trpc = createTRPCClient<DaemonRouter>({ links: [wsLink({ client })] });

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { Container } from "../runtime/container-runtime.ts";
+import { ownershipLabels, probeSettingsOf } from "../runtime/ownership.ts";
 import { aSpec, OWNER } from "../testing/builders.ts";
 import { FakeTime } from "../testing/fake-time.ts";
-import { ownershipLabels, probeSettingsOf } from "../runtime/ownership.ts";
-import type { Container } from "../runtime/container-runtime.ts";
 import { HealthMonitor, type HealthStatus, type ProbeTarget } from "./health.ts";
 
 let time: FakeTime;

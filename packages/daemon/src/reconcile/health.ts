@@ -1,7 +1,7 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import type { Container, ImageFacts } from "../runtime/container-runtime.ts";
 import type { ProbeSettings } from "../runtime/ownership.ts";
-import { type Timers, sleep } from "../timers.ts";
+import { sleep, type Timers } from "../timers.ts";
 
 export interface HealthStatus {
   /** `unhealthy`: it has failed as often in a row as its settings allow. */

@@ -5,8 +5,8 @@ import { RuntimeError } from "../runtime/container-runtime.ts";
 import type { RuntimeCall } from "../runtime/memory-runtime.ts";
 import { containerName, isOwned, LABELS, ownershipLabels, workloadOf } from "../runtime/ownership.ts";
 import { aDesiredState, aSpec, OWNER } from "../testing/builders.ts";
-import { sleep } from "../timers.ts";
 import { Machine } from "../testing/loop-harness.ts";
+import { sleep } from "../timers.ts";
 
 /** Seeded random histories of one machine: whatever happens, the loop keeps its promises and gets there in the end. */
 

@@ -8,7 +8,7 @@ import { execute } from "./execute.ts";
 import type { HealthMonitor, HealthOf, ProbeTarget } from "./health.ts";
 import { type Observed, observe } from "./observe.ts";
 import { plan } from "./plan.ts";
-import { NO_RUNS, refusedStart, type RunEnd, type RunRecord, type RunRecords, updateRecords } from "./run-record.ts";
+import { NO_RUNS, type RunEnd, type RunRecord, type RunRecords, refusedStart, updateRecords } from "./run-record.ts";
 import { StepRetries } from "./step-retries.ts";
 import { describe, keyOf, type Step } from "./steps.ts";
 import { type Known, viewOf } from "./workload-view.ts";

@@ -1,10 +1,10 @@
 import type { DesiredState, WorkloadSpec } from "@fairlead/protocol/workload";
-import { describe as group, expect, test } from "vitest";
+import { expect, describe as group, test } from "vitest";
 import type { Container, ImageFacts } from "../runtime/container-runtime.ts";
 import { containerName, ownershipLabels } from "../runtime/ownership.ts";
 import { aDesiredState, aSpec, OWNER } from "../testing/builders.ts";
 import type { HealthStatus } from "./health.ts";
-import { plan, type PlanInput } from "./plan.ts";
+import { type PlanInput, plan } from "./plan.ts";
 import { NO_RUNS, type RunRecord } from "./run-record.ts";
 import { describe } from "./steps.ts";
 

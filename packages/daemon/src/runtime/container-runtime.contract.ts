@@ -1,5 +1,5 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { WorkloadSpec } from "@fairlead/protocol/workload";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { aSpec } from "../testing/builders.ts";
 import type { ContainerPlan, ContainerRuntime, Owner } from "./container-runtime.ts";
 import { LABELS, workloadOf } from "./ownership.ts";

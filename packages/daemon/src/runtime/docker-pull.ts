@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline";
 import { z } from "zod";
-import { RuntimeError, type PullOptions } from "./container-runtime.ts";
+import { type PullOptions, RuntimeError } from "./container-runtime.ts";
 
 const lineSchema = z.object({
   id: z.string().optional(),

@@ -1,4 +1,4 @@
-import { WORKLOAD_TYPE_ENGINE, type DesiredState, type WorkloadSpec } from "@fairlead/protocol/workload";
+import { type DesiredState, WORKLOAD_TYPE_ENGINE, type WorkloadSpec } from "@fairlead/protocol/workload";
 
 export const OWNER = { installationId: "ins_test", nodeId: "nod_01test0000000000000000abcd" } as const;
 
