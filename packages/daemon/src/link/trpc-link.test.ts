@@ -16,7 +16,7 @@ interface TrpcControlPlane extends ControlLinkHarness {
   readonly controlPlane: ControlPlaneDouble & { authorizations: (string | undefined)[]; silent: boolean };
   readonly tokensRefused: string[];
   /** What a server that stops sends to every link. */
-  askToReconnect(): void;
+  readonly askToReconnect: () => void;
 }
 
 /** A small control plane on a real socket, with procedures of the same names as the real one's. */
