@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -29,7 +30,8 @@ export interface DockerCorner {
 
 export async function dockerCorner(name: string): Promise<DockerCorner> {
   const docker = new Docker({ socketPath: DOCKER_SOCKET });
-  const image = `fairlead-test/${name}:1`;
+  // Its own name: two test runs may share the engine.
+  const image = `fairlead-test/${name}:${randomBytes(4).toString("hex")}`;
   await importImage(docker, image);
   return {
     docker,
