@@ -109,6 +109,48 @@ describe("the control plane", () => {
     expect(await list.json()).toEqual({ projects: [], nextPageToken: "" });
   });
 
+  test("makes a create happen once for an `Idempotency-Key`, and keeps no secret for a repeat", async () => {
+    const server = await start();
+    const token = await tokenFor("ann@example.org");
+    const send = async (path: string, body: unknown, key = "k-1"): Promise<[number, string | null, unknown]> => {
+      const response = await fetch(`${server.platformUrl}${path}`, {
+        method: "POST",
+        headers: {
+          authorization: `Bearer ${token}`,
+          "content-type": "application/json",
+          "idempotency-key": key,
+        },
+        body: JSON.stringify(body),
+      });
+      return [response.status, response.headers.get("idempotency-replayed"), await response.json()];
+    };
+    const [status, replayed, answer] = await send("/v1/projects", { name: "one" });
+    expect([status, replayed]).toEqual([200, null]);
+    expect(await send("/v1/projects", { name: "one" })).toEqual([200, "true", answer]);
+    expect(await send("/v1/projects", { name: "two" })).toMatchObject([
+      409,
+      null,
+      { error: { code: "idempotency_mismatch", param: "Idempotency-Key" } },
+    ]);
+    const { project } = projectAnswer.parse(answer);
+    const node = { projectId: project.id, planId: "byo", name: "box" };
+    const [, , created] = await send("/v1/nodes", node);
+    expect(await send("/v1/nodes", node)).toEqual([200, "true", created]);
+    const keys = `/v1/projects/${project.id}/keys`;
+    const [, , made] = await send(keys, { name: "k" });
+    const { key } = z.object({ key: z.object({ id: z.string(), keyValue: z.string() }) }).parse(made);
+    const [again, , refused] = await send(keys, { name: "k" });
+    expect(again).toBe(409);
+    expect(refused).toMatchObject({ error: { code: "already_exists", message: expect.stringContaining(key.id) } });
+    for (const bad of ["x".repeat(256), "ü"]) {
+      expect(await send("/v1/projects", { name: "one" }, bad)).toMatchObject([
+        400,
+        null,
+        { error: { param: "Idempotency-Key" } },
+      ]);
+    }
+  });
+
   test("refuses a key whose body names another project than its path", async () => {
     const server = await start();
     const token = await tokenFor("ann@example.org");

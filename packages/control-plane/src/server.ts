@@ -12,6 +12,9 @@ import { CallsInFlight } from "./http/calls-in-flight.ts";
 import { listen, type PortRequest, reservePort, urlOf } from "./http/listen.ts";
 import { createPlatformHost, type PlatformApp } from "./http/platform-host.ts";
 import { UpgradeDispatcher } from "./http/upgrade-dispatcher.ts";
+import { idempotencyRetention } from "./idempotency/idempotency-retention.ts";
+import { IdempotencyService } from "./idempotency/idempotency-service.ts";
+import { IdempotencyStore } from "./idempotency/idempotency-store.ts";
 import { createInferenceHost } from "./inference/inference-host.ts";
 import { type Installation, openInstallation, type Ports } from "./installation.ts";
 import { registerKeyRoutes } from "./keys/key-routes.ts";
@@ -22,7 +25,7 @@ import { LinkHub } from "./link/link-hub.ts";
 import { LinkServer } from "./link/link-server.ts";
 import { createLog, type Log } from "./log.ts";
 import { registerNodeDaemonRoutes } from "./nodes/node-daemon-routes.ts";
-import { startNodeEventRetention } from "./nodes/node-event-retention.ts";
+import { nodeEventRetention } from "./nodes/node-event-retention.ts";
 import { registerNodeRoutes } from "./nodes/node-routes.ts";
 import { registerNodeSecretRoutes } from "./nodes/node-secret-routes.ts";
 import { createNodeIdentities, createNodeServices, type NodeServices } from "./nodes/node-services.ts";
@@ -31,6 +34,7 @@ import { startNodeSweeper } from "./nodes/node-sweeper.ts";
 import { registerProjectRoutes } from "./projects/project-routes.ts";
 import { ProjectService } from "./projects/project-service.ts";
 import { projectStores } from "./projects/project-stores.ts";
+import { type Retention, startRetention } from "./retention.ts";
 import { SecretService } from "./secrets/secret-service.ts";
 import { SecretStore } from "./secrets/secret-store.ts";
 import { TunnelHub } from "./tunnel/tunnel-hub.ts";
@@ -96,7 +100,7 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   const services = createServices(context);
   const stopSweeper = startNodeSweeper(services.nodes.liveness, log);
   closers.push(stopSweeper);
-  closers.push(startNodeEventRetention(nodeStores(installation.longReads).events, ports.clock, log));
+  for (const retention of retentions(installation, ports.clock)) closers.push(startRetention(retention, log));
   // Undone backwards: the platform host stops listening, calls drain through the tunnels, and only then the tunnels are cut.
   const platform = createPlatform(context, services);
   closers.push(() => platform.cut());
@@ -117,6 +121,14 @@ interface Context {
   readonly installation: Installation;
   readonly addresses: Addresses;
   readonly deadline: StopDeadline;
+}
+
+/** On the handle for long work, so that nobody waits for them. */
+function retentions({ longReads }: Installation, clock: Clock): Retention[] {
+  return [
+    nodeEventRetention(nodeStores(longReads).events, clock),
+    idempotencyRetention(new IdempotencyStore(longReads), clock),
+  ];
 }
 
 /** One deadline for the whole stop, from the moment that it was asked for. */
@@ -175,6 +187,7 @@ async function findAddresses({ server }: Config): Promise<Addresses> {
 
 interface Services {
   readonly authenticate: Authenticate;
+  readonly idempotency: IdempotencyService;
   readonly projects: ProjectService;
   readonly keys: KeyService;
   readonly nodes: NodeServices;
@@ -212,6 +225,7 @@ function createServices({ log, ports, installation, addresses }: Context): Servi
   });
   return {
     authenticate: createAuthenticate({ tokens, sessions: users, nodes: identities, modelsUrl }),
+    idempotency: new IdempotencyService({ db, clock: ports.clock }),
     projects,
     keys: new KeyService({ ...ports, keys: new KeyStore(db), access, randomBytes, publicUrl }),
     nodes,
@@ -269,10 +283,10 @@ function createPlatform(context: Context, services: Services): Platform {
   };
 }
 
-function registerRoutes(app: PlatformApp, { projects, keys, nodes }: Services): void {
-  registerProjectRoutes(app, projects);
-  registerKeyRoutes(app, keys);
-  registerNodeRoutes(app, nodes);
+function registerRoutes(app: PlatformApp, { idempotency, projects, keys, nodes }: Services): void {
+  registerProjectRoutes(app, { projects, idempotency });
+  registerKeyRoutes(app, { keys, idempotency });
+  registerNodeRoutes(app, { ...nodes, idempotency });
   registerNodeSecretRoutes(app, nodes.nodeChanges);
   registerNodeDaemonRoutes(app, nodes);
 }

@@ -43,6 +43,11 @@ export const ERROR_CODES = {
   not_found: code("not_found_error", false, "There is no such thing, or it is not the caller's to see."),
   model_not_found: code("not_found_error", false, "No such model for this key."),
   already_exists: code("conflict_error", false, "Something with this name or id is there already."),
+  idempotency_mismatch: code(
+    "conflict_error",
+    false,
+    "This `Idempotency-Key` was used with another body; use a new key for a new call.",
+  ),
   node_not_enrolled: code("conflict_error", false, "The node's daemon has not enrolled yet."),
   bootstrap_token_used: code("conflict_error", false, "Another daemon has enrolled with this bootstrap token."),
   internal: code("server_error", true, "Fairlead's own fault; the log has the request id."),

@@ -3,6 +3,7 @@ import { type Kysely, sql } from "kysely";
 import { StartError } from "../start-error.ts";
 import { dialectOf } from "./dialect.ts";
 import * as initial from "./migrations/0001-initial.ts";
+import * as idempotency from "./migrations/0002-idempotency.ts";
 
 /** One step of the schema, named so that the names sort in their order. */
 export interface Migration {
@@ -10,7 +11,10 @@ export interface Migration {
   up(db: Kysely<unknown>): Promise<void>;
 }
 
-export const MIGRATIONS: readonly Migration[] = [{ name: "0001-initial", up: initial.up }];
+export const MIGRATIONS: readonly Migration[] = [
+  { name: "0001-initial", up: initial.up },
+  { name: "0002-idempotency", up: idempotency.up },
+];
 
 /**
  * Brings the store to this program's schema, in one transaction. Several programs at once: one works, the others wait and find it done.

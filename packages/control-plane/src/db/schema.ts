@@ -18,6 +18,7 @@ export interface Database {
   node_event: NodeEventTable;
   bootstrap_token: BootstrapTokenTable;
   node_secret: NodeSecretTable;
+  idempotency_record: IdempotencyRecordTable;
 }
 
 /** One row: who this installation is. The epoch changes when a backup is restored. */
@@ -192,4 +193,19 @@ export interface NodeSecretTable {
   sealed: string;
   created_at: number;
   updated_at: number;
+}
+
+/** What a create answered, so that a repeat of the call answers the same (design §4). */
+export interface IdempotencyRecordTable {
+  user_id: string;
+  /** "" where the call names no project. */
+  project_id: string;
+  route: string;
+  key: string;
+  /** SHA-256 (hex) of the body. */
+  fingerprint: string;
+  resource_id: string;
+  /** JSON; null where it held a secret, which is kept nowhere. */
+  answer: string | null;
+  expires_at: number;
 }

@@ -16,6 +16,7 @@ const STATUS_BY_CODE: Record<ErrorCode, number> = {
   not_found: 404,
   model_not_found: 404,
   already_exists: 409,
+  idempotency_mismatch: 409,
   node_not_enrolled: 409,
   bootstrap_token_used: 409,
   internal: 500,

@@ -1,6 +1,6 @@
 import { DomainError } from "@fairlead/protocol/errors";
 import type { FastifySchemaCompiler } from "fastify";
-import type { z } from "zod";
+import { z } from "zod";
 
 /** Turns what zod says into one public sentence and the path of the field at fault (design §4). */
 
@@ -30,9 +30,19 @@ export function fieldPath(path: readonly PropertyKey[]): string {
 export const zodValidator: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart }) => {
   return (input: unknown) => {
     const result = parseInput(schema, input);
-    return result.success ? { value: result.data } : { error: validationError(result.error, httpPart ?? "request") };
+    if (result.success) return { value: result.data };
+    const { issues } = result.error;
+    const error = httpPart === "headers" ? new z.ZodError(issues.map(nameHeader)) : result.error;
+    return { error: validationError(error, httpPart ?? "request") };
   };
 };
+
+/** Node hands headers over in lower case; people know them as `Idempotency-Key`. */
+function nameHeader(issue: Issue): Issue {
+  const [name, ...rest] = issue.path;
+  if (typeof name !== "string") return issue;
+  return { ...issue, path: [name.replaceAll(/(?<=^|-)[a-z]/g, (letter) => letter.toUpperCase()), ...rest] };
+}
 
 /** zod's parse, with a plain word for what is not there (Fastify hands a missing body over as null). */
 export function parseInput<T>(schema: z.ZodType<T>, input: unknown): z.ZodSafeParseResult<T> {

@@ -3,22 +3,31 @@ import { projectKeySchema } from "@fairlead/protocol/resources";
 import { z } from "zod";
 import type { PlatformApp } from "../http/platform-host.ts";
 import { principalOf, requirePrincipal } from "../http/require-principal.ts";
+import { idempotencyHeaders, REPLAYED_HEADER } from "../idempotency/idempotency-key.ts";
+import type { IdempotencyService } from "../idempotency/idempotency-service.ts";
+import type { Once } from "../idempotency/once.ts";
 import { keyNameSchema, toProjectKey } from "./key.ts";
-import type { KeyService } from "./key-service.ts";
+import type { CreatedKey, KeyService } from "./key-service.ts";
+
+export interface KeyRouteServices {
+  readonly keys: KeyService;
+  readonly idempotency: IdempotencyService;
+}
 
 /** Interface §4.2, create key. The body repeats the path's project; two that differ are a mistake to tell of. */
-export function registerKeyRoutes(app: PlatformApp, keys: KeyService): void {
+export function registerKeyRoutes(app: PlatformApp, { keys, idempotency }: KeyRouteServices): void {
   app.post(
     "/v1/projects/:project_id/keys",
     {
       onRequest: requirePrincipal("user"),
       schema: {
+        headers: idempotencyHeaders,
         params: z.object({ project_id: z.string() }),
         body: z.strictObject({ projectId: z.string().optional(), name: keyNameSchema }),
         response: { 200: z.object({ key: projectKeySchema }) },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { project_id: projectId } = request.params;
       const { projectId: repeated = projectId, name } = request.body;
       if (repeated !== projectId) {
@@ -26,8 +35,19 @@ export function registerKeyRoutes(app: PlatformApp, keys: KeyService): void {
           param: "projectId",
         });
       }
-      const { key, value } = await keys.create(principalOf(request, "user"), { projectId, name });
-      return { key: toProjectKey(key, value) };
+      const caller = principalOf(request, "user");
+      const call = { key: request.headers["idempotency-key"], userId: caller.userId, projectId };
+      const { answer, replayed } = await idempotency.create(
+        { ...call, route: "POST /v1/projects/{project_id}/keys", body: request.body },
+        {
+          make: (once: Once<CreatedKey>) => keys.create(caller, { projectId, name }, once),
+          answer: ({ key, value }) => ({ key: toProjectKey(key, value) }),
+          idOf: ({ key }) => key.id,
+          secret: true,
+        },
+      );
+      if (replayed) void reply.header(REPLAYED_HEADER, "true");
+      return answer;
     },
   );
 }

@@ -5,6 +5,7 @@ import type { IdSource, KeyId, ProjectId } from "@fairlead/protocol/ids";
 import { LRUCache } from "lru-cache";
 import type { ProjectAccess } from "../auth/access.ts";
 import type { KeyPrincipal, UserPrincipal } from "../auth/principal.ts";
+import { always, type Once } from "../idempotency/once.ts";
 import { hashKey, type KeyRecord, makeKey, parseKey } from "./key.ts";
 import type { KeyStore } from "./key-store.ts";
 
@@ -16,6 +17,12 @@ export interface KeyServiceDeps {
   readonly randomBytes: (n: number) => Uint8Array;
   /** Named to callers who bring a session token to the inference host. */
   readonly publicUrl: string;
+}
+
+/** `value` is the whole key, shown this once. */
+export interface CreatedKey {
+  readonly key: KeyRecord;
+  readonly value: string;
 }
 
 /** How long a checked key is believed (design §5, Revocation), and how many are remembered. */
@@ -37,11 +44,12 @@ export class KeyService {
     });
   }
 
-  /** @returns the key and its whole value, which is shown this once. @throws DomainError not_found, permission_denied */
+  /** @throws DomainError not_found, permission_denied */
   async create(
     caller: UserPrincipal,
     input: { readonly projectId: string; readonly name: string },
-  ): Promise<{ readonly key: KeyRecord; readonly value: string }> {
+    once: Once<CreatedKey> = always,
+  ): Promise<CreatedKey> {
     const { keys, access, clock, ids, randomBytes } = this.#deps;
     await access.require(caller, input.projectId, "key.create");
     const { value, publicId } = makeKey(randomBytes);
@@ -56,8 +64,12 @@ export class KeyService {
       expiresAt: null,
       createdAt: clock.now(),
     };
-    await keys.insert(key);
-    return { key, value };
+    return keys.transaction((store, transaction) =>
+      once(transaction, async () => {
+        await store.insert(key);
+        return { key, value };
+      }),
+    );
   }
 
   /**

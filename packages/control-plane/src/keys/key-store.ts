@@ -9,6 +9,10 @@ export class KeyStore {
     this.#db = db;
   }
 
+  transaction<T>(work: (keys: KeyStore, transaction: Kysely<Database>) => Promise<T>): Promise<T> {
+    return this.#db.transaction().execute((transaction) => work(new KeyStore(transaction), transaction));
+  }
+
   async insert(key: KeyRecord): Promise<void> {
     const row: ProjectKeyTable = {
       id: key.id,

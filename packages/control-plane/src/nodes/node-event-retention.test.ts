@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { removeExpired } from "../retention.ts";
 import { STORES } from "../testing.fixture.ts";
 import { type NodeFixture, nodeFixture } from "./node.fixture.ts";
-import { pruneNodeEvents } from "./node-event-retention.ts";
+import { nodeEventRetention } from "./node-event-retention.ts";
 
 let fixture: NodeFixture;
 afterEach(() => fixture.close());
@@ -26,8 +27,9 @@ describe.each(STORES)("node event retention on $name", ({ open }) => {
     for (let start = 0; start < rows.length; start += 400) {
       await fixture.stores.events.append(rows.slice(start, start + 400));
     }
+    fixture.clock.advance(100 * DAY_MS);
     // The node's own first event is as old as they are.
-    expect(await pruneNodeEvents(fixture.stores.events, now)).toBe(old.length + 1);
+    expect(await removeExpired(nodeEventRetention(fixture.stores.events, fixture.clock))).toBe(old.length + 1);
     expect(await fixture.stores.events.list(nodeId, { limit: 50, after: null })).toHaveLength(recent.length);
   });
 });

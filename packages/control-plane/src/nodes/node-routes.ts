@@ -7,8 +7,11 @@ import { z } from "zod";
 import { pageQuery, paginate } from "../http/pagination.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
 import { principalOf, requirePrincipal } from "../http/require-principal.ts";
+import { idempotencyHeaders, REPLAYED_HEADER } from "../idempotency/idempotency-key.ts";
+import type { IdempotencyService } from "../idempotency/idempotency-service.ts";
+import type { Once } from "../idempotency/once.ts";
 import type { EnrollmentService } from "./enrollment-service.ts";
-import { nodeNameSchema, toNode } from "./node.ts";
+import { type NodeRecord, nodeNameSchema, toNode } from "./node.ts";
 import type { NodeChangeService } from "./node-change-service.ts";
 import type { NodeReportService } from "./node-report-service.ts";
 import type { NodeService } from "./node-service.ts";
@@ -18,6 +21,7 @@ export interface NodeRouteServices {
   readonly nodeChanges: NodeChangeService;
   readonly enrollment: EnrollmentService;
   readonly reports: NodeReportService;
+  readonly idempotency: IdempotencyService;
 }
 
 export const nodeParams = z.object({ id: z.string() });
@@ -47,15 +51,33 @@ export function registerNodeRoutes(app: PlatformApp, services: NodeRouteServices
   registerObservedRoutes(app, services);
 }
 
-function registerCollectionRoutes(app: PlatformApp, { nodes }: NodeRouteServices): void {
+function registerCollectionRoutes(app: PlatformApp, { nodes, idempotency }: NodeRouteServices): void {
   const onRequest = requirePrincipal("user");
 
   app.post(
     "/v1/nodes",
-    { onRequest, schema: { body: createNodeSchema, response: { 200: z.object({ node: nodeSchema }) } } },
-    async (request) => {
+    {
+      onRequest,
+      schema: {
+        headers: idempotencyHeaders,
+        body: createNodeSchema,
+        response: { 200: z.object({ node: nodeSchema }) },
+      },
+    },
+    async (request, reply) => {
+      const caller = principalOf(request, "user");
       const { engineConfig = null, ...input } = request.body;
-      return { node: toNode(await nodes.create(principalOf(request, "user"), { ...input, engineConfig })) };
+      const call = { key: request.headers["idempotency-key"], userId: caller.userId, projectId: input.projectId };
+      const { answer, replayed } = await idempotency.create(
+        { ...call, route: "POST /v1/nodes", body: request.body },
+        {
+          make: (once: Once<NodeRecord>) => nodes.create(caller, { ...input, engineConfig }, once),
+          answer: (node) => ({ node: toNode(node) }),
+          idOf: (node) => node.id,
+        },
+      );
+      if (replayed) void reply.header(REPLAYED_HEADER, "true");
+      return answer;
     },
   );
 

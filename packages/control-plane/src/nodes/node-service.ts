@@ -5,6 +5,7 @@ import type { IdSource } from "@fairlead/protocol/ids";
 import type { ProjectAccess } from "../auth/access.ts";
 import type { Principal, UserPrincipal } from "../auth/principal.ts";
 import { isUniqueViolation } from "../db/errors.ts";
+import { always, type Once } from "../idempotency/once.ts";
 import { freeIdentifier, identifierFrom, type NodeRecord, PLAN_BYO } from "./node.ts";
 import type { NodeEventRecord } from "./node-event-store.ts";
 import type { NodeStores } from "./node-stores.ts";
@@ -43,12 +44,14 @@ export class NodeService {
   }
 
   /** @throws DomainError not_found, permission_denied, invalid_request */
-  async create(caller: UserPrincipal, input: CreateNode): Promise<NodeRecord> {
+  async create(caller: UserPrincipal, input: CreateNode, once: Once<NodeRecord> = always): Promise<NodeRecord> {
     await this.#deps.access.require(caller, input.projectId, "node.create");
     refuseUnknownPlan(input);
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#insert(caller, input);
+        return await this.#deps.stores.transaction((stores, transaction) =>
+          once(transaction, () => this.#insert(stores, caller, input)),
+        );
       } catch (error) {
         if (attempt >= IDENTIFIER_TRIES || !isUniqueViolation(error)) throw error;
       }
@@ -91,24 +94,22 @@ export class NodeService {
     return this.#deps.stores.events.list(node.id, page);
   }
 
-  async #insert(caller: UserPrincipal, input: CreateNode): Promise<NodeRecord> {
-    return this.#deps.stores.transaction(async (stores) => {
-      const taken = await stores.nodes.identifiers(input.projectId);
-      const node = this.#newRecord(caller, input, freeIdentifier(identifierFrom(input.name), taken));
-      await stores.nodes.insert(node);
-      await stores.reports.setDesired(node.id, planWorkloads(node.id, node.engineConfig));
-      await stores.events.append([
-        {
-          id: this.#deps.ids.next("event"),
-          nodeId: node.id,
-          at: node.createdAt,
-          kind: "created",
-          status: node.status,
-          message: node.statusMessage,
-        },
-      ]);
-      return node;
-    });
+  async #insert(stores: NodeStores, caller: UserPrincipal, input: CreateNode): Promise<NodeRecord> {
+    const taken = await stores.nodes.identifiers(input.projectId);
+    const node = this.#newRecord(caller, input, freeIdentifier(identifierFrom(input.name), taken));
+    await stores.nodes.insert(node);
+    await stores.reports.setDesired(node.id, planWorkloads(node.id, node.engineConfig));
+    await stores.events.append([
+      {
+        id: this.#deps.ids.next("event"),
+        nodeId: node.id,
+        at: node.createdAt,
+        kind: "created",
+        status: node.status,
+        message: node.statusMessage,
+      },
+    ]);
+    return node;
   }
 
   #newRecord(caller: UserPrincipal, input: CreateNode, identifier: string): NodeRecord {

@@ -11,7 +11,7 @@ export interface NodeStores {
   readonly reports: NodeReportStore;
   readonly events: NodeEventStore;
   readonly bootstrapTokens: BootstrapTokenStore;
-  transaction<T>(work: (stores: NodeStores) => Promise<T>): Promise<T>;
+  transaction<T>(work: (stores: NodeStores, transaction: Kysely<Database>) => Promise<T>): Promise<T>;
 }
 
 export function nodeStores(db: Kysely<Database>): NodeStores {
@@ -20,6 +20,6 @@ export function nodeStores(db: Kysely<Database>): NodeStores {
     reports: new NodeReportStore(db),
     events: new NodeEventStore(db),
     bootstrapTokens: new BootstrapTokenStore(db),
-    transaction: (work) => db.transaction().execute((tx) => work(nodeStores(tx))),
+    transaction: (work) => db.transaction().execute((tx) => work(nodeStores(tx), tx)),
   };
 }

@@ -3,11 +3,19 @@ import { z } from "zod";
 import { pageQuery, paginate } from "../http/pagination.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
 import { principalOf, requirePrincipal } from "../http/require-principal.ts";
-import { projectNameSchema, toProject } from "./project.ts";
+import { idempotencyHeaders, REPLAYED_HEADER } from "../idempotency/idempotency-key.ts";
+import type { IdempotencyService } from "../idempotency/idempotency-service.ts";
+import type { Once } from "../idempotency/once.ts";
+import { type ProjectRecord, projectNameSchema, toProject } from "./project.ts";
 import type { ProjectService } from "./project-service.ts";
 
+export interface ProjectRouteServices {
+  readonly projects: ProjectService;
+  readonly idempotency: IdempotencyService;
+}
+
 /** Interface §4.2: create and get; the list is ours (design §4). */
-export function registerProjectRoutes(app: PlatformApp, projects: ProjectService): void {
+export function registerProjectRoutes(app: PlatformApp, { projects, idempotency }: ProjectRouteServices): void {
   const onRequest = requirePrincipal("user");
 
   app.post(
@@ -15,13 +23,25 @@ export function registerProjectRoutes(app: PlatformApp, projects: ProjectService
     {
       onRequest,
       schema: {
+        headers: idempotencyHeaders,
         body: z.strictObject({ name: projectNameSchema }),
         response: { 200: z.object({ project: projectSchema }) },
       },
     },
-    async (request) => ({
-      project: toProject(await projects.create(principalOf(request, "user"), request.body)),
-    }),
+    async (request, reply) => {
+      const caller = principalOf(request, "user");
+      const call = { key: request.headers["idempotency-key"], userId: caller.userId, projectId: null };
+      const { answer, replayed } = await idempotency.create(
+        { ...call, route: "POST /v1/projects", body: request.body },
+        {
+          make: (once: Once<ProjectRecord>) => projects.create(caller, request.body, once),
+          answer: (project) => ({ project: toProject(project) }),
+          idOf: (project) => project.id,
+        },
+      );
+      if (replayed) void reply.header(REPLAYED_HEADER, "true");
+      return answer;
+    },
   );
 
   app.get(

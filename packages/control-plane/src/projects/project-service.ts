@@ -4,6 +4,7 @@ import type { IdSource } from "@fairlead/protocol/ids";
 import type { Role } from "@fairlead/protocol/resources";
 import { type Memberships, ProjectAccess } from "../auth/access.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
+import { always, type Once } from "../idempotency/once.ts";
 import type { ProjectRecord } from "./project.ts";
 import type { ProjectStores } from "./project-stores.ts";
 
@@ -24,7 +25,11 @@ export class ProjectService implements Memberships {
   }
 
   /** Any user may create a project, and owns it. */
-  async create(caller: UserPrincipal, input: { readonly name: string }): Promise<ProjectRecord> {
+  async create(
+    caller: UserPrincipal,
+    input: { readonly name: string },
+    once: Once<ProjectRecord> = always,
+  ): Promise<ProjectRecord> {
     const { stores, clock, ids } = this.#deps;
     const now = clock.now();
     const project: ProjectRecord = {
@@ -34,11 +39,13 @@ export class ProjectService implements Memberships {
       createdAt: now,
       updatedAt: now,
     };
-    await stores.transaction(async ({ projects, members }) => {
-      await projects.insert(project);
-      await members.insert({ projectId: project.id, userId: caller.userId, role: "owner", createdAt: now });
-    });
-    return project;
+    return stores.transaction(({ projects, members }, transaction) =>
+      once(transaction, async () => {
+        await projects.insert(project);
+        await members.insert({ projectId: project.id, userId: caller.userId, role: "owner", createdAt: now });
+        return project;
+      }),
+    );
   }
 
   /** @throws DomainError not_found */

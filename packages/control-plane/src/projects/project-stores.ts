@@ -7,13 +7,13 @@ import { ProjectStore } from "./project-store.ts";
 export interface ProjectStores {
   readonly projects: ProjectStore;
   readonly members: MemberStore;
-  transaction<T>(work: (stores: ProjectStores) => Promise<T>): Promise<T>;
+  transaction<T>(work: (stores: ProjectStores, transaction: Kysely<Database>) => Promise<T>): Promise<T>;
 }
 
 export function projectStores(db: Kysely<Database>): ProjectStores {
   return {
     projects: new ProjectStore(db),
     members: new MemberStore(db),
-    transaction: (work) => db.transaction().execute((transaction) => work(projectStores(transaction))),
+    transaction: (work) => db.transaction().execute((transaction) => work(projectStores(transaction), transaction)),
   };
 }

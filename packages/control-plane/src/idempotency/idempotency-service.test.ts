@@ -1,0 +1,127 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { UserPrincipal } from "../auth/principal.ts";
+import type { OpenedDatabase } from "../db/open.ts";
+import type { ProjectRecord } from "../projects/project.ts";
+import { ProjectService } from "../projects/project-service.ts";
+import { projectStores } from "../projects/project-stores.ts";
+import { removeExpired } from "../retention.ts";
+import { countingIds, insertUser, STORES, TestClock } from "../testing.fixture.ts";
+import { idempotencyRetention } from "./idempotency-retention.ts";
+import { type Created, IdempotencyService, KEEP_MS } from "./idempotency-service.ts";
+import { idempotencyStoreContract } from "./idempotency-store.contract.ts";
+import { IdempotencyStore } from "./idempotency-store.ts";
+import type { Once } from "./once.ts";
+
+for (const { name, open } of STORES) idempotencyStoreContract(name, open);
+
+interface Answer {
+  readonly id: string;
+  readonly name: string;
+}
+
+describe.each(STORES)("a create with a key on $name", ({ open }) => {
+  let store: OpenedDatabase;
+  let clock: TestClock;
+  let ann: UserPrincipal;
+  let service: IdempotencyService;
+  let projects: ProjectService;
+
+  beforeEach(async () => {
+    store = await open();
+    clock = new TestClock();
+    ann = await insertUser(store, "usr_ann");
+    service = new IdempotencyService({ db: store.db, clock });
+    projects = new ProjectService({ stores: projectStores(store.db), clock, ids: countingIds() });
+  });
+  afterEach(() => store.close());
+
+  const create = (name: string, options: { key?: string; secret?: boolean } = {}): Promise<Created<Answer>> => {
+    const { key, secret = false } = options;
+    return service.create(
+      { key, userId: ann.userId, projectId: null, route: "POST /v1/projects", body: { name } },
+      {
+        make: (once: Once<ProjectRecord>) => projects.create(ann, { name }, once),
+        answer: (project) => ({ id: project.id, name }),
+        idOf: (project) => project.id,
+        secret,
+      },
+    );
+  };
+  const count = async (): Promise<number> => (await store.db.selectFrom("project").select("id").execute()).length;
+
+  test("answers a repeat as the first call, and makes nothing", async () => {
+    const first = await create("one", { key: "k" });
+    expect(first.replayed).toBe(false);
+    expect(await create("one", { key: "k" })).toEqual({ answer: first.answer, replayed: true });
+    expect(await count()).toBe(1);
+  });
+
+  test("sent many times at once makes one resource, and every call answers it", async () => {
+    const calls = await Promise.all(Array.from({ length: 8 }, () => create("one", { key: "k" })));
+    expect(new Set(calls.map(({ answer }) => answer.id)).size).toBe(1);
+    expect(calls.filter(({ replayed }) => !replayed)).toHaveLength(1);
+    expect(await count()).toBe(1);
+  });
+
+  test("is refused with another body", async () => {
+    await create("one", { key: "k" });
+    await expect(create("two", { key: "k" })).rejects.toMatchObject({
+      code: "idempotency_mismatch",
+      param: "Idempotency-Key",
+    });
+    expect(await count()).toBe(1);
+  });
+
+  test("that showed a secret is refused from then on, naming what it made, and the secret is kept nowhere", async () => {
+    const { answer } = await create("secret-name", { key: "k", secret: true });
+    await expect(create("secret-name", { key: "k", secret: true })).rejects.toMatchObject({
+      code: "already_exists",
+      message: expect.stringContaining(answer.id),
+    });
+    const kept = await store.db.selectFrom("idempotency_record").selectAll().execute();
+    expect(JSON.stringify(kept)).not.toContain("secret-name");
+  });
+
+  test("that failed is not kept: the repeat makes it", async () => {
+    await store.db.deleteFrom("user").execute();
+    await expect(create("one", { key: "k" })).rejects.toThrow();
+    await insertUser(store, "usr_ann");
+    expect(await create("one", { key: "k" })).toMatchObject({ replayed: false });
+  });
+
+  test("whose answer cannot be kept leaves no resource behind", async () => {
+    const broken = service.create(
+      { key: "k", userId: ann.userId, projectId: null, route: "POST /v1/projects", body: {} },
+      {
+        make: (once: Once<ProjectRecord>) => projects.create(ann, { name: "one" }, once),
+        answer: () => {
+          throw new Error("the process died here");
+        },
+        idOf: (project) => project.id,
+      },
+    );
+    await expect(broken).rejects.toThrow("the process died here");
+    expect(await count()).toBe(0);
+    expect(await create("one", { key: "k" })).toMatchObject({ replayed: false });
+  });
+
+  test("is a new call after 24 hours, and its record is removed", async () => {
+    const first = await create("one", { key: "k" });
+    clock.advance(KEEP_MS - 1);
+    const retention = idempotencyRetention(new IdempotencyStore(store.db), clock);
+    expect(await removeExpired(retention)).toBe(0);
+    expect(await create("one", { key: "k" })).toMatchObject({ replayed: true });
+    clock.advance(1);
+    const second = await create("one", { key: "k" });
+    expect(second.replayed).toBe(false);
+    expect(second.answer.id).not.toBe(first.answer.id);
+    clock.advance(KEEP_MS);
+    expect(await removeExpired(retention)).toBe(1);
+  });
+
+  test("without a key is a new call every time", async () => {
+    await create("one");
+    await create("one");
+    expect(await count()).toBe(2);
+  });
+});
