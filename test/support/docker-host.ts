@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { describe, test } from "vitest";
 import { docker } from "./docker.ts";
 import { Program } from "./program.ts";
 import { waitFor } from "./wait-for.ts";
@@ -11,8 +12,15 @@ import { waitFor } from "./wait-for.ts";
 const run = promisify(execFile);
 const UP_MS = 60_000;
 
+/** A suite that needs a second host. Where this machine cannot have one it is one skipped test that says why. */
+export function describeWithDockerHost(name: string, suite: () => void): void {
+  const reason = whyNoDockerHost();
+  if (reason === null) describe(name, suite);
+  else test(name, ({ skip }) => skip(reason));
+}
+
 /** @returns why this machine cannot have a second host, or null where it can. */
-export function whyNoDockerHost(): string | null {
+function whyNoDockerHost(): string | null {
   if (process.getuid?.() !== 0) return "a network namespace and a dockerd of its own need root";
   for (const tool of ["ip", "nsenter", "dockerd", "iptables", "docker"]) {
     if (spawnSync("which", [tool]).status !== 0) return `there is no ${tool} on this machine`;

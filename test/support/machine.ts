@@ -1,6 +1,6 @@
 import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { nodeEventSchema, nodeSchema, type Node } from "@fairlead/protocol/resources";
+import { type Node, nodeEventSchema, nodeSchema } from "@fairlead/protocol/resources";
 import { z } from "zod";
 import { docker } from "./docker.ts";
 import type { Installation } from "./installation.ts";
@@ -94,13 +94,14 @@ export class Machine {
 
   async untilActive(): Promise<void> {
     let seen = "";
-    await waitFor(`the node to be active`, ACTIVE_MS, async () => {
+    await waitFor("the node to be active", ACTIVE_MS, async () => {
       const { status, statusMessage } = await this.node();
       seen = `${status}: ${statusMessage}`;
-      return status === "active";
+      return status === "active" || !this.daemon.running;
     }).catch((error: unknown) => {
       throw new Error(`${seen}\n${this.daemon.lastLines()}`, { cause: error });
     });
+    if (!this.daemon.running) throw new Error(`the daemon ended:\n${this.daemon.lastLines()}`);
   }
 
   /** Newest first. */

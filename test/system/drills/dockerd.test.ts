@@ -1,12 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { DEMO_IMAGE, ensureDemoImage } from "../../support/docker.ts";
-import { DockerHost, whyNoDockerHost } from "../../support/docker-host.ts";
+import { DockerHost, describeWithDockerHost } from "../../support/docker-host.ts";
 import { Installation } from "../../support/installation.ts";
 import { ANSWER, type Machine } from "../../support/machine.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 const SOON_MS = 30_000;
-const reason = whyNoDockerHost();
 
 /** Probes come often here, so that every conclusion which might be drawn falls into the drill. */
 const engineConfig = {
@@ -14,7 +13,7 @@ const engineConfig = {
   health: { intervalSeconds: 1, timeoutSeconds: 1, failureThreshold: 2 },
 };
 
-describe.skipIf(reason !== null)("kill -9 of dockerd", () => {
+describeWithDockerHost("kill -9 of dockerd", () => {
   let host: DockerHost;
   let installation: Installation;
   let machine: Machine;
@@ -75,5 +74,3 @@ describe.skipIf(reason !== null)("kill -9 of dockerd", () => {
     expect(await machine.startedAt(engine)).toBe(startedAt);
   });
 });
-
-test.skipIf(reason === null)("kill -9 of dockerd", ({ skip }) => skip(reason ?? ""));

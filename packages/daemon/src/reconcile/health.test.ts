@@ -94,6 +94,27 @@ test("a ready engine may miss probes up to its threshold, and recovers", async (
   expect(status()).toMatchObject({ state: "ready", detail: "" });
 });
 
+test("a pardon gives an unhealthy engine its whole threshold again, but no second start period, and asks at once", async () => {
+  monitor.track([targetOf(container)]);
+  await time.advance(0);
+  wrong = "connection refused";
+  await time.advance(15_000);
+  expect(status().state).toBe("unhealthy");
+  const before = checks;
+  monitor.pardon();
+  expect(status().state).toBe("starting");
+  await time.advance(0);
+  expect(checks).toBe(before + 1);
+  await time.advance(1000);
+  expect(status().state).toBe("starting");
+  await time.advance(1000);
+  expect(status().state).toBe("unhealthy");
+  monitor.pardon();
+  wrong = null;
+  await time.advance(0);
+  expect(status()).toMatchObject({ state: "ready", models: ["m"] });
+});
+
 test("an engine that does not tell its facts is ready all the same, and is asked again", async () => {
   facts = async () => {
     throw new Error("no");

@@ -69,6 +69,14 @@ export class HealthMonitor {
     }
   }
 
+  /**
+   * Takes back what probes have concluded so far, and asks again at once: while the container engine was away so were the ports
+   * that it publishes, and a failed probe said nothing of the container behind them.
+   */
+  pardon(): void {
+    for (const watch of this.#watches.values()) watch.pardon();
+  }
+
   readonly statusOf: HealthOf = (container) => this.#watches.get(runOf(container))?.status ?? STARTING;
 
   close(): void {
@@ -85,8 +93,9 @@ class Watch {
   status: HealthStatus = STARTING;
   readonly #deps: HealthDeps;
   readonly #target: ProbeTarget;
-  readonly #since: number;
+  #since: number;
   readonly #stopped = new AbortController();
+  #pause = new AbortController();
   #failures = 0;
   #factsAt: number | null = null;
 
@@ -99,6 +108,17 @@ class Watch {
 
   stop(): void {
     this.#stopped.abort();
+    this.#pause.abort();
+  }
+
+  pardon(): void {
+    this.#failures = 0;
+    if (this.status.state === "unhealthy") {
+      this.status = { ...this.status, state: "starting" };
+      // It had its start period.
+      this.#since = Number.NEGATIVE_INFINITY;
+    }
+    this.#pause.abort();
   }
 
   async #run(): Promise<void> {
@@ -111,7 +131,8 @@ class Watch {
       this.status = next;
       if (changed) this.#deps.onChange();
       const interval = next.state === "starting" ? Math.min(regular, STARTING_INTERVAL_MS) : regular;
-      await sleep(this.#deps.timers, interval, signal);
+      this.#pause = new AbortController();
+      await sleep(this.#deps.timers, interval, this.#pause.signal);
     }
   }
 

@@ -159,6 +159,28 @@ describe("the container engine away", () => {
     expect(machine.events.filter((event) => event.startsWith("runtime_"))).toHaveLength(2);
   });
 
+  test("with the ports that it publishes: probes that failed meanwhile do not end a container that never stopped", async () => {
+    start().startDaemon(wants(1, v1));
+    await machine.time.advance(10_000);
+    machine.runtime.available = false;
+    machine.sick.add(v1.image);
+    await machine.time.advance(60_000);
+    machine.runtime.available = true;
+    machine.sick.clear();
+    expect(await changesOf(60_000)).toEqual([]);
+    expect(machine.running()).toEqual([name1]);
+  });
+
+  test("and an engine that is sick after it: it is stopped all the same, a whole threshold later", async () => {
+    start().startDaemon(wants(1, v1));
+    await machine.time.advance(10_000);
+    machine.runtime.available = false;
+    machine.sick.add(v1.image);
+    await machine.time.advance(60_000);
+    machine.runtime.available = true;
+    expect((await changesOf(30_000))[0]).toMatch(/^stop/);
+  });
+
   test("from the start: the daemon waits for it", async () => {
     start().runtime.available = false;
     machine.startDaemon(wants(1, v1));

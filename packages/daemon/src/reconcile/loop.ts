@@ -26,7 +26,7 @@ import { type Known, viewOf } from "./workload-view.ts";
 export interface LoopDeps {
   readonly runtime: ContainerRuntime;
   readonly owner: Owner;
-  readonly health: Pick<HealthMonitor, "track" | "statusOf">;
+  readonly health: Pick<HealthMonitor, "track" | "statusOf" | "pardon">;
   readonly inFlight: (container: Container) => number;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -178,10 +178,13 @@ export class ReconcileLoop {
   }
 
   async #observe(desired: DesiredState): Promise<Observed | null> {
-    const { runtime, owner, log, onEvent } = this.#deps;
+    const { runtime, owner, health, log, onEvent } = this.#deps;
     try {
       this.#observed = await observe(runtime, owner, desired);
-      if (this.#away !== null) onEvent("runtime_back", null, "the container engine answers again");
+      if (this.#away !== null) {
+        health.pardon();
+        onEvent("runtime_back", null, "the container engine answers again");
+      }
       this.#away = null;
       return this.#observed;
     } catch (error) {
