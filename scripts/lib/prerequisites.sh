@@ -132,6 +132,12 @@ stop_docker() {
   rm -f "$folder/dockerd.pid"
 }
 
+# A small program for the tests' own containers.
+ensure_busybox() {
+  [ -x /bin/busybox ] || step "installing busybox (apt)" install_packages busybox-static ||
+    fail "apt could not install busybox-static. Mend apt (see above)."
+}
+
 # PostgreSQL 15 or later: Debian 12 has 15, Debian 13 has 17.
 postgres_bin() { ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1; }
 
@@ -202,6 +208,6 @@ ensure_dependencies() {
 }
 
 build() {
-  step "building" as_owner scripts/lib/with-node tsc -b packages/cli packages/daemon ||
+  step "building" as_owner scripts/lib/build packages/cli packages/daemon ||
     fail "The build failed; see above. In an unchanged clone, remove node_modules and run this again."
 }
