@@ -16,6 +16,7 @@ import { idempotencyRetention } from "./idempotency/idempotency-retention.ts";
 import { IdempotencyService } from "./idempotency/idempotency-service.ts";
 import { IdempotencyStore } from "./idempotency/idempotency-store.ts";
 import { createInferenceHost } from "./inference/inference-host.ts";
+import { inferencePaths } from "./inference/inference-paths.ts";
 import { type Installation, openInstallation, type Ports } from "./installation.ts";
 import { registerKeyRoutes } from "./keys/key-routes.ts";
 import { KeyService } from "./keys/key-service.ts";
@@ -26,6 +27,7 @@ import { LinkServer } from "./link/link-server.ts";
 import { createLog, type Log } from "./log.ts";
 import { registerNodeDaemonRoutes } from "./nodes/node-daemon-routes.ts";
 import { nodeEventRetention } from "./nodes/node-event-retention.ts";
+import { registerNodeObservedRoutes } from "./nodes/node-observed-routes.ts";
 import { registerNodeRoutes } from "./nodes/node-routes.ts";
 import { registerNodeSecretRoutes } from "./nodes/node-secret-routes.ts";
 import { createNodeIdentities, createNodeServices, type NodeServices } from "./nodes/node-services.ts";
@@ -251,6 +253,7 @@ function createPlatform(context: Context, services: Services): Platform {
     log,
     authenticate,
     routes: (routes) => registerRoutes(routes, services),
+    document: { publicUrl: addresses.publicUrl, inferencePaths: inferencePaths(addresses.modelsUrl) },
     health: {
       publicJwks: () => installation.keyRing.publicJwks(),
       ready: async () => {
@@ -287,6 +290,7 @@ function registerRoutes(app: PlatformApp, { idempotency, projects, keys, nodes }
   registerProjectRoutes(app, { projects, idempotency });
   registerKeyRoutes(app, { keys, idempotency });
   registerNodeRoutes(app, { ...nodes, idempotency });
+  registerNodeObservedRoutes(app, nodes);
   registerNodeSecretRoutes(app, nodes.nodeChanges);
   registerNodeDaemonRoutes(app, nodes);
 }

@@ -53,5 +53,13 @@ export const engineConfigSchema = z
   .refine((config) => config.image !== undefined || (config.preset ?? "custom") !== "custom", {
     message: "set `image`, or a `preset` that brings one",
     path: ["image"],
+  })
+  .meta({
+    id: "EngineConfig",
+    description: "Which engine a node runs. A preset fills in what is left out; what is set wins.",
+    examples: [
+      { preset: "fairlead-demo" },
+      { image: "ghcr.io/example/engine:2", port: 9000, health: { path: "/ready" }, resources: { memoryMb: 8192 } },
+    ],
   });
 export type EngineConfig = z.infer<typeof engineConfigSchema>;

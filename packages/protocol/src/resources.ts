@@ -3,30 +3,57 @@ import { engineConfigSchema } from "./engine-config.ts";
 
 /** The resources as they stand on the wire (interface, section 2). Times are RFC 3339, UTC, milliseconds. */
 
-export const projectSchema = z.object({
-  id: z.string(),
-  userId: z.string(),
-  name: z.string(),
-  createdAt: z.string(),
-  updatedAt: z.string(),
-});
+export const projectSchema = z
+  .object({
+    id: z.string(),
+    userId: z.string(),
+    name: z.string(),
+    createdAt: z.string(),
+    updatedAt: z.string(),
+  })
+  .meta({
+    id: "Project",
+    examples: [
+      {
+        id: "prj_01kc3b6q2v8r5x0m7n4t9w1yza",
+        userId: "usr_01kc3b6q2v8r5x0m7n4t9w1yzb",
+        name: "Support",
+        createdAt: "2026-03-02T09:30:00.000Z",
+        updatedAt: "2026-03-02T09:30:00.000Z",
+      },
+    ],
+  });
 export type Project = z.infer<typeof projectSchema>;
 
 export const ROLES = ["owner", "admin", "member", "viewer"] as const;
 export const roleSchema = z.enum(ROLES);
 export type Role = z.infer<typeof roleSchema>;
 
-export const projectKeySchema = z.object({
-  id: z.string(),
-  projectId: z.string(),
-  userId: z.string(),
-  name: z.string(),
-  /** The public part of the key: safe in logs. */
-  keyId: z.string(),
-  /** The whole secret; only in the answer that creates it. */
-  keyValue: z.string().optional(),
-  createdAt: z.string(),
-});
+export const projectKeySchema = z
+  .object({
+    id: z.string(),
+    projectId: z.string(),
+    userId: z.string(),
+    name: z.string(),
+    /** The public part of the key: safe in logs. */
+    keyId: z.string(),
+    /** The whole secret; only in the answer that creates it. */
+    keyValue: z.string().optional(),
+    createdAt: z.string(),
+  })
+  .meta({
+    id: "Key",
+    examples: [
+      {
+        id: "key_01kc3b6q2v8r5x0m7n4t9w1yzc",
+        projectId: "prj_01kc3b6q2v8r5x0m7n4t9w1yza",
+        userId: "usr_01kc3b6q2v8r5x0m7n4t9w1yzb",
+        name: "CI",
+        keyId: "4Zt0aB9xQ2mLk7Rw",
+        createdAt: "2026-03-02T09:30:00.000Z",
+      },
+    ],
+  });
 export type ProjectKey = z.infer<typeof projectKeySchema>;
 
 export const NODE_STATUSES = [
@@ -41,33 +68,68 @@ export const NODE_STATUSES = [
   "failed",
   "deleting",
 ] as const;
-export const nodeStatusSchema = z.enum(NODE_STATUSES);
+export const nodeStatusSchema = z.enum(NODE_STATUSES).meta({ id: "NodeStatus" });
 export type NodeStatus = z.infer<typeof nodeStatusSchema>;
 
-export const nodeSchema = z.object({
-  id: z.string(),
-  userId: z.string(),
-  projectId: z.string(),
-  status: nodeStatusSchema,
-  name: z.string(),
-  identifier: z.string(),
-  publicIp: z.string(),
-  directSecrets: z.boolean(),
-  connectors: z.array(z.string()),
-  engineConfig: z.union([engineConfigSchema, z.strictObject({})]),
-  createdAt: z.string(),
-  operatingSystem: z.string(),
-  /** Why the status is what it is, for people. */
-  statusMessage: z.string(),
-  planId: z.string(),
-});
+export const nodeSchema = z
+  .object({
+    id: z.string(),
+    userId: z.string(),
+    projectId: z.string(),
+    status: nodeStatusSchema,
+    name: z.string(),
+    identifier: z.string(),
+    publicIp: z.string(),
+    directSecrets: z.boolean(),
+    connectors: z.array(z.string()),
+    engineConfig: z.union([engineConfigSchema, z.strictObject({})]),
+    createdAt: z.string(),
+    operatingSystem: z.string(),
+    /** Why the status is what it is, for people. */
+    statusMessage: z.string(),
+    planId: z.string(),
+  })
+  .meta({
+    id: "Node",
+    examples: [
+      {
+        id: "nod_01kc3b6q2v8r5x0m7n4t9w1yzd",
+        userId: "usr_01kc3b6q2v8r5x0m7n4t9w1yzb",
+        projectId: "prj_01kc3b6q2v8r5x0m7n4t9w1yza",
+        status: "active",
+        statusMessage: "All workloads are ready.",
+        name: "Local",
+        identifier: "local",
+        planId: "byo",
+        publicIp: "192.0.2.7",
+        directSecrets: false,
+        connectors: [],
+        engineConfig: { preset: "fairlead-demo" },
+        createdAt: "2026-03-02T09:30:00.000Z",
+        operatingSystem: "Debian GNU/Linux 12 (bookworm)",
+      },
+    ],
+  });
 export type Node = z.infer<typeof nodeSchema>;
 
 /** One line of a node's history. `status` is set where the node entered one. */
-export const nodeEventSchema = z.object({
-  id: z.string(),
-  at: z.string(),
-  kind: z.string(),
-  status: nodeStatusSchema.nullable(),
-  message: z.string(),
-});
+export const nodeEventSchema = z
+  .object({
+    id: z.string(),
+    at: z.string(),
+    kind: z.string(),
+    status: nodeStatusSchema.nullable(),
+    message: z.string(),
+  })
+  .meta({
+    id: "NodeEvent",
+    examples: [
+      {
+        id: "evt_01kc3b6q2v8r5x0m7n4t9w1yze",
+        at: "2026-03-02T09:31:12.000Z",
+        kind: "reported_ready",
+        status: "active",
+        message: "All workloads are ready.",
+      },
+    ],
+  });

@@ -60,22 +60,24 @@ export type WorkloadState = z.infer<typeof workloadStateSchema>;
 export const lastExitSchema = z.object({ code: z.number().int(), reason: z.string(), at: z.string() });
 export type LastExit = z.infer<typeof lastExitSchema>;
 
-export const workloadReportSchema = z.object({
-  workloadId: z.string(),
-  workloadType: workloadTypeSchema,
-  ready: z.boolean(),
-  state: workloadStateSchema,
-  version: z.string(),
-  image: z.string(),
-  /** `sha256:…`: the registry's digest, else the id of an image that was never in a registry. "" while unknown. */
-  imageDigest: z.string(),
-  generation: z.number().int().min(0),
-  models: z.array(z.string()),
-  startedAt: z.string().nullable(),
-  restartCount: z.number().int().min(0),
-  lastExit: lastExitSchema.nullable(),
-  message: z.string(),
-});
+export const workloadReportSchema = z
+  .object({
+    workloadId: z.string(),
+    workloadType: workloadTypeSchema,
+    ready: z.boolean(),
+    state: workloadStateSchema,
+    version: z.string(),
+    image: z.string(),
+    /** `sha256:…`: the registry's digest, else the id of an image that was never in a registry. "" while unknown. */
+    imageDigest: z.string(),
+    generation: z.number().int().min(0),
+    models: z.array(z.string()),
+    startedAt: z.string().nullable(),
+    restartCount: z.number().int().min(0),
+    lastExit: lastExitSchema.nullable(),
+    message: z.string(),
+  })
+  .meta({ id: "WorkloadReport" });
 export type WorkloadReport = z.infer<typeof workloadReportSchema>;
 
 /** `POST /v1/nodes/{id}/ready`. A newer daemon may send more fields; they are ignored. */

@@ -53,7 +53,8 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
   });
   const known = refuseOtherMethods(app);
   options.routes(app);
-  known.seal();
+  // As a scope of its own it comes after those that `routes` made.
+  void app.register(async (last: HttpApp) => known.seal(last));
   return app;
 }
 

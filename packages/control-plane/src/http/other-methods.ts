@@ -7,7 +7,7 @@ const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as 
  * Answers 405 with `Allow` where a path exists but the method does not; Fastify alone would say 404.
  * Call before the first route; `seal` after the last.
  */
-export function refuseOtherMethods(app: HttpApp): { seal(): void } {
+export function refuseOtherMethods(app: HttpApp): { seal(app: HttpApp): void } {
   const methodsByPath = new Map<string, Set<string>>();
   app.addHook("onRoute", (route) => {
     const methods = methodsByPath.get(route.url) ?? new Set();
@@ -15,8 +15,8 @@ export function refuseOtherMethods(app: HttpApp): { seal(): void } {
     methodsByPath.set(route.url, methods);
   });
   return {
-    seal: () => {
-      for (const [url, methods] of methodsByPath) refuseOthers(app, url, new Set(methods));
+    seal: (last) => {
+      for (const [url, methods] of methodsByPath) refuseOthers(last, url, new Set(methods));
     },
   };
 }
@@ -28,6 +28,7 @@ function refuseOthers(app: HttpApp, url: string, allowed: ReadonlySet<string>): 
   app.route({
     method: refused,
     url,
+    schema: { hide: true },
     handler: async (request, reply) => {
       void reply.header("allow", allow);
       throw new DomainError("method_not_allowed", `${request.method} is not possible here; allowed: ${allow}.`);

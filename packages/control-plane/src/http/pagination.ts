@@ -9,8 +9,14 @@ const TOKEN_VERSION = "1:";
 
 /** Spread into the query schema of a list route. */
 export const pageQuery = {
-  pageSize: z.coerce.number().int().min(1).max(MAX_PAGE_SIZE).default(DEFAULT_PAGE_SIZE),
-  pageToken: z.string().max(512).default(""),
+  pageSize: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(MAX_PAGE_SIZE)
+    .default(DEFAULT_PAGE_SIZE)
+    .describe("How many items to answer at most."),
+  pageToken: z.string().max(512).default("").describe("`nextPageToken` of the page before."),
 };
 
 export interface PageQuery {

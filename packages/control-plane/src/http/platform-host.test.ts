@@ -62,6 +62,7 @@ describe("the platform host", () => {
       authenticate,
       routes: addRoutes,
       health: { ready: () => ready(), publicJwks: () => ({ keys: [] }) },
+      document: { publicUrl: "http://127.0.0.1:8080", inferencePaths: {} },
     });
     await app.ready();
     await listen(app.server, { host: "127.0.0.1", port: 0, setting: "port" });

@@ -1,4 +1,5 @@
 import type { Authenticate } from "../auth/authenticate.ts";
+import { type ApiDocumentOptions, registerApiDocument, registerApiDocumentRoute } from "./api-document.ts";
 import { type HealthOptions, registerHealthRoutes } from "./health-routes.ts";
 import { createHttpApp, type HttpApp, type HttpAppOptions } from "./http-app.ts";
 
@@ -8,17 +9,23 @@ export type PlatformApp = HttpApp;
 export interface PlatformHostOptions extends HttpAppOptions {
   readonly authenticate: Authenticate;
   readonly health: HealthOptions;
+  readonly document: ApiDocumentOptions;
 }
 
-/** The platform host: the HTTP conventions, callers with principals, and health. */
+/** The platform host: the HTTP conventions, callers with principals, the API document, and health. */
 export function createPlatformHost(options: PlatformHostOptions): PlatformApp {
   return createHttpApp({
     ...options,
     routes: (app) => {
       app.decorateRequest("principal", null);
       app.decorate("authenticate", options.authenticate);
-      registerHealthRoutes(app, options.health);
-      options.routes(app);
+      registerApiDocument(app, options.document);
+      // Loaded after the document's part, which could not see routes that were there before it.
+      void app.register(async (scope: PlatformApp) => {
+        registerApiDocumentRoute(scope);
+        registerHealthRoutes(scope, options.health);
+        options.routes(scope);
+      });
     },
   });
 }

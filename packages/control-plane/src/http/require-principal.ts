@@ -12,14 +12,26 @@ declare module "fastify" {
   }
 }
 
+type Guard = (request: FastifyRequest) => Promise<void>;
+
+/** Which kinds each guard lets in: the API document is told by the guards themselves. */
+const kindsByGuard = new WeakMap<object, readonly PrincipalKind[]>();
+
 /**
  * For a route's `onRequest`, so that a caller without a credential is refused before the body is read or judged.
  * Read the result with `principalOf(request, …)` and the same kinds.
  */
-export function requirePrincipal(...kinds: readonly PrincipalKind[]): (request: FastifyRequest) => Promise<void> {
-  return async (request) => {
+export function requirePrincipal(...kinds: readonly PrincipalKind[]): Guard {
+  const guard: Guard = async (request) => {
     request.principal = await request.server.authenticate(request.headers.authorization, kinds);
   };
+  kindsByGuard.set(guard, kinds);
+  return guard;
+}
+
+/** @param hooks a route's `onRequest`. @returns the kinds of caller that it lets in; none where it lets in everybody. */
+export function principalKindsOf(hooks: object | readonly object[] | undefined): readonly PrincipalKind[] {
+  return [hooks ?? []].flat().flatMap((hook) => kindsByGuard.get(hook) ?? []);
 }
 
 /** The caller, of one of the kinds that the route's guard let in. */

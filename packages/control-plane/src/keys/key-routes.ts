@@ -1,5 +1,6 @@
 import { DomainError } from "@fairlead/protocol/errors";
 import { projectKeySchema } from "@fairlead/protocol/resources";
+import type { FastifySchema } from "fastify";
 import { z } from "zod";
 import type { PlatformApp } from "../http/platform-host.ts";
 import { principalOf, requirePrincipal } from "../http/require-principal.ts";
@@ -14,19 +15,27 @@ export interface KeyRouteServices {
   readonly idempotency: IdempotencyService;
 }
 
+const createProjectKey = {
+  summary: "Create a project key",
+  description:
+    "The virtual key for the inference host. `keyValue` is shown in this answer and never again; a repeat with the same " +
+    "`Idempotency-Key` is refused with 409.",
+  operationId: "createProjectKey",
+  tags: ["Keys"],
+  errors: ["not_found", "permission_denied", "idempotency_mismatch", "already_exists"],
+  headers: idempotencyHeaders,
+  params: z.object({ project_id: z.string().describe("The project's id.") }),
+  body: z
+    .strictObject({ projectId: z.string().optional().describe("The project of the path."), name: keyNameSchema })
+    .meta({ examples: [{ name: "CI" }] }),
+  response: { 200: z.object({ key: projectKeySchema }) },
+} satisfies FastifySchema;
+
 /** Interface §4.2, create key. The body repeats the path's project; two that differ are a mistake to tell of. */
 export function registerKeyRoutes(app: PlatformApp, { keys, idempotency }: KeyRouteServices): void {
   app.post(
     "/v1/projects/:project_id/keys",
-    {
-      onRequest: requirePrincipal("user"),
-      schema: {
-        headers: idempotencyHeaders,
-        params: z.object({ project_id: z.string() }),
-        body: z.strictObject({ projectId: z.string().optional(), name: keyNameSchema }),
-        response: { 200: z.object({ key: projectKeySchema }) },
-      },
-    },
+    { onRequest: requirePrincipal("user"), schema: createProjectKey },
     async (request, reply) => {
       const { project_id: projectId } = request.params;
       const { projectId: repeated = projectId, name } = request.body;

@@ -6,6 +6,7 @@ import {
 } from "@fairlead/protocol/enrollment";
 import { DomainError } from "@fairlead/protocol/errors";
 import { readyRequestSchema } from "@fairlead/protocol/workload";
+import type { FastifySchema } from "fastify";
 import { z } from "zod";
 import { bearerToken } from "../auth/bearer.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
@@ -20,46 +21,69 @@ export interface NodeDaemonRouteServices {
   readonly reports: NodeReportService;
 }
 
+const tags = ["Daemons"];
+
+const enrollNode = {
+  summary: "Enrol a daemon as this node",
+  description: "The first public key spends the bootstrap token; the same key may repeat the call.",
+  operationId: "enrollNode",
+  tags,
+  security: [{ bootstrapToken: [] }],
+  errors: ["not_found", "bootstrap_token_used"],
+  params: nodeParams,
+  body: enrollRequestSchema,
+  response: { 200: enrollAnswerSchema },
+} satisfies FastifySchema;
+
+const createIdentityToken = {
+  summary: "Renew a node's identity token",
+  description: "The credential is the assertion in the body, signed with the node's own key.",
+  operationId: "createIdentityToken",
+  tags,
+  errors: ["invalid_credential", "expired_credential"],
+  params: nodeParams,
+  body: identityTokenRequestSchema,
+  response: { 200: identityTokenSchema },
+} satisfies FastifySchema;
+
+const reportNodeReady = {
+  summary: "Report that the node's workloads are ready",
+  description: "Called by the node itself. A report of an older generation is accepted and ignored.",
+  operationId: "reportNodeReady",
+  tags,
+  errors: ["not_found"],
+  params: nodeParams,
+  body: readyRequestSchema,
+  response: { 200: z.strictObject({}) },
+} satisfies FastifySchema;
+
 /** What a daemon calls over HTTP. Bodies may hold fields that a newer daemon adds. */
 export function registerNodeDaemonRoutes(app: PlatformApp, { enrollment, reports }: NodeDaemonRouteServices): void {
-  app.post(
-    `${NODE_PATH}/enroll`,
-    { schema: { params: nodeParams, body: enrollRequestSchema, response: { 200: enrollAnswerSchema } } },
-    async (request) => {
-      const bootstrapToken = bearerToken(request.headers.authorization);
-      if (bootstrapToken === null) {
-        throw new DomainError("invalid_credential", "Send the bootstrap token as `Authorization: Bearer flb_…`.");
-      }
-      return enrollment.enroll({
-        nodeId: request.params.id,
-        bootstrapToken,
-        request: request.body,
-        remoteAddress: request.ip,
-      });
-    },
-  );
+  app.post(`${NODE_PATH}/enroll`, { schema: enrollNode }, async (request) => {
+    const bootstrapToken = bearerToken(request.headers.authorization);
+    if (bootstrapToken === null) {
+      throw new DomainError("invalid_credential", "Send the bootstrap token as `Authorization: Bearer flb_…`.");
+    }
+    return enrollment.enroll({
+      nodeId: request.params.id,
+      bootstrapToken,
+      request: request.body,
+      remoteAddress: request.ip,
+    });
+  });
 
-  app.post(
-    `${NODE_PATH}/identity-tokens`,
-    { schema: { params: nodeParams, body: identityTokenRequestSchema, response: { 200: identityTokenSchema } } },
-    async (request) => enrollment.renewIdentity(request.params.id, request.body.assertion),
+  app.post(`${NODE_PATH}/identity-tokens`, { schema: createIdentityToken }, async (request) =>
+    enrollment.renewIdentity(request.params.id, request.body.assertion),
   );
 
   // Interface §4.4, ready; policy (design §6): the identity token of that node, no other credential.
-  app.post(
-    `${NODE_PATH}/ready`,
-    {
-      onRequest: requirePrincipal("node"),
-      schema: { params: nodeParams, body: readyRequestSchema, response: { 200: z.strictObject({}) } },
-    },
-    async (request) => {
-      const { nodeId } = principalOf(request, "node");
-      if (nodeId !== request.params.id) throw nodeNotFound();
-      if (request.body.id !== nodeId) {
-        throw new DomainError("invalid_request", "`id`: must be the node of the path.", { param: "id" });
-      }
-      await reports.ready(nodeId, request.body);
-      return {};
-    },
-  );
+  app.post(`${NODE_PATH}/ready`, { onRequest: requirePrincipal("node"), schema: reportNodeReady }, async (request) => {
+    const { nodeId } = principalOf(request, "node");
+    if (nodeId !== request.params.id) throw nodeNotFound();
+    if (request.body.id !== nodeId) {
+      throw new DomainError("invalid_request", "`id`: must be the node of the path.", { param: "id" });
+    }
+    await reports.ready(nodeId, request.body);
+    return {};
+  });
 }

@@ -1,8 +1,8 @@
 import { rfc3339 } from "@fairlead/protocol/clock";
 import { engineConfigSchema } from "@fairlead/protocol/engine-config";
 import { DomainError } from "@fairlead/protocol/errors";
-import { nodeEventSchema, nodeSchema } from "@fairlead/protocol/resources";
-import type { FastifyRequest } from "fastify";
+import { nodeSchema } from "@fairlead/protocol/resources";
+import type { FastifyRequest, FastifySchema } from "fastify";
 import { z } from "zod";
 import { pageQuery, paginate } from "../http/pagination.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
@@ -13,206 +13,207 @@ import type { Once } from "../idempotency/once.ts";
 import type { EnrollmentService } from "./enrollment-service.ts";
 import { type NodeRecord, nodeNameSchema, toNode } from "./node.ts";
 import type { NodeChangeService } from "./node-change-service.ts";
-import type { NodeReportService } from "./node-report-service.ts";
 import type { NodeService } from "./node-service.ts";
 
 export interface NodeRouteServices {
   readonly nodes: NodeService;
   readonly nodeChanges: NodeChangeService;
   readonly enrollment: EnrollmentService;
-  readonly reports: NodeReportService;
   readonly idempotency: IdempotencyService;
 }
 
-export const nodeParams = z.object({ id: z.string() });
+export const nodeParams = z.object({ id: z.string().describe("The node's id.") });
 /** A custom method's colon is no part of the id (design §4, Form). */
 export const NODE_PATH = "/v1/nodes/:id(^[^:]+)";
 
 /** Interface §4.4, as people call it. `engineConfig` at create is ours (decisions/0003). */
-const createNodeSchema = z.strictObject({
-  projectId: z.string(),
-  planId: z.string(),
-  name: nodeNameSchema,
-  location: z.string().max(128).optional(),
-  providerToken: z.string().max(4096).optional(),
-  directSecrets: z.boolean().default(false),
-  engineConfig: engineConfigSchema.optional(),
-});
+const createNodeSchema = z
+  .strictObject({
+    projectId: z.string(),
+    planId: z.string().describe("`byo`: a machine that you have."),
+    name: nodeNameSchema,
+    location: z.string().max(128).optional(),
+    providerToken: z.string().max(4096).optional().describe("A credential at the plan's provider; `byo` takes none."),
+    directSecrets: z.boolean().default(false).describe("Secrets are sealed to the node, and only it can open them."),
+    engineConfig: engineConfigSchema.optional(),
+  })
+  .meta({
+    examples: [
+      {
+        projectId: "prj_01kc3b6q2v8r5x0m7n4t9w1yza",
+        planId: "byo",
+        name: "Local",
+        engineConfig: { preset: "fairlead-demo" },
+      },
+    ],
+  });
 
-const updateNodeSchema = z.strictObject({
-  node: z.record(z.string(), z.unknown()).default({}),
-  updateMask: z.string().max(4096).optional(),
-  providerKeys: z.record(z.string().max(64), z.string().nullable()).default({}),
-});
+const updateNodeSchema = z
+  .strictObject({
+    node: z.record(z.string(), z.unknown()).default({}).describe("A Node, or the part of one that changes."),
+    updateMask: z
+      .string()
+      .max(4096)
+      .optional()
+      .describe("Comma-separated paths to write; absent from `node`, the field is reset. None: every field present."),
+    providerKeys: z
+      .record(z.string().max(64), z.string().nullable())
+      .default({})
+      .describe("Provider → its key, or null to forget it. Write-only."),
+  })
+  .meta({ examples: [{ node: { name: "Rack 2" }, updateMask: "name" }] });
+
+const tags = ["Nodes"];
+const projectQuery = z.string().optional().describe("A project's id.");
+
+const createNode = {
+  summary: "Create a node",
+  description: "Its identifier is made of its name and stays. No answer about a node ever holds a token.",
+  operationId: "createNode",
+  tags,
+  errors: ["not_found", "permission_denied", "idempotency_mismatch"],
+  headers: idempotencyHeaders,
+  body: createNodeSchema,
+  response: { 200: z.object({ node: nodeSchema }) },
+} satisfies FastifySchema;
+
+const listNodes = {
+  summary: "List a project's nodes",
+  operationId: "listNodes",
+  tags,
+  errors: ["not_found"],
+  querystring: z.strictObject({ projectId: z.string().describe("The project's id."), ...pageQuery }),
+  response: { 200: z.object({ nodes: z.array(nodeSchema), nextPageToken: z.string() }) },
+} satisfies FastifySchema;
+
+const countActiveNodes = {
+  summary: "Count active nodes",
+  description: "Of one project, or of all that the caller is a member of.",
+  operationId: "countActiveNodes",
+  tags,
+  errors: ["not_found"],
+  querystring: z.strictObject({ projectId: projectQuery }),
+  response: { 200: z.object({ count: z.int32() }) },
+} satisfies FastifySchema;
+
+const getNode = {
+  summary: "Get a node",
+  operationId: "getNode",
+  tags,
+  errors: ["not_found"],
+  params: nodeParams,
+  response: { 200: nodeSchema },
+} satisfies FastifySchema;
+
+const getNodeBySlug = {
+  summary: "Get a node by its identifier",
+  description: "The project comes as the query `projectId` or the header `Service-Project-Id`.",
+  operationId: "getNodeBySlug",
+  tags,
+  errors: ["missing_project_header", "not_found"],
+  headers: z.looseObject({ "service-project-id": projectQuery }),
+  params: z.object({ slug: z.string().describe("The node's identifier.") }),
+  querystring: z.strictObject({ projectId: projectQuery }),
+  response: { 200: nodeSchema },
+} satisfies FastifySchema;
+
+const updateNode = {
+  summary: "Change a node",
+  operationId: "updateNode",
+  tags,
+  errors: ["not_found", "permission_denied", "node_not_enrolled"],
+  params: nodeParams,
+  body: updateNodeSchema,
+  response: { 200: nodeSchema },
+} satisfies FastifySchema;
+
+const deleteNode = {
+  summary: "Delete a node",
+  description: "Its identity is revoked at once. What runs on its machine is not touched.",
+  operationId: "deleteNode",
+  tags,
+  errors: ["not_found", "permission_denied"],
+  params: nodeParams,
+  response: { 200: z.strictObject({}) },
+} satisfies FastifySchema;
+
+const createBootstrapToken = {
+  summary: "Issue a bootstrap token",
+  description: "One use, 30 minutes, this node only; tokens that were not used are void.",
+  operationId: "createBootstrapToken",
+  tags,
+  errors: ["not_found", "permission_denied"],
+  params: nodeParams,
+  body: z.strictObject({}).nullish(),
+  response: { 200: z.object({ token: z.string(), expiresAt: z.string() }) },
+} satisfies FastifySchema;
 
 export function registerNodeRoutes(app: PlatformApp, services: NodeRouteServices): void {
   registerCollectionRoutes(app, services);
   registerItemRoutes(app, services);
-  registerObservedRoutes(app, services);
 }
 
 function registerCollectionRoutes(app: PlatformApp, { nodes, idempotency }: NodeRouteServices): void {
   const onRequest = requirePrincipal("user");
 
-  app.post(
-    "/v1/nodes",
-    {
-      onRequest,
-      schema: {
-        headers: idempotencyHeaders,
-        body: createNodeSchema,
-        response: { 200: z.object({ node: nodeSchema }) },
+  app.post("/v1/nodes", { onRequest, schema: createNode }, async (request, reply) => {
+    const caller = principalOf(request, "user");
+    const { engineConfig = null, ...input } = request.body;
+    const call = { key: request.headers["idempotency-key"], userId: caller.userId, projectId: input.projectId };
+    const { answer, replayed } = await idempotency.create(
+      { ...call, route: "POST /v1/nodes", body: request.body },
+      {
+        make: (once: Once<NodeRecord>) => nodes.create(caller, { ...input, engineConfig }, once),
+        answer: (node) => ({ node: toNode(node) }),
+        idOf: (node) => node.id,
       },
-    },
-    async (request, reply) => {
-      const caller = principalOf(request, "user");
-      const { engineConfig = null, ...input } = request.body;
-      const call = { key: request.headers["idempotency-key"], userId: caller.userId, projectId: input.projectId };
-      const { answer, replayed } = await idempotency.create(
-        { ...call, route: "POST /v1/nodes", body: request.body },
-        {
-          make: (once: Once<NodeRecord>) => nodes.create(caller, { ...input, engineConfig }, once),
-          answer: (node) => ({ node: toNode(node) }),
-          idOf: (node) => node.id,
-        },
-      );
-      if (replayed) void reply.header(REPLAYED_HEADER, "true");
-      return answer;
-    },
-  );
+    );
+    if (replayed) void reply.header(REPLAYED_HEADER, "true");
+    return answer;
+  });
 
-  app.get(
-    "/v1/nodes",
-    {
-      onRequest,
-      schema: {
-        querystring: z.strictObject({ projectId: z.string(), ...pageQuery }),
-        response: { 200: z.object({ nodes: z.array(nodeSchema), nextPageToken: z.string() }) },
-      },
-    },
-    async (request) => {
-      const caller = principalOf(request, "user");
-      const { items, nextPageToken } = await paginate(request.query, {
-        fetch: (page) => nodes.list(caller, request.query.projectId, page),
-        cursorOf: (node) => node.id,
-      });
-      return { nodes: items.map(toNode), nextPageToken };
-    },
-  );
+  app.get("/v1/nodes", { onRequest, schema: listNodes }, async (request) => {
+    const caller = principalOf(request, "user");
+    const { items, nextPageToken } = await paginate(request.query, {
+      fetch: (page) => nodes.list(caller, request.query.projectId, page),
+      cursorOf: (node) => node.id,
+    });
+    return { nodes: items.map(toNode), nextPageToken };
+  });
 
-  app.get(
-    "/v1/nodes::count-active",
-    {
-      onRequest,
-      schema: {
-        querystring: z.strictObject({ projectId: z.string().optional() }),
-        response: { 200: z.object({ count: z.int32() }) },
-      },
-    },
-    async (request) => ({
-      count: await nodes.countActive(principalOf(request, "user"), request.query.projectId ?? null),
-    }),
-  );
+  app.get("/v1/nodes::count-active", { onRequest, schema: countActiveNodes }, async (request) => ({
+    count: await nodes.countActive(principalOf(request, "user"), request.query.projectId ?? null),
+  }));
 }
 
 function registerItemRoutes(app: PlatformApp, { nodes, nodeChanges, enrollment }: NodeRouteServices): void {
   const onRequest = requirePrincipal("user");
   const bySelfToo = requirePrincipal("user", "node");
 
-  app.get(
-    NODE_PATH,
-    { onRequest: bySelfToo, schema: { params: nodeParams, response: { 200: nodeSchema } } },
-    async (request) => toNode(await nodes.get(principalOf(request, "user", "node"), request.params.id)),
+  app.get(NODE_PATH, { onRequest: bySelfToo, schema: getNode }, async (request) =>
+    toNode(await nodes.get(principalOf(request, "user", "node"), request.params.id)),
   );
 
-  app.get(
-    "/v1/nodes/by-slug/:slug",
-    {
-      onRequest: bySelfToo,
-      schema: {
-        params: z.object({ slug: z.string() }),
-        querystring: z.strictObject({ projectId: z.string().optional() }),
-        response: { 200: nodeSchema },
-      },
-    },
-    async (request) => {
-      const caller = principalOf(request, "user", "node");
-      const projectId = projectOf(request, request.query.projectId);
-      return toNode(await nodes.getByIdentifier(caller, projectId, request.params.slug));
-    },
-  );
+  app.get("/v1/nodes/by-slug/:slug", { onRequest: bySelfToo, schema: getNodeBySlug }, async (request) => {
+    const caller = principalOf(request, "user", "node");
+    const projectId = projectOf(request, request.query.projectId);
+    return toNode(await nodes.getByIdentifier(caller, projectId, request.params.slug));
+  });
 
-  app.patch(
-    NODE_PATH,
-    { onRequest, schema: { params: nodeParams, body: updateNodeSchema, response: { 200: nodeSchema } } },
-    async (request) => {
-      const { updateMask = null, ...body } = request.body;
-      return toNode(await nodeChanges.update(principalOf(request, "user"), request.params.id, { ...body, updateMask }));
-    },
-  );
+  app.patch(NODE_PATH, { onRequest, schema: updateNode }, async (request) => {
+    const { updateMask = null, ...body } = request.body;
+    return toNode(await nodeChanges.update(principalOf(request, "user"), request.params.id, { ...body, updateMask }));
+  });
 
-  app.delete(
-    NODE_PATH,
-    { onRequest, schema: { params: nodeParams, response: { 200: z.strictObject({}) } } },
-    async (request) => {
-      await nodeChanges.delete(principalOf(request, "user"), request.params.id);
-      return {};
-    },
-  );
+  app.delete(NODE_PATH, { onRequest, schema: deleteNode }, async (request) => {
+    await nodeChanges.delete(principalOf(request, "user"), request.params.id);
+    return {};
+  });
 
-  app.post(
-    `${NODE_PATH}/bootstrap-tokens`,
-    {
-      onRequest,
-      schema: {
-        params: nodeParams,
-        body: z.strictObject({}).nullish(),
-        response: { 200: z.object({ token: z.string(), expiresAt: z.string() }) },
-      },
-    },
-    async (request) => {
-      const issued = await enrollment.issueBootstrapToken(principalOf(request, "user"), request.params.id);
-      return { token: issued.token, expiresAt: rfc3339(issued.expiresAt) };
-    },
-  );
-}
-
-/** What the node said of itself. */
-function registerObservedRoutes(app: PlatformApp, { nodes, reports }: NodeRouteServices): void {
-  // The interface names a second path for workloads of the engine kind; the engine is the only kind with a version.
-  for (const path of [`${NODE_PATH}/workload-version`, `${NODE_PATH}/engine-version`]) {
-    app.get(
-      path,
-      {
-        onRequest: requirePrincipal("user", "node"),
-        schema: { params: nodeParams, response: { 200: z.object({ version: z.string() }) } },
-      },
-      async (request) => {
-        const node = await nodes.get(principalOf(request, "user", "node"), request.params.id);
-        return { version: await reports.engineVersion(node.id) };
-      },
-    );
-  }
-
-  app.get(
-    `${NODE_PATH}/events`,
-    {
-      onRequest: requirePrincipal("user"),
-      schema: {
-        params: nodeParams,
-        querystring: z.strictObject(pageQuery),
-        response: { 200: z.object({ events: z.array(nodeEventSchema), nextPageToken: z.string() }) },
-      },
-    },
-    async (request) => {
-      const caller = principalOf(request, "user");
-      const { items, nextPageToken } = await paginate(request.query, {
-        fetch: (page) => nodes.events(caller, request.params.id, page),
-        cursorOf: (event) => event.id,
-      });
-      return { events: items.map(({ nodeId: _node, at, ...event }) => ({ ...event, at: rfc3339(at) })), nextPageToken };
-    },
-  );
+  app.post(`${NODE_PATH}/bootstrap-tokens`, { onRequest, schema: createBootstrapToken }, async (request) => {
+    const issued = await enrollment.issueBootstrapToken(principalOf(request, "user"), request.params.id);
+    return { token: issued.token, expiresAt: rfc3339(issued.expiresAt) };
+  });
 }
 
 /** Query `projectId` or header `Service-Project-Id`, and not two that differ (design §4, by-slug). */

@@ -1,0 +1,147 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { loadConfig } from "./config.ts";
+import { type RunningServer, startServer } from "./server.ts";
+
+const json = z.record(z.string(), z.unknown());
+const operationSchema = z.looseObject({
+  operationId: z.string().min(1),
+  summary: z.string().min(1),
+  tags: z.array(z.string()).length(1),
+  security: z.array(z.record(z.string(), z.array(z.string()))),
+  parameters: z.array(z.looseObject({ name: z.string(), in: z.string() })).default([]),
+  responses: z.record(z.string(), z.looseObject({ description: z.string().min(1), content: json })),
+});
+const documentSchema = z.looseObject({
+  servers: z.array(z.object({ url: z.string() }).loose()),
+  paths: z.record(z.string(), json),
+  components: z.looseObject({ schemas: z.record(z.string(), json), securitySchemes: json }),
+});
+
+type Operation = z.output<typeof operationSchema>;
+
+/** As the interface and design §4 print them. */
+const ROUTES = `
+GET /.well-known/jwks.json
+GET /healthz
+GET /openapi.json
+GET /readyz
+GET /v1/nodes
+GET /v1/nodes/by-slug/{slug}
+GET /v1/nodes/{id}
+GET /v1/nodes/{id}/engine-version
+GET /v1/nodes/{id}/events
+GET /v1/nodes/{id}/workload-version
+GET /v1/nodes/{node_id}/secrets
+GET /v1/nodes:count-active
+GET /v1/projects
+GET /v1/projects/{id}
+GET {models}/v1/models
+GET {models}/v1/models/{model}
+DELETE /v1/nodes/{id}
+DELETE /v1/nodes/{node_id}/secrets/{name}
+PATCH /v1/nodes/{id}
+POST /v1/nodes
+POST /v1/nodes/{id}/bootstrap-tokens
+POST /v1/nodes/{id}/enroll
+POST /v1/nodes/{id}/identity-tokens
+POST /v1/nodes/{id}/ready
+POST /v1/projects
+POST /v1/projects/{project_id}/keys
+POST {models}/v1/chat/completions
+PUT /v1/nodes/{node_id}/secrets/{name}
+`;
+
+describe("the API document", () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "fairlead-document-"));
+  let server: RunningServer;
+  let text: string;
+  let document: z.output<typeof documentSchema>;
+  const operations = new Map<string, Operation>();
+
+  beforeAll(async () => {
+    const env = {
+      FAIRLEAD_DATA_DIR: dataDir,
+      FAIRLEAD_SERVER_PLATFORM_PORT: "0",
+      FAIRLEAD_SERVER_INFERENCE_PORT: "0",
+      FAIRLEAD_LOG_LEVEL: "silent",
+    };
+    server = await startServer(loadConfig({ env }));
+    const response = await fetch(`${server.platformUrl}/openapi.json`);
+    text = await response.text();
+    document = documentSchema.parse(JSON.parse(text));
+    for (const [path, item] of Object.entries(document.paths)) {
+      const prefix = "servers" in item ? "{models}/v1" : "";
+      for (const [method, operation] of Object.entries(item)) {
+        if (["servers", "parameters"].includes(method)) continue;
+        operations.set(`${method.toUpperCase()} ${prefix}${path}`, operationSchema.parse(operation));
+      }
+    }
+  });
+  afterAll(async () => {
+    await server.close();
+    rmSync(dataDir, { recursive: true });
+  });
+
+  test("is valid OpenAPI 3.1, and every reference in it leads somewhere", async () => {
+    const validator = new Validator();
+    const result = await validator.validate(json.parse(JSON.parse(text)));
+    expect(result.errors ?? []).toEqual([]);
+    expect(validator.version).toBe("3.1");
+    for (const [, name = ""] of text.matchAll(/"#\/components\/schemas\/([^"]+)"/g)) {
+      expect(Object.keys(document.components.schemas)).toContain(name);
+    }
+  });
+
+  test("names every route, with the path that the interface prints", () => {
+    expect([...operations.keys()].toSorted()).toEqual(ROUTES.trim().split("\n").toSorted());
+    expect(text).not.toContain("(^");
+  });
+
+  test("names each operation once, with its answer and its errors", () => {
+    const ids = [...operations.values()].map(({ operationId }) => operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const [name, { responses }] of operations) {
+      const content = Object.values(json.parse(responses["200"]?.content));
+      expect(content.length, name).toBeGreaterThan(0);
+      expect(Object.keys(json.parse(json.parse(content[0])["schema"])), name).not.toEqual([]);
+      for (const [status, answer] of Object.entries(responses).filter(([status]) => status !== "200")) {
+        expect(answer.content, `${name} ${status}`).toMatchObject({
+          "application/json": { schema: { $ref: "#/components/schemas/Error" } },
+        });
+      }
+      expect(Object.keys(responses), name).toContain("500");
+    }
+  });
+
+  test("tells of each guard's credential, and of 401 where there is one", () => {
+    const kinds = (name: string): string[] => operations.get(name)?.security.flatMap(Object.keys) ?? ["?"];
+    expect(kinds("POST /v1/projects")).toEqual(["sessionToken"]);
+    expect(kinds("GET /v1/nodes/{id}")).toEqual(["sessionToken", "nodeIdentityToken"]);
+    expect(kinds("POST /v1/nodes/{id}/ready")).toEqual(["nodeIdentityToken"]);
+    expect(kinds("POST /v1/nodes/{id}/enroll")).toEqual(["bootstrapToken"]);
+    expect(kinds("GET /healthz")).toEqual([]);
+    expect(kinds("POST {models}/v1/chat/completions")).toEqual(["projectKey"]);
+    for (const [name, { security, responses }] of operations) {
+      if (security.length > 0) expect(Object.keys(responses), name).toContain("401");
+    }
+  });
+
+  test("lets answers gain fields, and refuses unknown ones in bodies", () => {
+    const { schemas } = document.components;
+    expect(schemas["Node"]).not.toHaveProperty("additionalProperties");
+    expect(operations.get("POST /v1/projects")).toMatchObject({
+      requestBody: { content: { "application/json": { schema: { additionalProperties: false } } } },
+    });
+  });
+
+  test("offers the idempotency key on creates", () => {
+    for (const path of ["/v1/projects", "/v1/projects/{project_id}/keys", "/v1/nodes"]) {
+      expect(operations.get(`POST ${path}`)?.parameters.map(({ name }) => name)).toContain("idempotency-key");
+    }
+  });
+});

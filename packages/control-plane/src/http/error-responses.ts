@@ -1,0 +1,58 @@
+import { DomainError, ERROR_CODES, type ErrorCode, errorBody } from "@fairlead/protocol/errors";
+import { statusOf } from "./error-status.ts";
+
+/** Error answers as the OpenAPI document tells of them; both hosts describe theirs with these. */
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** The component `Error`. */
+export const ERROR_SCHEMA: Json = {
+  type: "object",
+  description: "The body of every error answer of both hosts. `docs/errors.md` tells what each code means.",
+  required: ["error"],
+  properties: {
+    error: {
+      type: "object",
+      required: ["message", "type", "code", "param", "source", "requestId"],
+      properties: {
+        message: { type: "string", description: "What is wrong and what to do, for people." },
+        type: { type: "string", enum: [...new Set(Object.values(ERROR_CODES).map(({ type }) => type))] },
+        code: { type: "string", enum: Object.keys(ERROR_CODES) },
+        param: { type: ["string", "null"], description: "The field at fault as a path, a header's name, or null." },
+        source: { type: "string", enum: ["fairlead", "provider"] },
+        requestId: { type: "string", description: "The same as the header `x-request-id`." },
+      },
+    },
+  },
+};
+
+/** The component `RequestId`, a header of every answer. */
+export const REQUEST_ID_HEADER: Json = {
+  description: "Names this request in the server's log.",
+  schema: { type: "string", examples: ["req_01kc3b6q2v8r5x0m7n4t9w1yza"] },
+};
+
+export const ANSWER_HEADERS: Json = { "x-request-id": { $ref: "#/components/headers/RequestId" } };
+
+/** @returns by status: the codes that come with it, what they mean, an example of each. */
+export function errorResponses(codes: readonly ErrorCode[]): Json {
+  const statuses = [...new Set(codes.map(statusOf))].toSorted((a, b) => a - b);
+  return Object.fromEntries(
+    statuses.map((status) => [String(status), response(codes.filter((code) => statusOf(code) === status))]),
+  );
+}
+
+function response(codes: readonly ErrorCode[]): Json {
+  const examples = codes.map((code) => [code, { value: errorBody(exampleOf(code), "req_01kc3b6q2v8r5x0m7n4t9w1yza") }]);
+  return {
+    description: codes.map((code) => `\`${code}\`: ${ERROR_CODES[code].meaning}`).join(" "),
+    headers: ANSWER_HEADERS,
+    content: {
+      "application/json": { schema: { $ref: "#/components/schemas/Error" }, examples: Object.fromEntries(examples) },
+    },
+  };
+}
+
+function exampleOf(code: ErrorCode): DomainError {
+  return new DomainError(code, ERROR_CODES[code].meaning, code === "invalid_request" ? { param: "name" } : {});
+}

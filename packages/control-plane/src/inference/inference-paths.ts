@@ -1,0 +1,116 @@
+import type { ErrorCode } from "@fairlead/protocol/errors";
+import { ANSWER_HEADERS, errorResponses } from "../http/error-responses.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+const ALWAYS: readonly ErrorCode[] = ["invalid_credential", "expired_credential", "internal", "unavailable"];
+const ROUTED: readonly ErrorCode[] = ["invalid_request", "model_not_found", "no_running_engine"];
+const CALL: readonly ErrorCode[] = [
+  "request_too_large",
+  "unsupported_media_type",
+  "request_timeout",
+  "overloaded",
+  "upstream_failed",
+  "upstream_timeout",
+];
+
+const modelName: Json = { type: "string", description: "`<provider>/<model>`", examples: ["local/tinychat-6m"] };
+
+const modelEntry: Json = {
+  type: "object",
+  required: ["id", "object", "created", "owned_by"],
+  properties: {
+    id: modelName,
+    object: { type: "string", enum: ["model"] },
+    created: { type: "integer", description: "Unix seconds." },
+    owned_by: { type: "string", description: "The provider: a node's identifier." },
+  },
+};
+
+const chatBody: Json = {
+  type: "object",
+  description: "Chat completions' own form. Every other field is forwarded as submitted.",
+  required: ["model", "messages"],
+  properties: {
+    model: modelName,
+    messages: {
+      type: "array",
+      minItems: 1,
+      items: {
+        type: "object",
+        required: ["role"],
+        properties: { role: { type: "string" }, content: {} },
+        additionalProperties: true,
+      },
+    },
+    stream: { type: "boolean", description: "The answer comes as server-sent events." },
+  },
+  additionalProperties: true,
+  examples: [{ model: "local/tinychat-6m", messages: [{ role: "user", content: "What is the capital of Japan?" }] }],
+};
+
+const json = (schema: Json): Json => ({ "application/json": { schema } });
+const answer = (content: Json): Json => ({ description: "The answer.", headers: ANSWER_HEADERS, content });
+
+interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly errors: readonly ErrorCode[];
+  readonly content: Json;
+}
+
+function operation({ errors, content, ...words }: Operation, rest: Json = {}): Json {
+  return {
+    ...words,
+    tags: ["Inference"],
+    security: [{ projectKey: [] }],
+    ...rest,
+    responses: { "200": answer(content), ...errorResponses([...ALWAYS, ...errors]) },
+  };
+}
+
+/**
+ * Interface §4.5, for the API document; this host has no framework that could be asked. The paths stand below `/v1` of their own
+ * server: the platform host has a `/v1/chat/completions` too, and a document can name a path only once.
+ */
+export function inferencePaths(modelsUrl: string): Json {
+  const servers = [{ url: `${modelsUrl}/v1`, description: "Inference host" }];
+  const events = { "text/event-stream": { schema: { type: "string" } } };
+  return {
+    "/chat/completions": {
+      servers,
+      post: operation(
+        {
+          operationId: "createChatCompletion",
+          summary: "Ask a model",
+          errors: [...ROUTED, ...CALL],
+          content: { ...json({ type: "object", additionalProperties: true }), ...events },
+        },
+        { requestBody: { required: true, content: json(chatBody) } },
+      ),
+    },
+    "/models": {
+      servers,
+      get: operation({
+        operationId: "listModels",
+        summary: "The models that this key can call just now",
+        errors: [],
+        content: json({
+          type: "object",
+          required: ["object", "data"],
+          properties: { object: { type: "string", enum: ["list"] }, data: { type: "array", items: modelEntry } },
+        }),
+      }),
+    },
+    "/models/{model}": {
+      servers,
+      parameters: [{ name: "model", in: "path", required: true, schema: modelName }],
+      get: operation({
+        operationId: "getModel",
+        summary: "One model, by name",
+        errors: ROUTED,
+        content: json(modelEntry),
+      }),
+    },
+  };
+}
