@@ -1,4 +1,4 @@
-import { cpSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Node, nodeEventSchema, nodeSchema } from "@fairlead/protocol/resources";
 import { z } from "zod";
@@ -84,6 +84,15 @@ export class Machine {
   async untilItLogs(text: string): Promise<void> {
     const daemon = this.daemon;
     await waitFor(`the daemon to log "${text}"`, ACTIVE_MS, async () => daemon.log.includes(text));
+  }
+
+  /** Makes the state folder what a daemon leaves that died after its enrolment reached the platform and before the answer did. */
+  forgetEnrolment(): void {
+    for (const name of ["identity.json", "identity.json.copy"]) {
+      const file = join(this.stateDir, name);
+      const identity: unknown = JSON.parse(readFileSync(file, "utf8"));
+      writeFileSync(file, JSON.stringify({ ...z.looseObject({}).parse(identity), enrolled: null }), { mode: 0o600 });
+    }
   }
 
   async node(): Promise<Node> {

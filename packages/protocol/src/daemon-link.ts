@@ -3,7 +3,18 @@ import { workloadReportSchema } from "./workload.ts";
 
 /** Messages of the daemon link (tRPC over one outbound WebSocket) and names of the tunnel. All are small. */
 
-export const PROTOCOL_VERSIONS = [1] as const;
+/** What this release speaks: its own version and the one before, so that either side may be updated first. */
+export const PROTOCOL_VERSIONS: readonly number[] = [1];
+
+/** @returns the highest version that both sides speak, or null where there is none. */
+export function agreedVersion(ours: readonly number[], theirs: readonly number[]): number | null {
+  const common = ours.filter((version) => theirs.includes(version));
+  return common.length === 0 ? null : Math.max(...common);
+}
+
+/** Close code of a link whose place another link of the same node has taken: at most one daemon speaks for a node. */
+export const LINK_TAKEN_OVER = 4001;
+
 export const LINK_PATH = (nodeId: string): string => `/v1/nodes/${nodeId}/link`;
 export const TUNNEL_PATH = (nodeId: string): string => `/v1/nodes/${nodeId}/tunnel`;
 

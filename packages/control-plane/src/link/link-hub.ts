@@ -1,5 +1,6 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import {
+  agreedVersion,
   type Heartbeat,
   type HeartbeatAnswer,
   type Hello,
@@ -14,6 +15,7 @@ import type { Logger } from "pino";
 import type { NodeChanges } from "../nodes/node-changes.ts";
 import type { NodeLiveness } from "../nodes/node-liveness.ts";
 import type { NodeReportService } from "../nodes/node-report-service.ts";
+import { LinkHolders } from "./link-holders.ts";
 import type { LinkService, LinkSession } from "./link-service.ts";
 import { Wake } from "./wake.ts";
 
@@ -25,41 +27,53 @@ export interface LinkHubDeps {
   readonly log: Logger;
   /** The desired state is sent again after this long without a change, so that a lost push can never matter. */
   readonly resyncMs: number;
+  /** Versions of the link that are spoken; those of this release if left out. */
+  readonly protocolVersions?: readonly number[];
 }
 
-/** The server's side of every daemon link. It holds no state of a node: a session only forwards to the node services. */
+/** The server's side of every daemon link: who speaks for a node. Its state is the node services': a session only forwards to them. */
 export class LinkHub implements LinkService {
   readonly #deps: LinkHubDeps;
+  readonly #holders = new LinkHolders();
 
   constructor(deps: LinkHubDeps) {
     this.#deps = deps;
   }
 
-  connect(nodeId: string): LinkSession {
+  connect(nodeId: string, end: () => void): LinkSession {
     this.#deps.liveness.heard(nodeId);
     return {
-      hello: (hello) => this.#hello(nodeId, hello),
+      hello: async (hello) => {
+        const protocolVersion = this.#agree(hello);
+        this.#holders.take(nodeId, end);
+        return this.#hello(nodeId, hello, protocolVersion);
+      },
       heartbeat: (heartbeat) => this.#heartbeat(nodeId, heartbeat),
       observe: (observation) => this.#observe(nodeId, observation),
       events: (events) => this.#events(nodeId, events),
       desiredStates: (signal) => this.#desiredStates(nodeId, signal),
+      ended: () => this.#holders.leave(nodeId, end),
     };
   }
 
-  async #hello(nodeId: string, hello: Hello): Promise<HelloAnswer> {
-    const protocolVersion = Math.max(...hello.protocolVersions.filter(isSpoken));
-    if (!Number.isFinite(protocolVersion)) {
-      throw new TRPCError({
-        code: "PRECONDITION_FAILED",
-        message: `This server speaks protocol ${PROTOCOL_VERSIONS.join(", ")}; the daemon speaks ${hello.protocolVersions.join(", ")}. Update the older of the two.`,
-      });
-    }
+  #agree(hello: Hello): number {
+    const spoken = this.#deps.protocolVersions ?? PROTOCOL_VERSIONS;
+    const version = agreedVersion(spoken, hello.protocolVersions);
+    if (version !== null) return version;
+    throw new TRPCError({
+      code: "PRECONDITION_FAILED",
+      message: `This server speaks protocol ${spoken.join(", ")}; the daemon speaks ${hello.protocolVersions.join(", ")}. Update the older of the two.`,
+    });
+  }
+
+  async #hello(nodeId: string, hello: Hello, protocolVersion: number): Promise<HelloAnswer> {
     this.#deps.log.info({ nodeId, bootId: hello.bootId, daemonVersion: hello.daemonVersion }, "daemon said hello");
     await this.#deps.reports.hello(nodeId, hello);
     return { protocolVersion, ...this.#beat(nodeId) };
   }
 
   async #heartbeat(nodeId: string, _heartbeat: Heartbeat): Promise<HeartbeatAnswer> {
+    await this.#deps.reports.heartbeat(nodeId);
     return this.#beat(nodeId);
   }
 
@@ -91,8 +105,4 @@ export class LinkHub implements LinkService {
       stopListening();
     }
   }
-}
-
-function isSpoken(version: number): boolean {
-  return PROTOCOL_VERSIONS.some((spoken) => spoken === version);
 }

@@ -1,6 +1,6 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Hello } from "@fairlead/protocol/daemon-link";
+import { type Hello, LINK_TAKEN_OVER } from "@fairlead/protocol/daemon-link";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import { createTRPCClient, createWSClient, wsLink } from "@trpc/client";
 import { pino } from "pino";
@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import WebSocket from "ws";
 import { type NodeFixture, nodeFixture, reportFor } from "../nodes/node.fixture.ts";
 import type { DaemonRouter } from "./daemon-router.ts";
+import { LinkHolders } from "./link-holders.ts";
 import { LinkHub } from "./link-hub.ts";
 import { LinkServer } from "./link-server.ts";
 
@@ -16,13 +17,18 @@ let links: LinkServer;
 let server: Server;
 let nodeId: string;
 const cleanups: (() => unknown)[] = [];
+const log = pino({ level: "silent" });
+
+function newHub(protocolVersions?: readonly number[]): LinkHub {
+  const { reports, liveness, changes, clock } = fixture;
+  const versions = protocolVersions === undefined ? {} : { protocolVersions };
+  return new LinkHub({ reports, liveness, changes, clock, log, resyncMs: 60_000, ...versions });
+}
 
 beforeEach(async () => {
   fixture = await nodeFixture();
   nodeId = (await fixture.createEnrolled("Box")).node.id;
-  const log = pino({ level: "silent" });
-  const { reports, liveness, changes, clock } = fixture;
-  links = new LinkServer({ log, links: new LinkHub({ reports, liveness, changes, clock, log, resyncMs: 60_000 }) });
+  links = new LinkServer({ log, links: newHub() });
   server = createServer();
   server.on("upgrade", (request, socket, head) => links.accept({ request, socket, head, nodeId }));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -63,6 +69,45 @@ describe("the daemon link", () => {
     const answer = await connect().hello.mutate({ ...HELLO, protocolVersions: [1, 99] });
     expect(answer).toEqual({ protocolVersion: 1, heartbeatSeconds: 10, serverTime: fixture.clock.now() });
     expect((await fixture.stores.nodes.find(nodeId))?.daemonVersion).toBe("9.9.9");
+  });
+
+  it.each([
+    { speaks: [1, 2], daemon: [1], agreed: 1 },
+    { speaks: [1, 2], daemon: [1, 2], agreed: 2 },
+    { speaks: [2, 3], daemon: [1, 2], agreed: 2 },
+  ])("a server of $speaks and a daemon of $daemon agree on $agreed", async ({ speaks, daemon, agreed }) => {
+    const session = newHub(speaks).connect(nodeId, () => undefined);
+    expect(await session.hello({ ...HELLO, protocolVersions: daemon })).toMatchObject({ protocolVersion: agreed });
+  });
+
+  it("a server that has given version 1 up refuses a daemon that speaks nothing else, and plainly says so", async () => {
+    const session = newHub([2, 3]).connect(nodeId, () => undefined);
+    await expect(session.hello(HELLO)).rejects.toThrow(
+      "This server speaks protocol 2, 3; the daemon speaks 1. Update the older of the two.",
+    );
+  });
+
+  it("gives a node's place to the daemon that says hello last, and tells the one before why", async () => {
+    const { port } = server.address() as AddressInfo;
+    const first = new WebSocket(`ws://127.0.0.1:${port}/`);
+    const closed = new Promise<number>((resolve) => first.once("close", resolve));
+    const params = { path: "hello", input: HELLO };
+    first.once("open", () => first.send(JSON.stringify({ id: 1, method: "mutation", params })));
+    await new Promise((resolve) => first.once("message", resolve));
+    const second = connect();
+    await second.hello.mutate({ ...HELLO, bootId: "another" });
+    expect(await closed).toBe(LINK_TAKEN_OVER);
+    await expect(second.heartbeat.mutate({ epoch: "e", generation: 1 })).resolves.toBeDefined();
+  });
+
+  it("leaves the place of a newer link alone when an older one ends late", () => {
+    const holders = new LinkHolders();
+    const [first, second, third] = [vi.fn(), vi.fn(), vi.fn()];
+    holders.take(nodeId, first);
+    holders.take(nodeId, second);
+    holders.leave(nodeId, first);
+    holders.take(nodeId, third);
+    expect([first, second, third].map((end) => end.mock.calls.length)).toEqual([1, 1, 0]);
   });
 
   it("tells a daemon that speaks no common version which of the two to update", async () => {

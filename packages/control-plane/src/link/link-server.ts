@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
+import { LINK_TAKEN_OVER } from "@fairlead/protocol/daemon-link";
 import { applyWSSHandler } from "@trpc/server/adapters/ws";
 import type { Logger } from "pino";
 import { type WebSocket, WebSocketServer } from "ws";
@@ -55,9 +56,13 @@ export class LinkServer {
   accept(upgrade: LinkUpgrade): void {
     const { request, nodeId } = upgrade;
     this.#server.handleUpgrade(request, upgrade.socket, upgrade.head, (socket) => {
-      this.#sessions.set(request, this.#links.connect(nodeId));
+      const session = this.#links.connect(nodeId, () => socket.close(LINK_TAKEN_OVER, "a newer link has taken over"));
+      this.#sessions.set(request, session);
       this.#sockets.set(socket, nodeId);
-      socket.once("close", () => this.#sockets.delete(socket));
+      socket.once("close", () => {
+        this.#sockets.delete(socket);
+        session.ended();
+      });
       socket.on("error", (error) => this.#log.debug({ err: error, nodeId }, "daemon link broke"));
       this.#server.emit("connection", socket, request);
     });

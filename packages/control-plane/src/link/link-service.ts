@@ -15,8 +15,11 @@ export interface LinkSession {
   observe(observation: Observation): Promise<void>;
   events(events: readonly NodeEvent[]): Promise<void>;
   desiredStates(signal: AbortSignal | undefined): AsyncIterable<DesiredState>;
+  /** The connection is gone. */
+  ended(): void;
 }
 
 export interface LinkService {
-  connect(nodeId: string): LinkSession;
+  /** @param end closes the connection, since a newer one of the same node has said hello. */
+  connect(nodeId: string, end: () => void): LinkSession;
 }

@@ -4,6 +4,7 @@ import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource } from "@fairlead/protocol/ids";
 import type { DesiredState, ReadyRequest, WorkloadReport } from "@fairlead/protocol/workload";
 import { WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
+import type { IdentityWatch } from "./identity-watch.ts";
 import type { NodeChanges } from "./node-changes.ts";
 import type { NodeReport } from "./node-report-store.ts";
 import { nodeNotFound } from "./node-service.ts";
@@ -13,6 +14,7 @@ import type { NodeStores } from "./node-stores.ts";
 export interface NodeReportDeps {
   readonly stores: NodeStores;
   readonly status: NodeStatusService;
+  readonly identities: IdentityWatch;
   readonly changes: NodeChanges;
   readonly clock: Clock;
   readonly ids: IdSource;
@@ -39,6 +41,11 @@ export class NodeReportService {
 
   async hello(nodeId: string, hello: Hello): Promise<void> {
     await this.#deps.stores.nodes.setDaemonVersion(nodeId, hello.daemonVersion);
+    await this.#deps.identities.hello(nodeId, hello);
+  }
+
+  async heartbeat(nodeId: string): Promise<void> {
+    await this.#deps.identities.heartbeat(nodeId);
   }
 
   /** `POST /v1/nodes/{id}/ready`. Idempotent; a report of an older generation is accepted and ignored. */

@@ -7,6 +7,7 @@ import type { Database } from "../db/schema.ts";
 import type { SecretService } from "../secrets/secret-service.ts";
 import { NodeEngineDirectory } from "./engine-directory.ts";
 import { EnrollmentService, type IdentityIssuer } from "./enrollment-service.ts";
+import { IdentityWatch } from "./identity-watch.ts";
 import { NodeChangeService } from "./node-change-service.ts";
 import { NodeChanges } from "./node-changes.ts";
 import { NodeIdentities } from "./node-identities.ts";
@@ -66,6 +67,7 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
     reports: new NodeReportService({
       stores,
       status,
+      identities: new IdentityWatch({ status, clock }),
       changes,
       clock,
       ids,

@@ -14,6 +14,14 @@ export interface NodeStatusDeps {
   readonly log: Logger;
 }
 
+export interface NodeNote {
+  readonly kind: string;
+  /** For people. */
+  readonly message: string;
+  /** However often it is said, one event is kept for each. */
+  readonly once?: string;
+}
+
 /** The only writer of `node.status`. Entering a status is an event with its reason (design §4). */
 export class NodeStatusService {
   readonly #deps: NodeStatusDeps;
@@ -45,6 +53,29 @@ export class NodeStatusService {
       { id: this.#deps.ids.next("event"), nodeId, at, kind: change.event, status, message: change.reason },
     ]);
     return { ...node, status, statusMessage: change.reason, statusSince: at };
+  }
+
+  /** Says something of a node that changes no status: as its status message and as an event. */
+  async note(nodeId: string, note: NodeNote): Promise<void> {
+    const { kind, message, once } = note;
+    const noted = await this.#deps.stores.transaction(async (stores) => {
+      const node = await stores.nodes.findForUpdate(nodeId);
+      if (node === null) return null;
+      if (node.statusMessage !== message) await stores.nodes.setStatusMessage(nodeId, message);
+      const event = {
+        id: this.#deps.ids.next("event"),
+        nodeId,
+        at: this.#deps.clock.now(),
+        kind,
+        status: null,
+        message,
+      };
+      await stores.events.append([once === undefined ? event : { ...event, sourceId: `${nodeId}.${once}` }]);
+      return node;
+    });
+    if (noted === null) return;
+    this.#deps.log.warn({ nodeId, kind }, message);
+    this.#deps.changes.emit({ nodeId, projectId: noted.projectId, aspect: "status" });
   }
 
   announce(node: NodeRecord): void {

@@ -101,6 +101,10 @@ export class NodeStore {
     await this.#update(id, { status: status.status, status_message: status.message, status_since: status.since });
   }
 
+  async setStatusMessage(id: string, message: string): Promise<void> {
+    await this.#update(id, { status_message: message });
+  }
+
   async setEnrolled(id: string, enrolled: EnrolledFacts): Promise<void> {
     await this.#update(id, {
       signing_key: JSON.stringify(enrolled.signingKey),

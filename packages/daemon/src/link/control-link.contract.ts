@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { aDesiredState } from "../testing/builders.ts";
 import type { ControlPlaneDouble } from "../testing/fake-control-plane.ts";
-import type { ControlLink, LinkConnection } from "./control-link.ts";
+import { type ControlLink, type LinkConnection, LinkTakenOver } from "./control-link.ts";
 
 export interface ControlLinkHarness {
   readonly link: ControlLink;
@@ -93,8 +93,15 @@ export function controlLinkContract(start: () => Promise<ControlLinkHarness>): v
     const connection = await connect();
     await connection.heartbeat({ epoch: "e", generation: 1 });
     harness.controlPlane.drop();
-    expect(await connection.lost).toBeTypeOf("string");
+    expect(await connection.lost).toBeInstanceOf(Error);
     await expect(connection.heartbeat({ epoch: "e", generation: 1 })).rejects.toThrow();
+  });
+
+  test("a link whose place another daemon has taken is told as such", async () => {
+    const connection = await connect();
+    await connection.heartbeat({ epoch: "e", generation: 1 });
+    harness.controlPlane.takeOver();
+    expect(await connection.lost).toBeInstanceOf(LinkTakenOver);
   });
 
   test("closing ends the connection from this side", async () => {

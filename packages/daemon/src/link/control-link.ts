@@ -17,13 +17,22 @@ export interface LinkConnection {
   /** The desired state at once, then every change. Calling it again asks for the whole state again. */
   subscribe(onState: (state: DesiredState) => void): void;
   /** Resolves with the reason once the connection is gone, a failed subscription included. */
-  readonly lost: Promise<string>;
+  readonly lost: Promise<Error>;
   close(): void;
 }
 
 export interface ControlLink {
   /** @throws LinkRefused, or Error where the platform host could not be reached. */
   connect(signal: AbortSignal): Promise<LinkConnection>;
+}
+
+/** Another link of this node has said hello since: of a second daemon, unless this one's own connection was half dead. */
+export class LinkTakenOver extends Error {
+  override readonly name = "LinkTakenOver";
+
+  constructor() {
+    super("another daemon has taken this node's place");
+  }
 }
 
 /** The platform host answered, but did not open the link. */

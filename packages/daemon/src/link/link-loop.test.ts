@@ -86,6 +86,17 @@ test("a failed heartbeat opens the link anew", async () => {
   expect(controlPlane.connections).toBe(2);
 });
 
+test("a daemon whose place was taken leaves it to the other one for a while, and comes back all the same", async () => {
+  const controlPlane = new FakeControlPlane();
+  const { time, loop } = start(controlPlane);
+  await time.advance(0);
+  controlPlane.takeOver();
+  await time.advance(10_000);
+  expect(controlPlane.attempts).toBe(1);
+  await time.advance(7000);
+  expect(loop.state().name).toBe("live");
+});
+
 test("the whole state is asked for again even when nothing seems lost", async () => {
   const controlPlane = new FakeControlPlane();
   const { time } = start(controlPlane);

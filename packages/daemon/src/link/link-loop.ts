@@ -2,7 +2,7 @@ import { type Heartbeat, type Hello, PROTOCOL_VERSIONS } from "@fairlead/protoco
 import type { DesiredState } from "@fairlead/protocol/workload";
 import { type Log, reasonOf } from "../log.ts";
 import { sleep, type Timers } from "../timers.ts";
-import { type ControlLink, type LinkConnection, LinkRefused } from "./control-link.ts";
+import { type ControlLink, type LinkConnection, LinkRefused, LinkTakenOver } from "./control-link.ts";
 import { type LinkEvent, type LinkState, nextLinkState } from "./link-state.ts";
 import type { ServerClock } from "./server-clock.ts";
 
@@ -28,6 +28,7 @@ export interface LinkLoop {
 
 /** How often the whole desired state is asked for again, so that a lost push can never matter (design §6). */
 const RESYNC_MS = 10 * 60_000;
+const TAKEN_OVER_PAUSE_MS = 10_000;
 
 /** Keeps one link to the control plane, for ever. On every connect: hello, then subscribe, then a full report. */
 export function startLink(deps: LinkLoopDeps): LinkLoop {
@@ -74,7 +75,8 @@ async function session(deps: LinkLoopDeps, { apply, signal }: SessionContext): P
     deps.onLive(connection);
     const reason = await keepAlive(deps, connection, interval);
     deps.onDown();
-    if (!signal.aborted) deps.log.warn({ reason }, "the link was lost");
+    if (reason instanceof LinkTakenOver) return takenOver(deps.log);
+    if (!signal.aborted) deps.log.warn({ reason: reason.message }, "the link was lost");
     return null;
   } catch (error) {
     if (!signal.aborted) deps.log.warn({ reason: reasonOf(error) }, "the link could not be opened");
@@ -82,6 +84,14 @@ async function session(deps: LinkLoopDeps, { apply, signal }: SessionContext): P
   } finally {
     connection?.close();
   }
+}
+
+/** Two daemons with one identity would else take the place from each other without a pause. @returns how long to wait. */
+function takenOver(log: Log): number {
+  log.error(
+    "another daemon runs with this node's identity: this state folder was probably copied; stop one of the two and enrol it as a node of its own",
+  );
+  return TAKEN_OVER_PAUSE_MS;
 }
 
 async function greet(deps: LinkLoopDeps, connection: LinkConnection): Promise<number> {
@@ -101,7 +111,7 @@ function heartbeatMs(seconds: number): number {
 }
 
 /** Sends heartbeats until the connection is gone. @returns the reason. */
-async function keepAlive(deps: LinkLoopDeps, connection: LinkConnection, firstInterval: number): Promise<string> {
+async function keepAlive(deps: LinkLoopDeps, connection: LinkConnection, firstInterval: number): Promise<Error> {
   const gone = new AbortController();
   const lost = connection.lost.finally(() => gone.abort());
   const resync = (): void => {

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import { LINK_TAKEN_OVER } from "@fairlead/protocol/daemon-link";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import { initTRPC, tracked } from "@trpc/server";
 import { applyWSSHandler } from "@trpc/server/adapters/ws";
@@ -80,6 +81,9 @@ async function start(callTimeoutMs = 5000): Promise<TrpcControlPlane> {
     },
     drop: () => {
       for (const socket of sockets) socket.destroy();
+    },
+    takeOver: () => {
+      for (const client of wss.clients) client.close(LINK_TAKEN_OVER);
     },
   };
 
@@ -166,7 +170,7 @@ describe("tRPC over a WebSocket", () => {
     await connection.heartbeat({ epoch: "e", generation: 0 });
     const timers = activeTimers();
     askToReconnect();
-    expect(await connection.lost).toContain("asks for a new link");
+    expect((await connection.lost).message).toContain("asks for a new link");
     await expect.poll(activeTimers).toBeLessThanOrEqual(timers);
     expect(controlPlane.authorizations).toHaveLength(1);
     await close();

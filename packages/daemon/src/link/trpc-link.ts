@@ -1,10 +1,10 @@
 import type { DaemonRouter } from "@fairlead/control-plane/daemon-router";
-import { heartbeatAnswerSchema, helloAnswerSchema, LINK_PATH } from "@fairlead/protocol/daemon-link";
+import { heartbeatAnswerSchema, helloAnswerSchema, LINK_PATH, LINK_TAKEN_OVER } from "@fairlead/protocol/daemon-link";
 import { type DesiredState, desiredStateSchema } from "@fairlead/protocol/workload";
 import { createTRPCClient, createWSClient, type TRPCClient, wsLink } from "@trpc/client";
 import { WebSocket } from "ws";
 import { type Log, reasonOf } from "../log.ts";
-import { type ControlLink, type LinkConnection, LinkRefused } from "./control-link.ts";
+import { type ControlLink, type LinkConnection, LinkRefused, LinkTakenOver } from "./control-link.ts";
 import { retryAfterMs } from "./http-client.ts";
 
 export interface TrpcLinkOptions {
@@ -59,7 +59,7 @@ interface SocketFate {
 
 function openConnection(options: OpenOptions): Promise<LinkConnection> {
   const opening = Promise.withResolvers<LinkConnection>();
-  const lost = Promise.withResolvers<string>();
+  const lost = Promise.withResolvers<Error>();
   const closed = new AbortController();
   let socket: WebSocket | null = null;
   const end = (error: Error): void => {
@@ -70,7 +70,7 @@ function openConnection(options: OpenOptions): Promise<LinkConnection> {
     client.close().catch(() => null);
     socket?.terminate();
     opening.reject(error);
-    lost.resolve(error.message);
+    lost.resolve(error);
   };
   const onAbort = (): void => end(new Error("the link was closed"));
   const client = createWSClient({
@@ -107,7 +107,9 @@ function linkSocketClass(token: string, fate: SocketFate): typeof globalThis.Web
         request.destroy();
       });
       this.on("error", (error) => fate.ended(new Error(`the link failed: ${error.message}`, { cause: error })));
-      this.on("close", (code) => fate.ended(new Error(`the link closed with code ${code}`)));
+      this.on("close", (code) =>
+        fate.ended(code === LINK_TAKEN_OVER ? new LinkTakenOver() : new Error(`the link closed with code ${code}`)),
+      );
     }
   };
   // Its types differ from the browser's in ways that the library does not touch.
@@ -117,7 +119,7 @@ function linkSocketClass(token: string, fate: SocketFate): typeof globalThis.Web
 interface ConnectionParts {
   readonly trpc: TRPCClient<DaemonRouter>;
   readonly closed: AbortSignal;
-  readonly lost: Promise<string>;
+  readonly lost: Promise<Error>;
   readonly end: (error: Error) => void;
   readonly callTimeoutMs: number;
   readonly log: Log;

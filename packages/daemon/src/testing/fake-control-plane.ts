@@ -1,6 +1,6 @@
 import type { Heartbeat, Hello, NodeEvent, Observation } from "@fairlead/protocol/daemon-link";
 import type { DesiredState } from "@fairlead/protocol/workload";
-import { type ControlLink, type LinkConnection, LinkRefused } from "../link/control-link.ts";
+import { type ControlLink, type LinkConnection, LinkRefused, LinkTakenOver } from "../link/control-link.ts";
 
 /** What a test can do to the other side of a link, and see of it. */
 export interface ControlPlaneDouble {
@@ -22,6 +22,8 @@ export interface ControlPlaneDouble {
   failNextCall(): void;
   /** Cuts every connection. */
   drop(): void;
+  /** Closes every connection as taken over by another daemon. */
+  takeOver(): void;
 }
 
 /** A control plane in memory, on the daemon's side of the wire. */
@@ -42,7 +44,7 @@ export class FakeControlPlane implements ControlPlaneDouble, ControlLink {
   #state: DesiredState | null = null;
   #refusal: LinkRefused | null = null;
   #failNext = false;
-  readonly #open = new Set<{ onState: ((state: DesiredState) => void) | null; end: (reason: string) => void }>();
+  readonly #open = new Set<{ onState: ((state: DesiredState) => void) | null; end: (reason: Error) => void }>();
 
   push(state: DesiredState): void {
     this.#state = state;
@@ -58,7 +60,11 @@ export class FakeControlPlane implements ControlPlaneDouble, ControlLink {
   }
 
   drop(): void {
-    for (const connection of this.#open) connection.end("the control plane dropped the link");
+    for (const connection of this.#open) connection.end(new Error("the control plane dropped the link"));
+  }
+
+  takeOver(): void {
+    for (const connection of this.#open) connection.end(new LinkTakenOver());
   }
 
   async connect(signal: AbortSignal): Promise<LinkConnection> {
@@ -68,16 +74,16 @@ export class FakeControlPlane implements ControlPlaneDouble, ControlLink {
     if (refusal) throw refusal;
     if (this.down || signal.aborted) throw new Error("the platform host does not answer");
     this.connections += 1;
-    const lost = Promise.withResolvers<string>();
+    const lost = Promise.withResolvers<Error>();
     const entry = {
       onState: null as ((state: DesiredState) => void) | null,
-      end: (reason: string): void => {
+      end: (reason: Error): void => {
         this.#open.delete(entry);
         lost.resolve(reason);
       },
     };
     this.#open.add(entry);
-    signal.addEventListener("abort", () => entry.end("the link was closed"));
+    signal.addEventListener("abort", () => entry.end(new Error("the link was closed")));
     const answer = () => ({ heartbeatSeconds: this.heartbeatSeconds, serverTime: this.serverTime });
     return {
       hello: (hello) =>
@@ -106,7 +112,7 @@ export class FakeControlPlane implements ControlPlaneDouble, ControlLink {
         if (state) queueMicrotask(() => onState(state));
       },
       lost: lost.promise,
-      close: () => entry.end("the link was closed"),
+      close: () => entry.end(new Error("the link was closed")),
     };
   }
 
