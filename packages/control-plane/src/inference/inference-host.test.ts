@@ -229,6 +229,7 @@ describe("the inference host", () => {
     expect(refused).toMatchObject({ status: 503, body: { error: { code: "overloaded" } } });
     expect(refused.headers.get("retry-after")).toBe("1");
     expect((await ask("/healthz")).status).toBe(200);
+    expect((await ask("/readyz")).status).toBe(200);
     slow.destroy();
     slower.destroy();
     await vi.waitFor(() => expect(host.load).toEqual({ callsInFlight: 0, bufferedBytes: 0 }));

@@ -19,7 +19,14 @@ const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
   ["/v1/chat/completions", { methods: ["POST"], handle: chatCall }],
   ["/v1/models", { methods: READ, handle: listModels }],
   ["/healthz", { methods: READ, handle: (_deps, _request, exchange) => sendJson(exchange, { status: "ok" }) }],
+  ["/readyz", { methods: READ, handle: tellReady }],
 ]);
+
+/** Alive is not ready: a host that drains answers what runs, and wants no new calls. */
+function tellReady({ admission }: CallDependencies, _request: IncomingMessage, exchange: Exchange): void {
+  if (admission.stopped) throw new DomainError("unavailable", "The server is stopping.", { retryAfterSeconds: 1 });
+  sendJson(exchange, { status: "ready" });
+}
 
 const MODEL_ROUTE: Route = { methods: READ, handle: getModel };
 

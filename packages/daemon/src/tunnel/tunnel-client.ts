@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type BackoffOptions, fullJitter } from "@fairlead/protocol/backoff";
 import type { Clock } from "@fairlead/protocol/clock";
 import type { Logger } from "pino";
+import { reasonOf } from "../log.ts";
 import type { LivenessOptions } from "./liveness.ts";
 import { serveTunnel, type TunnelHandler } from "./tunnel-server.ts";
 import { openTunnelSocket, type TunnelSocket, UpgradeRefused } from "./tunnel-upgrade.ts";
@@ -112,7 +113,7 @@ class TunnelClient {
       log.info({ reason: reason?.message }, "tunnel closed");
     } catch (error) {
       if (error instanceof UpgradeRefused) return this.#refused(error);
-      if (!this.#signal.aborted) log.warn({ err: error }, "tunnel could not be opened");
+      if (!this.#signal.aborted) log.warn({ reason: reasonOf(error) }, "tunnel could not be opened");
     }
     return fullJitter(this.#timing.backoff, this.#failures++, random());
   }
