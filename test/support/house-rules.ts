@@ -96,6 +96,7 @@ export const houseRules: Rules = {
     { package: "dockerode", owners: /\/daemon\/src\/runtime\// },
     { package: "systeminformation", owners: /\/daemon\/src\/host\// },
     { package: "pino", owners: /\/src\/log\.ts$/, typesAnywhere: true },
+    { package: "prom-client", owners: /\/control-plane\/src\/metrics\// },
     { package: "yaml", owners: /\/src\/config\.ts$/ },
     { package: "commander", owners: /\/(cli\/src\/|daemon\/src\/main\.ts$)/ },
     { package: "eventsource-parser", owners: /\/cli\/src\/chat-stream\.ts$/ },

@@ -1,0 +1,107 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { nodeSchema } from "@fairlead/protocol/resources";
+import { pino } from "pino";
+import { z } from "zod";
+import { openLocalAdmin } from "../../packages/control-plane/src/admin/local-admin.ts";
+import { loadConfig } from "../../packages/control-plane/src/config.ts";
+import { startServer } from "../../packages/control-plane/src/server.ts";
+import { runDaemon } from "../../packages/daemon/src/daemon.ts";
+import { type Api, apiAt } from "../../scripts/quickstart-steps/fairlead.ts";
+import { docker, ensureDemoImage } from "./docker.ts";
+import { type Placeholders, withoutIdentities } from "./recording-cleaner.ts";
+import { RecordingProxy } from "./recording-proxy.ts";
+import { waitFor } from "./wait-for.ts";
+
+/**
+ * `node --conditions=source test/support/record-daemon.ts FILE`: records what today's daemon and today's server say to each other, a
+ * first start and a second one, for later servers to be held against. Made anew only when the protocol's version changes.
+ */
+
+const SOON_MS = 60_000;
+const log = pino({ level: "silent" });
+
+interface Stage {
+  readonly folder: string;
+  readonly proxy: RecordingProxy;
+  readonly api: Api;
+  readonly nodeId: string;
+  readonly tokenFile: string;
+}
+
+async function record(file: string): Promise<void> {
+  await ensureDemoImage();
+  const folder = mkdtempSync(join(tmpdir(), "fairlead-record-"));
+  const proxy = new RecordingProxy();
+  const config = loadConfig({
+    env: {
+      FAIRLEAD_DATA_DIR: join(folder, "data"),
+      FAIRLEAD_SERVER_PLATFORM_PORT: "0",
+      FAIRLEAD_SERVER_INFERENCE_PORT: "0",
+      FAIRLEAD_SERVER_PUBLIC_URL: await proxy.start(),
+      FAIRLEAD_LOG_LEVEL: "silent",
+    },
+  });
+  const server = await startServer(config);
+  proxy.target = server.platformUrl;
+  const admin = await openLocalAdmin(config);
+  const email = "recorder@example.org";
+  await admin.createUser({ email, name: "Recorder", platformAdmin: false });
+  const api = apiAt(server.platformUrl, (await admin.createToken({ email })).token);
+  const { nodeId, token } = await createNode(api);
+  const stage = { folder, proxy, api, nodeId, tokenFile: join(folder, "token") };
+  writeFileSync(stage.tokenFile, token);
+  try {
+    await playBothStarts(stage);
+    writeFileSync(file, `${JSON.stringify(withoutIdentities(proxy.steps, placeholders(stage, token)), null, 1)}\n`);
+  } finally {
+    await server.close();
+    proxy.stop();
+    for (const id of (await docker("ps", "-aq", "--filter", `label=dev.fairlead.node=${nodeId}`))
+      .split("\n")
+      .filter(Boolean))
+      await docker("rm", "-fv", id);
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function createNode(api: Api): Promise<{ nodeId: string; token: string }> {
+  const withId = z.object({ id: z.string() });
+  const { project } = await api.create("/v1/projects", { name: "Record" }, z.object({ project: withId }));
+  const request = { projectId: project.id, planId: "byo", name: "Box", engineConfig: { preset: "fairlead-demo" } };
+  const { node } = await api.create("/v1/nodes", request, z.object({ node: withId }));
+  const path = `/v1/nodes/${node.id}/bootstrap-tokens`;
+  return { nodeId: node.id, ...(await api.create(path, {}, z.object({ token: z.string() }))) };
+}
+
+async function playBothStarts({ folder, proxy, api, nodeId, tokenFile }: Stage): Promise<void> {
+  const run = async (bootstrapTokenFile: string | null, until: () => Promise<boolean>): Promise<void> => {
+    const closing = new AbortController();
+    const settings = {
+      dockerSocket: "/var/run/docker.sock",
+      logLevel: "error",
+      insecure: false,
+      notifySystemd: false,
+    } as const;
+    const running = runDaemon(
+      { ...settings, stateDir: join(folder, "state"), bootstrapTokenFile },
+      { log, signal: closing.signal },
+    );
+    await waitFor("the end of the scene", SOON_MS, until);
+    closing.abort();
+    await running;
+  };
+  await run(tokenFile, async () => (await api.find(`/v1/nodes/${nodeId}`, nodeSchema))?.status === "active");
+  const before = proxy.steps.length;
+  await run(null, async () => JSON.stringify(proxy.steps.slice(before)).includes('"heartbeat"'));
+}
+
+function placeholders({ nodeId }: Stage, token: string): Placeholders {
+  return { nodeId, bootstrapToken: token };
+}
+
+const [, , output] = process.argv;
+if (output === undefined) throw new Error("name the file to write");
+await record(output);
+process.exit(0);
