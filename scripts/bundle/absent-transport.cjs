@@ -6,7 +6,7 @@ module.exports = new Proxy(
       if (name === "__esModule" || typeof name === "symbol") return undefined;
       return class {
         constructor() {
-          throw new Error(`the daemon's bundle leaves this transport out (${name})`);
+          throw new Error(`the daemon's bundle leaves this transport out (${String(name)})`);
         }
       };
     },
