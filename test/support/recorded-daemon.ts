@@ -66,7 +66,7 @@ export class RecordedDaemon {
   }
 
   async #call({ method, path, bearer, body, answer }: Extract<RecordedStep, { http: unknown }>["http"]): Promise<void> {
-    const response = await fetch(`${this.#stage.platformUrl}${this.#fill(path)}`, {
+    const response = await fetch(`${this.#stage.platformUrl}${String(this.#fill(path))}`, {
       method,
       headers: {
         "content-type": "application/json",

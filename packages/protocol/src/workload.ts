@@ -20,9 +20,10 @@ export const workloadSpecSchema = z.object({
   env: z.record(z.string(), z.string()),
   /** The container's port; published on a loopback port that the daemon picks. */
   port: z.number().int(),
-  health: healthSchema,
-  volumes: z.array(volumeSchema),
-  resources: resourcesSchema,
+  // People must not misspell these; an older daemon must not stumble over what a newer server adds.
+  health: healthSchema.strip(),
+  volumes: z.array(volumeSchema.strip()),
+  resources: resourcesSchema.strip(),
   /** Model names, or null: ask the engine's `/v1/models`. */
   models: z.array(z.string()).nullable(),
   /** Where the engine tells its version, or null: the image's label or tag does. */

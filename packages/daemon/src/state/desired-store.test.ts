@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { aDesiredState, OWNER } from "../testing/builders.ts";
-import { MemoryFiles, PowerCut } from "../testing/memory-files.ts";
+import { MemoryFiles } from "../testing/memory-files.ts";
 import { DesiredStore } from "./desired-store.ts";
 
 const openStore = async (files: MemoryFiles): Promise<DesiredStore> => {
@@ -74,25 +74,4 @@ describe("damage (amazon-ecs-agent#1301)", () => {
     expect(await store.load()).toEqual({ damaged: true });
     expect(store.current()).toBeNull();
   });
-});
-
-test("a power cut between any two writes leaves the old state or the new one", async () => {
-  const seen = new Set<number | undefined>();
-  for (let cut = 0; cut <= 6; cut++) {
-    for (const flushed of [false, true]) {
-      const files = new MemoryFiles();
-      const store = await openStore(files);
-      store.offer(aDesiredState({ generation: 1 }));
-      await store.save();
-      files.cutAfter = files.operations + cut;
-      store.offer(aDesiredState({ generation: 2 }));
-      await store.save().catch((error: unknown) => {
-        if (!(error instanceof PowerCut)) throw error;
-      });
-      const generation = (await openStore(files.afterPowerCut(flushed))).current()?.generation;
-      expect([1, 2]).toContain(generation);
-      seen.add(generation);
-    }
-  }
-  expect(seen).toEqual(new Set([1, 2]));
 });

@@ -21,6 +21,13 @@ test("a saved file is its owner's alone and leaves nothing beside it", async () 
   expect((await stat(inner)).mode & 0o777).toBe(0o700);
 });
 
+test("a folder is made with its parents, and made again without harm", async () => {
+  const deep = join(folder, "a", "b", "..", "c");
+  await diskFiles.makeFolder(deep);
+  await diskFiles.makeFolder(deep);
+  expect((await stat(join(folder, "a", "c"))).mode & 0o777).toBe(0o700);
+});
+
 test("a left-over of a crash neither blocks a save nor lends it its mode", async () => {
   await writeFile(join(folder, "a.json.new"), "torn", { mode: 0o644 });
   await saveAtomically(diskFiles, join(folder, "a.json"), "whole");

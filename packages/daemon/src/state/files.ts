@@ -1,5 +1,5 @@
 import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
-import { dirname } from "node:path";
+import { dirname, resolve } from "node:path";
 
 /** The few file operations that durable state needs, one system effect each, so that tests can cut the power between any two. */
 export interface FileLayer {
@@ -10,7 +10,7 @@ export interface FileLayer {
   rename(from: string, to: string): Promise<void>;
   /** Flushes a folder, so that a rename inside it survives a power cut. */
   syncFolder(path: string): Promise<void>;
-  /** Makes a folder for its owner only, parents included. */
+  /** Makes a folder for its owner only, parents included, and flushes those that it was missing from. */
   makeFolder(path: string): Promise<void>;
   /** Removes a file; one that is missing is fine. */
   remove(path: string): Promise<void>;
@@ -46,7 +46,13 @@ export const diskFiles: FileLayer = {
     }
   },
   makeFolder: async (path) => {
-    await mkdir(path, { recursive: true, mode: 0o700 });
+    const topmost = await mkdir(path, { recursive: true, mode: 0o700 });
+    if (topmost === undefined) return;
+    // What is saved in a new folder is only as safe as the folder's own name.
+    for (let made = resolve(path); ; made = dirname(made)) {
+      await diskFiles.syncFolder(dirname(made));
+      if (made === resolve(topmost) || made === dirname(made)) return;
+    }
   },
   remove: (path) => rm(path, { force: true }),
 };
