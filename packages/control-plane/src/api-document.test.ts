@@ -28,6 +28,7 @@ type Operation = z.output<typeof operationSchema>;
 const ROUTES = `
 GET /.well-known/jwks.json
 GET /healthz
+GET /metrics
 GET /openapi.json
 GET /readyz
 GET /v1/nodes

@@ -15,6 +15,7 @@ import { ensureInstallation, type InstallationRecord } from "./db/installation-s
 import { migrate } from "./db/migrate.ts";
 import { openDatabase } from "./db/open.ts";
 import type { Database } from "./db/schema.ts";
+import type { OnStatement } from "./db/statement-watch.ts";
 import { SessionStore } from "./users/session-store.ts";
 import { UserService } from "./users/user-service.ts";
 import { UserStore } from "./users/user-store.ts";
@@ -42,14 +43,20 @@ export interface Ports {
 /** The caller holds the server lock. @throws StartError */
 export async function openInstallation(
   config: Pick<Config, "dataDir" | "masterKeyFile" | "database">,
-  ports: Ports,
+  ports: Ports & { readonly onStatement?: OnStatement },
 ): Promise<Installation> {
   const { url } = config.database;
-  const opened = openDatabase(url === undefined ? { file: join(config.dataDir, "fairlead.db") } : { url });
+  const location = url === undefined ? { file: join(config.dataDir, "fairlead.db") } : { url };
+  // A migration takes as long as it takes, before anybody waits.
+  let migrated = false;
+  const opened = openDatabase(location, (statement) => {
+    if (migrated) ports.onStatement?.(statement);
+  });
   try {
     const { clock, ids } = ports;
     const { db } = opened;
     await migrate(db, { clock });
+    migrated = true;
     const fresh = { id: ids.next("installation"), epoch: ids.next("storeEpoch"), createdAt: clock.now() };
     const record = await ensureInstallation(db, fresh);
     const store = new KeyRingStore(db);

@@ -7,15 +7,17 @@ import { openAdminSocket } from "./admin/admin-socket.ts";
 import { type Authenticate, createAuthenticate } from "./auth/authenticate.ts";
 import type { Config } from "./config.ts";
 import { holdDataDir } from "./db/data-dir.ts";
+import { StatementWatch } from "./db/statement-watch.ts";
 import { holdStore } from "./db/store-lock.ts";
 import { CallsInFlight } from "./http/calls-in-flight.ts";
 import { listen, type PortRequest, reservePort, urlOf } from "./http/listen.ts";
 import { createPlatformHost, type PlatformApp } from "./http/platform-host.ts";
+import { RequestTally } from "./http/request-tally.ts";
 import { UpgradeDispatcher } from "./http/upgrade-dispatcher.ts";
 import { idempotencyRetention } from "./idempotency/idempotency-retention.ts";
 import { IdempotencyService } from "./idempotency/idempotency-service.ts";
 import { IdempotencyStore } from "./idempotency/idempotency-store.ts";
-import { createInferenceHost } from "./inference/inference-host.ts";
+import { createInferenceHost, type InferenceHost } from "./inference/inference-host.ts";
 import { inferencePaths } from "./inference/inference-paths.ts";
 import { type Installation, openInstallation, type Ports } from "./installation.ts";
 import { registerKeyRoutes } from "./keys/key-routes.ts";
@@ -25,6 +27,8 @@ import { daemonUpgrades } from "./link/daemon-upgrades.ts";
 import { LinkHub } from "./link/link-hub.ts";
 import { LinkServer } from "./link/link-server.ts";
 import { createLog, type Log } from "./log.ts";
+import { createMetrics } from "./metrics/metrics.ts";
+import { registerMetricsRoutes } from "./metrics/metrics-routes.ts";
 import { registerNodeDaemonRoutes } from "./nodes/node-daemon-routes.ts";
 import { nodeEventRetention } from "./nodes/node-event-retention.ts";
 import { registerNodeObservedRoutes } from "./nodes/node-observed-routes.ts";
@@ -95,18 +99,21 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   closers.push(() => storeLock.release());
   const addresses = await findAddresses(config);
   const ports: Ports = { clock: systemClock, ids: systemIds(() => systemClock.now()) };
-  const installation = await openInstallation(config, ports);
+  const statements = new StatementWatch({ log, clock: ports.clock });
+  const installation = await openInstallation(config, { ...ports, onStatement: statements.observe });
   closers.push(() => installation.close());
   const deadline = new StopDeadline(ports.clock, config.server.shutdownSeconds * 1000);
-  const context: Context = { config, log, ports, installation, addresses, deadline };
+  const context: Context = { config, log, ports, installation, addresses, deadline, statements };
   const services = createServices(context);
   const stopSweeper = startNodeSweeper(services.nodes.liveness, log);
   closers.push(stopSweeper);
   for (const retention of retentions(installation, ports.clock)) closers.push(startRetention(retention, log));
   // Undone backwards: the platform host stops listening, calls drain through the tunnels, and only then the tunnels are cut.
-  const platform = createPlatform(context, services);
+  const inference = createInference(context, services);
+  const platform = createPlatform(context, services, inference);
   closers.push(() => platform.cut());
-  await openInferenceHost(context, services, closers);
+  closers.push(() => inference.drain(deadline.leftMs()));
+  await listen(inference.server, addresses.inference);
   await platform.listen();
   closers.push(() => platform.stop());
   const socket = await openAdminSocket({ ...ports, log, dataDir: config.dataDir, admin: installation.admin });
@@ -123,6 +130,7 @@ interface Context {
   readonly installation: Installation;
   readonly addresses: Addresses;
   readonly deadline: StopDeadline;
+  readonly statements: StatementWatch;
 }
 
 /** On the handle for long work, so that nobody waits for them. */
@@ -193,6 +201,7 @@ interface Services {
   readonly projects: ProjectService;
   readonly keys: KeyService;
   readonly nodes: NodeServices;
+  readonly hub: LinkHub;
   readonly links: LinkServer;
   readonly tunnels: TunnelHub;
 }
@@ -231,6 +240,7 @@ function createServices({ log, ports, installation, addresses }: Context): Servi
     projects,
     keys: new KeyService({ ...ports, keys: new KeyStore(db), access, randomBytes, publicUrl }),
     nodes,
+    hub,
     links,
     tunnels,
   };
@@ -244,15 +254,23 @@ interface Platform {
   cut(): Promise<void>;
 }
 
-function createPlatform(context: Context, services: Services): Platform {
+function createPlatform(context: Context, services: Services, inference: InferenceHost): Platform {
   const { log, ports, installation, addresses, deadline } = context;
   const { authenticate, links, tunnels } = services;
+  const requests = new RequestTally();
+  const { nodes } = nodeStores(installation.longReads);
+  const nodesByStatus = (): ReturnType<typeof nodes.countByStatus> => nodes.countByStatus();
+  const metrics = createMetrics({ ...services, ...context, platformRequests: requests, inference, nodesByStatus });
   let closed: Promise<void> | null = null;
   const app = createPlatformHost({
     ids: ports.ids,
     log,
     authenticate,
-    routes: (routes) => registerRoutes(routes, services),
+    requests,
+    routes: (routes) => {
+      registerRoutes(routes, services);
+      registerMetricsRoutes(routes, metrics);
+    },
     document: { publicUrl: addresses.publicUrl, inferencePaths: inferencePaths(addresses.modelsUrl) },
     health: {
       publicJwks: () => installation.keyRing.publicJwks(),
@@ -295,17 +313,6 @@ function registerRoutes(app: PlatformApp, { idempotency, projects, keys, nodes }
   registerNodeDaemonRoutes(app, nodes);
 }
 
-async function openInferenceHost(context: Context, services: Services, closers: Closers): Promise<void> {
-  const { config, log, ports, addresses, deadline } = context;
-  const { keys, nodes, tunnels } = services;
-  const host = createInferenceHost({
-    ...ports,
-    keys,
-    engines: nodes.engines,
-    tunnels,
-    log,
-    limits: config.inference,
-  });
-  closers.push(() => host.drain(deadline.leftMs()));
-  await listen(host.server, addresses.inference);
+function createInference({ config, log, ports }: Context, { keys, nodes, tunnels }: Services): InferenceHost {
+  return createInferenceHost({ ...ports, keys, engines: nodes.engines, tunnels, log, limits: config.inference });
 }

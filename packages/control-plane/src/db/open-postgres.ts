@@ -1,6 +1,6 @@
 import { Kysely, PostgresDialect } from "kysely";
 import pg from "pg";
-import type { OpenedHandle } from "./open.ts";
+import type { OpenedHandle, StatementLogger } from "./open.ts";
 import type { Database } from "./schema.ts";
 
 const MAX_CONNECTIONS = 10;
@@ -8,7 +8,7 @@ const CONNECT_TIMEOUT_MS = 5000;
 const INT8 = 20;
 
 /** Rows come back as on SQLite: `pg` would give 64-bit integers as text, and ours stay below 2^53 (money is read as text on purpose). */
-export function openPostgres(url: string): OpenedHandle {
+export function openPostgres(url: string, logger: StatementLogger): OpenedHandle {
   const pool = new pg.Pool({
     connectionString: url,
     max: MAX_CONNECTIONS,
@@ -19,7 +19,10 @@ export function openPostgres(url: string): OpenedHandle {
   });
   // An idle connection that the server closes is no fault of ours; the next query opens another.
   pool.on("error", () => undefined);
-  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
+  const db = new Kysely<Database>({
+    dialect: new PostgresDialect({ pool }),
+    log: logger({ handle: "main", blocking: false }),
+  });
   // Its queries run in the database's own processes: none of them holds up our thread.
   return { db, longReads: db, close: () => db.destroy() };
 }

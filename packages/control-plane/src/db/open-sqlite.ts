@@ -1,14 +1,14 @@
 import { closeSync, openSync } from "node:fs";
 import Sqlite from "better-sqlite3";
 import { Kysely, SqliteDialect } from "kysely";
-import type { OpenedHandle } from "./open.ts";
+import type { OpenedHandle, StatementLogger } from "./open.ts";
 import type { Database } from "./schema.ts";
 import { workerDialect } from "./worker-dialect.ts";
 
 const OWNER_ONLY = 0o600;
 const BUSY_TIMEOUT_MS = 5000;
 
-export function openSqlite(file: string): OpenedHandle {
+export function openSqlite(file: string, logger: StatementLogger): OpenedHandle {
   // SQLite gives its -wal and -shm files the mode of the database file.
   if (file !== ":memory:") closeSync(openSync(file, "a", OWNER_ONLY));
   const handle = new Sqlite(file, { timeout: BUSY_TIMEOUT_MS });
@@ -16,12 +16,18 @@ export function openSqlite(file: string): OpenedHandle {
   // An acknowledged write must survive a power cut (design §11).
   handle.pragma("synchronous = FULL");
   handle.pragma("foreign_keys = ON");
-  const db = new Kysely<Database>({ dialect: new SqliteDialect({ database: handle }) });
+  const db = new Kysely<Database>({
+    dialect: new SqliteDialect({ database: handle }),
+    log: logger({ handle: "main", blocking: true }),
+  });
   // A store in memory is its handle's alone, so there the tests read long on the same one.
   const longReads =
     file === ":memory:"
       ? db
-      : new Kysely<Database>({ dialect: workerDialect({ file, busyTimeoutMs: BUSY_TIMEOUT_MS }) });
+      : new Kysely<Database>({
+          dialect: workerDialect({ file, busyTimeoutMs: BUSY_TIMEOUT_MS }),
+          log: logger({ handle: "long", blocking: false }),
+        });
   return {
     db,
     longReads,

@@ -1,5 +1,5 @@
 import { DomainError, ERROR_CODES, errorBody } from "@fairlead/protocol/errors";
-import { isStoreAway } from "../db/errors.ts";
+import { isStoreAway, isUnstorableText } from "../db/errors.ts";
 import { statusOf } from "./error-status.ts";
 
 /** Where errors become answers: the one shape of both hosts (design §4), as plain values that any kind of server can send. */
@@ -35,6 +35,9 @@ export function toDomainError(error: unknown): DomainError {
   if (isStoreAway(error)) {
     const message = "The store cannot be used just now. Try again shortly.";
     return new DomainError("unavailable", message, { cause: error, retryAfterSeconds: 1 });
+  }
+  if (isUnstorableText(error)) {
+    return new DomainError("invalid_request", "A text of the request holds a NUL character.", { cause: error });
   }
   return new DomainError("internal", "Something went wrong on our side. The server's log has this request id.", {
     cause: error,

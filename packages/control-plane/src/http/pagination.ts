@@ -59,7 +59,11 @@ function encodePageToken(cursor: string): string {
 
 function decodePageToken(token: string): string {
   const text = Buffer.from(token, "base64url").toString();
-  if (!text.startsWith(TOKEN_VERSION) || encodePageToken(text.slice(TOKEN_VERSION.length)) !== token) {
+  if (
+    !text.startsWith(TOKEN_VERSION) ||
+    text.includes("\0") ||
+    encodePageToken(text.slice(TOKEN_VERSION.length)) !== token
+  ) {
     throw new DomainError("invalid_request", "`pageToken` is not one that this list gave out.", { param: "pageToken" });
   }
   return text.slice(TOKEN_VERSION.length);

@@ -10,6 +10,7 @@ import { createLog } from "../log.ts";
 import { asUser, countingIds } from "../testing.fixture.ts";
 import { listen, urlOf } from "./listen.ts";
 import { createPlatformHost, type PlatformApp } from "./platform-host.ts";
+import { RequestTally } from "./request-tally.ts";
 import { principalOf, requirePrincipal } from "./require-principal.ts";
 
 interface ErrorAnswerBody {
@@ -62,6 +63,7 @@ describe("the platform host", () => {
       authenticate,
       routes: addRoutes,
       health: { ready: () => ready(), publicJwks: () => ({ keys: [] }) },
+      requests: new RequestTally(),
       document: { publicUrl: "http://127.0.0.1:8080", inferencePaths: {} },
     });
     await app.ready();

@@ -2,6 +2,7 @@ import type { Authenticate } from "../auth/authenticate.ts";
 import { type ApiDocumentOptions, registerApiDocument, registerApiDocumentRoute } from "./api-document.ts";
 import { type HealthOptions, registerHealthRoutes } from "./health-routes.ts";
 import { createHttpApp, type HttpApp, type HttpAppOptions } from "./http-app.ts";
+import { printedRoute, type RequestTally } from "./request-tally.ts";
 
 /** The typed app that resources add their routes to: `registerXxxRoutes(app, services)`. */
 export type PlatformApp = HttpApp;
@@ -10,6 +11,7 @@ export interface PlatformHostOptions extends HttpAppOptions {
   readonly authenticate: Authenticate;
   readonly health: HealthOptions;
   readonly document: ApiDocumentOptions;
+  readonly requests: RequestTally;
 }
 
 /** The platform host: the HTTP conventions, callers with principals, the API document, and health. */
@@ -17,6 +19,10 @@ export function createPlatformHost(options: PlatformHostOptions): PlatformApp {
   return createHttpApp({
     ...options,
     routes: (app) => {
+      app.addHook("onResponse", async (request, reply) => {
+        const answered = { method: request.method, route: printedRoute(request.routeOptions.url) };
+        options.requests.add({ ...answered, status: reply.statusCode }, reply.elapsedTime / 1000);
+      });
       app.decorateRequest("principal", null);
       app.decorate("authenticate", options.authenticate);
       registerApiDocument(app, options.document);

@@ -1,11 +1,13 @@
 import type { IncomingMessage } from "node:http";
 import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
+import { toDomainError } from "../http/error-response.ts";
 import type { Admission, Ticket } from "./admission.ts";
 import type { Exchange } from "./answer.ts";
 import { headersForUpstream } from "./answer-headers.ts";
 import { type CallScan, scanCall } from "./call-scan.ts";
 import { authenticateCaller } from "./caller.ts";
+import type { CallOutcome, InferenceCounters } from "./inference-counters.ts";
 import type { InferenceLimits } from "./limits.ts";
 import type { LiveCalls } from "./live-calls.ts";
 import type { ModelRouter } from "./model-route.ts";
@@ -27,6 +29,7 @@ export interface CallDependencies {
   readonly live: LiveCalls;
   readonly clock: Clock;
   readonly limits: InferenceLimits;
+  readonly counters: InferenceCounters;
 }
 
 /**
@@ -34,13 +37,23 @@ export interface CallDependencies {
  * Resolves when the call is over in every way. @throws DomainError before anything was answered.
  */
 export async function chatCall(deps: CallDependencies, request: IncomingMessage, exchange: Exchange): Promise<void> {
+  try {
+    deps.counters.ended(await runCall(deps, request, exchange));
+  } catch (error) {
+    deps.counters.ended(toDomainError(error).code);
+    throw error;
+  }
+}
+
+async function runCall(deps: CallDependencies, request: IncomingMessage, exchange: Exchange): Promise<CallOutcome> {
   const ticket = deps.admission.enter();
   try {
     checkBodyHeaders(request, deps.limits.maxBodyBytes);
     const relay = await beginCall(deps, request, { ...exchange, ticket });
-    if (relay === null) return;
+    if (relay === null) return "client_left";
     await relay.closed;
     deps.live.delete(relay);
+    return relay.outcome;
   } finally {
     ticket.leave();
   }
@@ -64,11 +77,13 @@ async function beginCall(
   const model = requireModel(scanCall(body));
   const route = await deps.models.route(owner.projectId, model.name);
   if (response.destroyed) return null;
-  const relay = new Relay(exchange, {
-    limits: deps.limits,
-    now: deps.clock.monotonic(),
-    onAnswered: () => ticket.releaseBytes(),
-  });
+  const { limits, clock, counters } = deps;
+  const now = clock.monotonic();
+  const onAnswered = (): void => {
+    ticket.releaseBytes();
+    counters.firstByte.observe((clock.monotonic() - now) / 1000);
+  };
+  const relay = new Relay(exchange, { limits, now, onAnswered, counters });
   deps.live.add(relay);
   relay.start(route.upstream, prepare(request, splice(body, model.span, modelValue(route.model))));
   return relay;

@@ -5,10 +5,12 @@ import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource } from "@fairlead/protocol/ids";
 import type { Logger } from "pino";
 import { errorAnswer, rawErrorAnswer, toDomainError } from "../http/error-response.ts";
+import { type AnsweredRequest, RequestTally } from "../http/request-tally.ts";
 import { Admission, type Load, shuttingDown } from "./admission.ts";
 import { type Exchange, sendError } from "./answer.ts";
 import type { CallDependencies } from "./chat-call.ts";
-import { handleRoute } from "./inference-routes.ts";
+import { InferenceCounters } from "./inference-counters.ts";
+import { handleRoute, routeName } from "./inference-routes.ts";
 import { DEFAULT_LIMITS, type InferenceLimits } from "./limits.ts";
 import { LiveCalls } from "./live-calls.ts";
 import { ModelRouter, type Tunnels } from "./model-route.ts";
@@ -29,6 +31,8 @@ export interface InferenceHost {
   /** Not listening yet. */
   readonly server: Server;
   readonly load: Load;
+  readonly counters: InferenceCounters;
+  readonly requests: RequestTally;
   /** Stops admitting, lets running calls end until the deadline, then ends the rest as failed. Resolves with all closed. */
   drain(deadlineMs: number): Promise<void>;
 }
@@ -46,7 +50,9 @@ export function createInferenceHost(options: InferenceHostOptions): InferenceHos
   const admission = new Admission(limits);
   const live = new LiveCalls(clock, limits.sweepMs);
   const models = new ModelRouter(options.engines, options.tunnels);
-  const deps: CallDependencies = { keys, models, admission, live, clock, limits };
+  const counters = new InferenceCounters();
+  const requests = new RequestTally();
+  const deps: CallDependencies = { keys, models, admission, live, clock, limits, counters };
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -56,6 +62,7 @@ export function createInferenceHost(options: InferenceHostOptions): InferenceHos
     noDelay: true,
   });
   const onRequest = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const begun = clock.monotonic();
     const exchange = { response, requestId: ids.next("request") };
     if (admission.stopped) response.shouldKeepAlive = false;
     try {
@@ -65,6 +72,7 @@ export function createInferenceHost(options: InferenceHostOptions): InferenceHos
       sendError(exchange, error);
     }
     discardRest(request);
+    requests.add(answered(request, response), (clock.monotonic() - begun) / 1000);
   };
   server.on("request", (request, response) => void onRequest(request, response));
   // Only a request that will be read is told to go on sending.
@@ -75,11 +83,18 @@ export function createInferenceHost(options: InferenceHostOptions): InferenceHos
   });
   return {
     server,
+    counters,
+    requests,
     get load() {
       return admission.load;
     },
     drain: (deadlineMs) => drain({ server, admission, live }, deadlineMs),
   };
+}
+
+function answered(request: IncomingMessage, response: ServerResponse): AnsweredRequest {
+  const status = response.headersSent ? response.statusCode : 0;
+  return { method: request.method ?? "", route: routeName(request), status };
 }
 
 /** Logged once, here; refusals are the caller's matter and only wanted when looking for something. */

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { DomainError } from "@fairlead/protocol/errors";
+import { UNKNOWN_ROUTE } from "../http/request-tally.ts";
 import { type Exchange, sendError, sendJson } from "./answer.ts";
 import { authenticateCaller } from "./caller.ts";
 import { type CallDependencies, chatCall } from "./chat-call.ts";
@@ -8,6 +9,8 @@ import { modelEntry } from "./model-route.ts";
 type Handler = (deps: CallDependencies, request: IncomingMessage, exchange: Exchange) => Promise<void> | void;
 
 interface Route {
+  /** For metrics: the pattern. */
+  readonly name: string;
   readonly methods: readonly string[];
   readonly handle: Handler;
 }
@@ -15,12 +18,13 @@ interface Route {
 const READ = ["GET", "HEAD"];
 const MODELS_PREFIX = "/v1/models/";
 
-const ROUTES: ReadonlyMap<string, Route> = new Map<string, Route>([
-  ["/v1/chat/completions", { methods: ["POST"], handle: chatCall }],
-  ["/v1/models", { methods: READ, handle: listModels }],
-  ["/healthz", { methods: READ, handle: (_deps, _request, exchange) => sendJson(exchange, { status: "ok" }) }],
-  ["/readyz", { methods: READ, handle: tellReady }],
-]);
+const PLAIN_ROUTES: readonly Route[] = [
+  { name: "/v1/chat/completions", methods: ["POST"], handle: chatCall },
+  { name: "/v1/models", methods: READ, handle: listModels },
+  { name: "/healthz", methods: READ, handle: (_deps, _request, exchange) => sendJson(exchange, { status: "ok" }) },
+  { name: "/readyz", methods: READ, handle: tellReady },
+];
+const ROUTES: ReadonlyMap<string, Route> = new Map(PLAIN_ROUTES.map((route) => [route.name, route]));
 
 /** Alive is not ready: a host that drains answers what runs, and wants no new calls. */
 function tellReady({ admission }: CallDependencies, _request: IncomingMessage, exchange: Exchange): void {
@@ -28,14 +32,17 @@ function tellReady({ admission }: CallDependencies, _request: IncomingMessage, e
   sendJson(exchange, { status: "ready" });
 }
 
-const MODEL_ROUTE: Route = { methods: READ, handle: getModel };
+const MODEL_ROUTE: Route = { name: "/v1/models/{model}", methods: READ, handle: getModel };
+
+/** The pattern of the request's route, for metrics. */
+export function routeName(request: IncomingMessage): string {
+  return findRoute(pathOf(request))?.name ?? UNKNOWN_ROUTE;
+}
 
 /** Finds and runs the route. @throws DomainError of the route, `not_found`. */
 export async function handleRoute(deps: CallDependencies, request: IncomingMessage, exchange: Exchange): Promise<void> {
   const path = pathOf(request);
-  const route =
-    ROUTES.get(path) ??
-    (path.length > MODELS_PREFIX.length && path.startsWith(MODELS_PREFIX) ? MODEL_ROUTE : undefined);
+  const route = findRoute(path);
   if (route === undefined) {
     throw new DomainError("not_found", `There is no ${request.method} ${path} on the inference host.`);
   }
@@ -46,6 +53,11 @@ export async function handleRoute(deps: CallDependencies, request: IncomingMessa
     return;
   }
   await route.handle(deps, request, exchange);
+}
+
+function findRoute(path: string): Route | undefined {
+  const isModel = path.length > MODELS_PREFIX.length && path.startsWith(MODELS_PREFIX);
+  return ROUTES.get(path) ?? (isModel ? MODEL_ROUTE : undefined);
 }
 
 async function listModels(deps: CallDependencies, request: IncomingMessage, exchange: Exchange): Promise<void> {

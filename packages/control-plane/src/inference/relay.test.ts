@@ -43,6 +43,7 @@ interface Scene {
   /** Moves the clock and looks at the time-outs. */
   readonly pass: (ms: number) => void;
   readonly leave: () => void;
+  readonly counters: { readonly relayedBytes: number };
 }
 
 async function begin(): Promise<Scene> {
@@ -54,7 +55,8 @@ async function begin(): Promise<Scene> {
   const [, response] = (await once(server, "request")) as [IncomingMessage, ServerResponse];
   let answered = 0;
   const onAnswered = (): void => void answered++;
-  const relay = new Relay({ response, requestId: "req_1" }, { limits: LIMITS, now, onAnswered });
+  const counters = { relayedBytes: 0 };
+  const relay = new Relay({ response, requestId: "req_1" }, { limits: LIMITS, now, onAnswered, counters });
   relay.start(upstream, { method: "POST", path: "/", headers: {}, body: [] });
   const [call] = upstream.calls;
   if (call === undefined) throw new Error("not dispatched");
@@ -62,7 +64,7 @@ async function begin(): Promise<Scene> {
     now += ms;
     relay.check(now);
   };
-  return { relay, call, response, answer, answered: () => answered, pass, leave: () => request.destroy() };
+  return { relay, call, response, answer, answered: () => answered, pass, leave: () => request.destroy(), counters };
 }
 
 describe("an answer's head", () => {
@@ -123,6 +125,41 @@ describe("an answer's head", () => {
       error: { code: "upstream_failed", source: "provider", requestId: "req_1" },
     });
     expect(call.closed).toBe(true);
+  });
+});
+
+describe("a call that is over", () => {
+  test.each([
+    [200, "ok"],
+    [422, "rejected"],
+  ])("answered by the engine with %i was %s", async (status, outcome) => {
+    const { relay, call, answer } = await begin();
+    call.respond(status, JSON_TYPE);
+    call.write("{}");
+    call.end();
+    await text(await answer);
+    await relay.closed;
+    expect(relay.outcome).toBe(outcome);
+  });
+
+  test("broken off by the engine was upstream_failed", async () => {
+    const { relay, call, answer } = await begin();
+    call.respond(200, SSE);
+    call.cut();
+    await text(await answer);
+    await relay.closed;
+    expect(relay.outcome).toBe("upstream_failed");
+  });
+
+  test("left by its caller was client_left, and what was relayed until then is counted", async () => {
+    const { relay, call, answer, leave, counters } = await begin();
+    call.respond(200, SSE);
+    call.write("data: 1\n\n");
+    await once(await answer, "data");
+    leave();
+    await relay.closed;
+    expect(relay.outcome).toBe("client_left");
+    expect(counters.relayedBytes).toBe(9);
   });
 });
 

@@ -5,6 +5,7 @@ import { errorAnswer } from "../http/error-response.ts";
 import { type Exchange, sendError } from "./answer.ts";
 import { headersForCaller, isEventStream, isJson } from "./answer-headers.ts";
 import { EventBoundary } from "./event-boundary.ts";
+import type { CallOutcome, InferenceCounters } from "./inference-counters.ts";
 import type { UpstreamCall, UpstreamHandler, UpstreamRequest, UpstreamTransport } from "./upstream.ts";
 
 export interface RelayLimits {
@@ -20,6 +21,7 @@ export interface RelayOptions {
   readonly now: number;
   /** Called once, when the upstream begins to answer: the request will not be needed again. */
   readonly onAnswered: () => void;
+  readonly counters: Pick<InferenceCounters, "relayedBytes">;
 }
 
 /** `waiting` for headers, `relaying`, `ending` (the caller has yet to take the last bytes), `closed`. */
@@ -35,11 +37,14 @@ export class Relay implements UpstreamHandler {
   readonly #exchange: Exchange;
   readonly #limits: RelayLimits;
   readonly #onAnswered: () => void;
+  readonly #counters: RelayOptions["counters"];
   readonly #startedAt: number;
   readonly #boundary = new EventBoundary();
   #phase: Phase = "waiting";
+  #outcome: CallOutcome = "client_left";
   #call: UpstreamCall | undefined;
   #eventStream = false;
+  #rejected = false;
   #paused = false;
   /** Set by traffic, taken back by `check`: reading the clock for every piece would cost more than it tells. */
   #active = false;
@@ -50,6 +55,7 @@ export class Relay implements UpstreamHandler {
     this.#exchange = exchange;
     this.#limits = options.limits;
     this.#onAnswered = options.onAnswered;
+    this.#counters = options.counters;
     this.#startedAt = options.now;
     this.#quietSince = options.now;
     this.#spokeAt = options.now;
@@ -62,6 +68,11 @@ export class Relay implements UpstreamHandler {
         resolve();
       });
     });
+  }
+
+  /** How it ended; to be asked once it is closed. */
+  get outcome(): CallOutcome {
+    return this.#outcome;
   }
 
   get socket(): Duplex | null {
@@ -82,6 +93,7 @@ export class Relay implements UpstreamHandler {
       return;
     }
     this.#phase = "relaying";
+    this.#rejected = status >= 400;
     this.#eventStream = isEventStream(headers);
     const { response, requestId } = this.#exchange;
     const relayed = headersForCaller(headers, this.#eventStream);
@@ -93,6 +105,7 @@ export class Relay implements UpstreamHandler {
   onData(chunk: Buffer): boolean {
     if (this.#phase !== "relaying") return true;
     this.#active = true;
+    this.#counters.relayedBytes += chunk.length;
     if (this.#eventStream) this.#boundary.push(chunk);
     if (this.#exchange.response.write(chunk)) return true;
     this.#paused = true;
@@ -103,6 +116,7 @@ export class Relay implements UpstreamHandler {
     if (this.#phase !== "relaying") return;
     this.#active = true;
     this.#phase = "ending";
+    this.#outcome = this.#rejected ? "rejected" : "ok";
     this.#exchange.response.end();
   }
 
@@ -143,6 +157,7 @@ export class Relay implements UpstreamHandler {
   #endAsFailed(error: DomainError): void {
     if (this.#phase !== "waiting" && this.#phase !== "relaying") return;
     this.#phase = "ending";
+    this.#outcome = error.code;
     const { response, requestId } = this.#exchange;
     if (!response.headersSent) {
       sendError(this.#exchange, error);
@@ -165,6 +180,7 @@ export class Relay implements UpstreamHandler {
 
   #onClose(): void {
     if (this.#phase === "waiting" || this.#phase === "relaying") this.#call?.abort();
+    else if (this.#outcome === "ok" && !this.#exchange.response.writableFinished) this.#outcome = "client_left";
     this.#phase = "closed";
   }
 }

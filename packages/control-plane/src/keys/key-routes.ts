@@ -2,6 +2,7 @@ import { DomainError } from "@fairlead/protocol/errors";
 import { projectKeySchema } from "@fairlead/protocol/resources";
 import type { FastifySchema } from "fastify";
 import { z } from "zod";
+import { reference } from "../http/fields.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
 import { principalOf, requirePrincipal } from "../http/require-principal.ts";
 import { idempotencyHeaders, REPLAYED_HEADER } from "../idempotency/idempotency-key.ts";
@@ -24,9 +25,9 @@ const createProjectKey = {
   tags: ["Keys"],
   errors: ["not_found", "permission_denied", "idempotency_mismatch", "already_exists"],
   headers: idempotencyHeaders,
-  params: z.object({ project_id: z.string().describe("The project's id.") }),
+  params: z.object({ project_id: reference("The project's id.") }),
   body: z
-    .strictObject({ projectId: z.string().optional().describe("The project of the path."), name: keyNameSchema })
+    .strictObject({ projectId: reference("The project of the path.").optional(), name: keyNameSchema })
     .meta({ examples: [{ name: "CI" }] }),
   response: { 200: z.object({ key: projectKeySchema }) },
 } satisfies FastifySchema;

@@ -35,9 +35,15 @@ export interface LinkHubDeps {
 export class LinkHub implements LinkService {
   readonly #deps: LinkHubDeps;
   readonly #holders = new LinkHolders();
+  #heartbeats = 0;
 
   constructor(deps: LinkHubDeps) {
     this.#deps = deps;
+  }
+
+  /** How many heartbeats came since the start. */
+  get heartbeats(): number {
+    return this.#heartbeats;
   }
 
   connect(nodeId: string, end: () => void): LinkSession {
@@ -73,6 +79,7 @@ export class LinkHub implements LinkService {
   }
 
   async #heartbeat(nodeId: string, _heartbeat: Heartbeat): Promise<HeartbeatAnswer> {
+    this.#heartbeats += 1;
     await this.#deps.reports.heartbeat(nodeId);
     return this.#beat(nodeId);
   }

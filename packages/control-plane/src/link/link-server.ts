@@ -68,6 +68,11 @@ export class LinkServer {
     });
   }
 
+  /** How many links are open. */
+  get open(): number {
+    return this.#sockets.size;
+  }
+
   /** Ends the node's links at once: it was deleted, or its identity revoked. */
   disconnect(nodeId: string): void {
     for (const [socket, owner] of this.#sockets) if (owner === nodeId) socket.terminate();

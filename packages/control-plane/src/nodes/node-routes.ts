@@ -4,6 +4,7 @@ import { DomainError } from "@fairlead/protocol/errors";
 import { nodeSchema } from "@fairlead/protocol/resources";
 import type { FastifyRequest, FastifySchema } from "fastify";
 import { z } from "zod";
+import { reference } from "../http/fields.ts";
 import { pageQuery, paginate } from "../http/pagination.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
 import { principalOf, requirePrincipal } from "../http/require-principal.ts";
@@ -22,15 +23,15 @@ export interface NodeRouteServices {
   readonly idempotency: IdempotencyService;
 }
 
-export const nodeParams = z.object({ id: z.string().describe("The node's id.") });
+export const nodeParams = z.object({ id: reference("The node's id.") });
 /** A custom method's colon is no part of the id (design §4, Form). */
 export const NODE_PATH = "/v1/nodes/:id(^[^:]+)";
 
 /** Interface §4.4, as people call it. `engineConfig` at create is ours (decisions/0003). */
 const createNodeSchema = z
   .strictObject({
-    projectId: z.string(),
-    planId: z.string().describe("`byo`: a machine that you have."),
+    projectId: reference("The project's id."),
+    planId: reference("`byo`: a machine that you have."),
     name: nodeNameSchema,
     location: z.string().max(128).optional(),
     providerToken: z.string().max(4096).optional().describe("A credential at the plan's provider; `byo` takes none."),
@@ -64,7 +65,7 @@ const updateNodeSchema = z
   .meta({ examples: [{ node: { name: "Rack 2" }, updateMask: "name" }] });
 
 const tags = ["Nodes"];
-const projectQuery = z.string().optional().describe("A project's id.");
+const projectQuery = reference("A project's id.").optional();
 
 const createNode = {
   summary: "Create a node",
@@ -82,7 +83,7 @@ const listNodes = {
   operationId: "listNodes",
   tags,
   errors: ["not_found"],
-  querystring: z.strictObject({ projectId: z.string().describe("The project's id."), ...pageQuery }),
+  querystring: z.strictObject({ projectId: reference("The project's id."), ...pageQuery }),
   response: { 200: z.object({ nodes: z.array(nodeSchema), nextPageToken: z.string() }) },
 } satisfies FastifySchema;
 
@@ -112,7 +113,7 @@ const getNodeBySlug = {
   tags,
   errors: ["missing_project_header", "not_found"],
   headers: z.looseObject({ "service-project-id": projectQuery }),
-  params: z.object({ slug: z.string().describe("The node's identifier.") }),
+  params: z.object({ slug: reference("The node's identifier.") }),
   querystring: z.strictObject({ projectId: projectQuery }),
   response: { 200: nodeSchema },
 } satisfies FastifySchema;

@@ -1,13 +1,14 @@
 import { rfc3339 } from "@fairlead/protocol/clock";
 import type { FastifySchema } from "fastify";
 import { z } from "zod";
+import { reference } from "../http/fields.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
 import { principalOf, requirePrincipal } from "../http/require-principal.ts";
 import { secretNameSchema, secretValueSchema } from "../secrets/secret.ts";
 import type { NodeChangeService } from "./node-change-service.ts";
 
 const params = z.object({
-  node_id: z.string().describe("The node's id."),
+  node_id: reference("The node's id."),
   name: secretNameSchema.describe("The secret's name: a file's name on the node."),
 });
 const onRequest = requirePrincipal("user");

@@ -19,6 +19,13 @@ describe.each(STORES)("on $name", ({ open }) => {
     engineConfig: null,
   };
 
+  it("counts the nodes of every status over all projects, for the operator", async () => {
+    await fixture.nodes.create(OWNER, INPUT);
+    await fixture.nodes.create(STRANGER, { ...INPUT, projectId: OTHER_PROJECT });
+    await fixture.createEnrolled("Other");
+    expect(await fixture.stores.nodes.countByStatus()).toMatchObject({ provisioning: 2, starting: 1, active: 0 });
+  });
+
   describe("creating a node", () => {
     it("answers a provisioning node without any credential in it", async () => {
       const node = toNode(await fixture.nodes.create(OWNER, INPUT));

@@ -1,6 +1,6 @@
 import { engineConfigSchema } from "@fairlead/protocol/engine-config";
 import { sealingPublicKeySchema, signingPublicKeySchema } from "@fairlead/protocol/enrollment";
-import { type NodeStatus, nodeStatusSchema } from "@fairlead/protocol/resources";
+import { NODE_STATUSES, type NodeStatus, nodeStatusSchema } from "@fairlead/protocol/resources";
 import type { Insertable, Kysely, Selectable, Updateable } from "kysely";
 import { z } from "zod";
 import type { Database, NodeTable } from "../db/schema.ts";
@@ -53,6 +53,20 @@ export class NodeStore {
       .where("status", "=", "active" satisfies NodeStatus)
       .executeTakeFirstOrThrow();
     return Number(row.count);
+  }
+
+  /** Of all projects, for the operator's figures. */
+  async countByStatus(): Promise<Readonly<Record<NodeStatus, number>>> {
+    const rows = await this.#db
+      .selectFrom("node")
+      .select((eb) => ["status", eb.fn.countAll().as("count")] as const)
+      .groupBy("status")
+      .execute();
+    const counts = new Map(rows.map(({ status, count }) => [status, Number(count)]));
+    return Object.fromEntries(NODE_STATUSES.map((status) => [status, counts.get(status) ?? 0])) as Record<
+      NodeStatus,
+      number
+    >;
   }
 
   async setConfig(projectId: string, id: string, config: Pick<NodeRecord, "name" | "engineConfig">): Promise<void> {

@@ -32,7 +32,13 @@ export interface NodeRecord {
 /** A machine that the caller has already. */
 export const PLAN_BYO = "byo";
 
-export const nodeNameSchema = z.string().trim().min(1).max(80);
+/** One line for people, like a project's. */
+export const nodeNameSchema = z
+  .string()
+  .trim()
+  .min(1, "must not be empty")
+  .max(80, "must have at most 80 characters")
+  .regex(/^\P{Cc}*$/u, "must not hold control characters");
 
 /** The node as the interface shows it (§2): no credential in it, ever. */
 export function toNode(record: NodeRecord): Node {

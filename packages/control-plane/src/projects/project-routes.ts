@@ -1,6 +1,7 @@
 import { projectSchema } from "@fairlead/protocol/resources";
 import type { FastifySchema } from "fastify";
 import { z } from "zod";
+import { reference } from "../http/fields.ts";
 import { pageQuery, paginate } from "../http/pagination.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
 import { principalOf, requirePrincipal } from "../http/require-principal.ts";
@@ -42,7 +43,7 @@ const getProject = {
   operationId: "getProject",
   tags,
   errors: ["not_found"],
-  params: z.object({ id: z.string().describe("The project's id.") }),
+  params: z.object({ id: reference("The project's id.") }),
   response: { 200: projectSchema },
 } satisfies FastifySchema;
 

@@ -63,6 +63,13 @@ export class TunnelHub {
     return current?.usable ? current : null;
   }
 
+  /** How many nodes have a usable tunnel. */
+  get open(): number {
+    let open = 0;
+    for (const { current } of this.#nodes.values()) if (current?.usable) open += 1;
+    return open;
+  }
+
   /** @returns a function that ends the listening. */
   onChange(listener: TunnelListener): () => void {
     this.#listeners.add(listener);

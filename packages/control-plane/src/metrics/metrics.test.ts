@@ -1,0 +1,94 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openLocalAdmin } from "../admin/local-admin.ts";
+import { type Config, loadConfig } from "../config.ts";
+import { type RunningServer, startServer } from "../server.ts";
+import { isLoopback } from "./metrics-routes.ts";
+
+describe("/metrics", () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "fairlead-metrics-"));
+  let config: Config;
+  let server: RunningServer;
+  const forwarded = { "x-forwarded-for": "192.0.2.1" };
+
+  beforeAll(async () => {
+    const env = {
+      FAIRLEAD_DATA_DIR: dataDir,
+      FAIRLEAD_SERVER_PLATFORM_PORT: "0",
+      FAIRLEAD_SERVER_INFERENCE_PORT: "0",
+      FAIRLEAD_LOG_LEVEL: "silent",
+    };
+    config = loadConfig({ env });
+    server = await startServer(config);
+  });
+  afterAll(async () => {
+    await server.close();
+    rmSync(dataDir, { recursive: true });
+  });
+
+  async function tokenFor(email: string, platformAdmin: boolean): Promise<string> {
+    const admin = await openLocalAdmin(config);
+    await admin.createUser({ email, name: email, platformAdmin });
+    const { token } = await admin.createToken({ email });
+    await admin.close();
+    return token;
+  }
+  const scrape = (headers: Record<string, string> = {}): Promise<Response> =>
+    fetch(`${server.platformUrl}/metrics`, { headers });
+
+  test("tells a program on this machine what both hosts, the fleet and the store do", async () => {
+    await fetch(`${server.platformUrl}/v1/nodes/nod_secret`);
+    await fetch(`${server.inferenceUrl}/v1/chat/completions`, { method: "POST", body: "{}" });
+    const response = await scrape();
+    expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+    const text = await response.text();
+    for (const line of [
+      'fairlead_http_requests_total{host="platform",method="GET",route="/v1/nodes/{id}",status="401"} 1',
+      'fairlead_http_requests_total{host="inference",method="POST",route="/v1/chat/completions",status="401"} 1',
+      'fairlead_inference_calls_total{outcome="invalid_credential"} 1',
+      "fairlead_inference_calls_in_flight 0",
+      "fairlead_inference_buffered_bytes 0",
+      "fairlead_inference_relayed_bytes_total 0",
+      "fairlead_inference_first_byte_seconds_count 0",
+      "fairlead_daemon_links_open 0",
+      "fairlead_tunnels_open 0",
+      "fairlead_heartbeats_total 0",
+      'fairlead_nodes{status="active"} 0',
+    ]) {
+      expect(text).toContain(`\n${line}\n`);
+    }
+    expect(text).toMatch(/\nfairlead_store_statement_seconds_bucket\{le="\+Inf",handle="main"\} [1-9]/);
+    expect(text).toMatch(/\nprocess_resident_memory_bytes [1-9]/);
+  });
+
+  test("names no project, node or person", async () => {
+    const token = await tokenFor("ann@example.org", false);
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    await fetch(`${server.platformUrl}/v1/projects`, { method: "POST", headers, body: '{"name":"hidden-name"}' });
+    await fetch(`${server.platformUrl}/v1/projects/prj_hidden`, { headers });
+    expect(await (await scrape()).text()).not.toMatch(/prj_|nod_|usr_|hidden|ann@/);
+  });
+
+  test("asks others for a platform administrator's token, also behind a proxy on this machine", async () => {
+    expect((await scrape(forwarded)).status).toBe(401);
+    const person = await tokenFor("bob@example.org", false);
+    expect((await scrape({ ...forwarded, authorization: `Bearer ${person}` })).status).toBe(404);
+    const administrator = await tokenFor("root@example.org", true);
+    expect((await scrape({ ...forwarded, authorization: `Bearer ${administrator}` })).status).toBe(200);
+  });
+
+  test.each([
+    ["127.0.0.1", true],
+    ["127.8.9.10", true],
+    ["::1", true],
+    ["::ffff:127.0.0.1", true],
+    ["10.0.0.1", false],
+    ["::ffff:10.0.0.1", false],
+    ["1.127.0.0.1", false],
+    [undefined, false],
+  ])("the address %s is this machine: %s", (address, local) => {
+    expect(isLoopback(address)).toBe(local);
+  });
+});
