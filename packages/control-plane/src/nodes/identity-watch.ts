@@ -28,7 +28,7 @@ export class IdentityWatch {
   readonly #deps: IdentityWatchDeps;
   readonly #boots = new LRUCache<string, readonly Boot[]>({ max: REMEMBERED_NODES });
   /** Nodes whose identity is in use twice, and when that was last seen, by the monotonic clock. */
-  readonly #conflicts = new Map<string, number>();
+  readonly #conflicts = new LRUCache<string, number>({ max: REMEMBERED_NODES });
 
   constructor(deps: IdentityWatchDeps) {
     this.#deps = deps;
