@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { anyText } from "./text.ts";
 import { workloadReportSchema } from "./workload.ts";
 
 /** Messages of the daemon link (tRPC over one outbound WebSocket) and names of the tunnel. All are small. */
@@ -28,22 +29,22 @@ export const TUNNEL_WORKLOAD_HEADER = "fairlead-workload";
 export const TUNNEL_FAULT_HEADER = "fairlead-fault";
 
 export const hostFactsSchema = z.object({
-  operatingSystem: z.string(),
-  kernel: z.string(),
-  architecture: z.string(),
-  hostName: z.string(),
+  operatingSystem: anyText(),
+  kernel: anyText(),
+  architecture: anyText(),
+  hostName: anyText(),
   cpus: z.number().int(),
   memoryMb: z.number().int(),
   diskFreeMb: z.number().int(),
-  dockerVersion: z.string(),
+  dockerVersion: anyText(),
 });
 export type HostFacts = z.infer<typeof hostFactsSchema>;
 
 export const helloSchema = z.object({
   protocolVersions: z.array(z.number().int()).min(1),
-  daemonVersion: z.string(),
+  daemonVersion: anyText(),
   /** Random, new at every start of the daemon: tells a restart from a copied state folder. */
-  bootId: z.string(),
+  bootId: anyText(),
   host: hostFactsSchema,
 });
 export type Hello = z.infer<typeof helloSchema>;
@@ -73,11 +74,11 @@ export type Observation = z.infer<typeof observationSchema>;
 
 /** Something that happened on the node; `id` makes a repeat harmless. */
 export const nodeEventSchema = z.object({
-  id: z.string(),
+  id: anyText(),
   at: z.string(),
-  kind: z.string().max(64),
+  kind: anyText().max(64),
   workloadId: z.string().nullable(),
-  message: z.string().max(2048),
+  message: anyText().max(2048),
 });
 export type NodeEvent = z.infer<typeof nodeEventSchema>;
 export const nodeEventsSchema = z.array(nodeEventSchema).max(100);

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { anyText } from "./text.ts";
 
 /** How a daemon becomes a node: the bootstrap token, the enrol call, and the renewal of its identity. */
 
@@ -64,9 +65,9 @@ export const enrollRequestSchema = z.object({
   signingKey: signingPublicKeySchema,
   sealingKey: sealingPublicKeySchema,
   proof: z.string().max(2048),
-  daemonVersion: z.string().max(64),
+  daemonVersion: anyText().max(64),
   protocolVersions: z.array(z.number().int()).min(1).max(16),
-  operatingSystem: z.string().max(256),
+  operatingSystem: anyText().max(256),
 });
 export type EnrollRequest = z.infer<typeof enrollRequestSchema>;
 

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { healthSchema, resourcesSchema, volumeSchema } from "./engine-config.ts";
+import { anyText } from "./text.ts";
 
 /** Desired and observed workloads: what the control plane asks of a node, and what the daemon says of it. */
 
@@ -58,25 +59,25 @@ export const workloadStateSchema = z.enum([
 ]);
 export type WorkloadState = z.infer<typeof workloadStateSchema>;
 
-export const lastExitSchema = z.object({ code: z.number().int(), reason: z.string(), at: z.string() });
+export const lastExitSchema = z.object({ code: z.number().int(), reason: anyText(), at: anyText() });
 export type LastExit = z.infer<typeof lastExitSchema>;
 
 export const workloadReportSchema = z
   .object({
-    workloadId: z.string(),
+    workloadId: anyText(),
     workloadType: workloadTypeSchema,
     ready: z.boolean(),
     state: workloadStateSchema,
-    version: z.string(),
-    image: z.string(),
+    version: anyText(),
+    image: anyText(),
     /** `sha256:…`: the registry's digest, else the id of an image that was never in a registry. "" while unknown. */
-    imageDigest: z.string(),
+    imageDigest: anyText(),
     generation: z.number().int().min(0),
-    models: z.array(z.string()),
-    startedAt: z.string().nullable(),
+    models: z.array(anyText()),
+    startedAt: anyText().nullable(),
     restartCount: z.number().int().min(0),
     lastExit: lastExitSchema.nullable(),
-    message: z.string(),
+    message: anyText(),
   })
   .meta({ id: "WorkloadReport" });
 export type WorkloadReport = z.infer<typeof workloadReportSchema>;
@@ -85,7 +86,7 @@ export type WorkloadReport = z.infer<typeof workloadReportSchema>;
 export const readyRequestSchema = z.object({
   id: z.string(),
   workloadReports: z.array(workloadReportSchema).max(256),
-  operatingSystem: z.string().max(256),
-  workerImageDigest: z.string().max(256),
+  operatingSystem: anyText().max(256),
+  workerImageDigest: anyText().max(256),
 });
 export type ReadyRequest = z.infer<typeof readyRequestSchema>;

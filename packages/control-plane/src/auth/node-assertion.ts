@@ -47,13 +47,15 @@ export async function verifyAssertion(assertion: string, expected: AssertionExpe
     maxTokenAge: ASSERTION_TTL_SECONDS,
     requiredClaims: ["exp", "iat", "jti"],
   });
-  if (!claims?.jti) {
-    throw new DomainError(
-      "invalid_credential",
-      "The assertion is not this node's, or has run out; check the node's clock.",
-    );
-  }
+  if (!claims?.jti) throw assertionRefused();
   return claims.jti;
+}
+
+/** The same words for a node that does not exist: strangers must not learn which do. */
+export function assertionRefused(): DomainError {
+  const message =
+    "The assertion is not that of a node enrolled here, or has run out; check the node's clock, and whether it was deleted.";
+  return new DomainError("invalid_credential", message);
 }
 
 async function verifiedClaims(

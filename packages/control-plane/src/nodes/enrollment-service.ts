@@ -12,7 +12,7 @@ import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource } from "@fairlead/protocol/ids";
 import { LRUCache } from "lru-cache";
 import type { ProjectAccess } from "../auth/access.ts";
-import { keyThumbprint, verifyAssertion, verifyEnrollProof } from "../auth/node-assertion.ts";
+import { assertionRefused, keyThumbprint, verifyAssertion, verifyEnrollProof } from "../auth/node-assertion.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
 import type { BootstrapTokenRecord } from "./bootstrap-token-store.ts";
 import type { NodeRecord } from "./node.ts";
@@ -105,9 +105,7 @@ export class EnrollmentService {
   /** A new identity token for an enrolled node, against an assertion by its key. @throws DomainError invalid_credential */
   async renewIdentity(nodeId: string, assertion: string): Promise<IdentityToken> {
     const node = await this.#deps.stores.nodes.find(nodeId);
-    if (!node?.signingKey || node.status === "deleting") {
-      throw new DomainError("invalid_credential", "This node is not enrolled here, or was deleted.");
-    }
+    if (!node?.signingKey || node.status === "deleting") throw assertionRefused();
     const jti = await verifyAssertion(assertion, {
       key: node.signingKey,
       nodeId,
