@@ -1,6 +1,6 @@
 import { Kysely, PostgresDialect } from "kysely";
 import pg from "pg";
-import type { OpenedHandle, StatementLogger } from "./open.ts";
+import type { OpenedHandle, StatementLogger } from "./opened-handle.ts";
 import type { Database } from "./schema.ts";
 
 const MAX_CONNECTIONS = 10;

@@ -1,7 +1,7 @@
 import { closeSync, openSync } from "node:fs";
 import Sqlite from "better-sqlite3";
 import { Kysely, SqliteDialect } from "kysely";
-import type { OpenedHandle, StatementLogger } from "./open.ts";
+import type { OpenedHandle, StatementLogger } from "./opened-handle.ts";
 import type { Database } from "./schema.ts";
 import { workerDialect } from "./worker-dialect.ts";
 
