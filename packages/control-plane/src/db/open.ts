@@ -16,10 +16,9 @@ export type StoreLocation = { readonly file: string } | { readonly url: string }
 export function openDatabase(location: StoreLocation, onStatement?: OnStatement): OpenedDatabase {
   const logger: StatementLogger = (on) => (event) =>
     onStatement?.({ sql: event.query.sql, milliseconds: event.queryDurationMillis, ...on });
-  const { db, longReads, close } =
-    "file" in location ? openSqlite(location.file, logger) : openPostgres(location.url, logger);
+  const handle = "file" in location ? openSqlite(location.file, logger) : openPostgres(location.url, logger);
   const ping = async (): Promise<void> => {
-    await sql`select 1`.execute(db);
+    await sql`select 1`.execute(handle.db);
   };
-  return { db, longReads, ping, close };
+  return { ...handle, ping };
 }
