@@ -47,13 +47,12 @@ export function encodeId<K extends IdKind>(kind: K, time: number, random: Uint8A
     text = ALPHABET.charAt(rest % 32) + text;
     rest = Math.floor(rest / 32);
   }
-  // Five bytes are exactly eight characters, so the random part needs no padding.
-  for (let group = 0; group < RANDOM_BYTES; group += 5) {
-    let bits = 0n;
-    for (let i = 0; i < 5; i++) bits = (bits << 8n) | BigInt(random[group + i] ?? 0);
-    for (let shift = 35n; shift >= 0n; shift -= 5n) {
-      text += ALPHABET.charAt(Number((bits >> shift) & 31n));
-    }
+  let bits = 0;
+  let held = 0;
+  for (let i = 0; i < RANDOM_BYTES; i++) {
+    bits = (bits << 8) | (random[i] ?? 0);
+    // 80 bits are exactly sixteen characters, so no bit is left over at the end.
+    for (held += 8; held >= 5; held -= 5) text += ALPHABET.charAt((bits >> (held - 5)) & 31);
   }
   return `${ID_PREFIXES[kind]}_${text}` as Id<K>;
 }
@@ -70,9 +69,20 @@ export function isId<K extends IdKind>(kind: K, text: string): text is Id<K> {
   return pattern.test(text);
 }
 
+/** Ids made of one request to the system for its randomness, which costs more than all the rest of an id. */
+const POOLED_IDS = 128;
+
 /** Ids from a clock (Unix milliseconds) and the system's randomness. */
 export function systemIds(now: () => number): IdSource {
+  const pool = new Uint8Array(POOLED_IDS * RANDOM_BYTES);
+  let used = pool.length;
   return {
-    next: (kind) => encodeId(kind, now(), crypto.getRandomValues(new Uint8Array(RANDOM_BYTES))),
+    next: (kind) => {
+      if (used === pool.length) {
+        crypto.getRandomValues(pool);
+        used = 0;
+      }
+      return encodeId(kind, now(), pool.subarray(used, (used += RANDOM_BYTES)));
+    },
   };
 }

@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import { DomainError } from "@fairlead/protocol/errors";
 import { errorAnswer } from "../http/error-response.ts";
 import { type Exchange, sendError } from "./answer.ts";
+import { AnswerBody } from "./answer-body.ts";
 import { headersForCaller, isEventStream, isJson } from "./answer-headers.ts";
 import { EventBoundary } from "./event-boundary.ts";
 import type { CallOutcome, InferenceCounters } from "./inference-counters.ts";
@@ -24,6 +25,8 @@ export interface RelayOptions {
   readonly counters: Pick<InferenceCounters, "relayedBytes">;
 }
 
+const KEEP_ALIVE = Buffer.from(": keep-alive\n\n");
+
 /** `waiting` for headers, `relaying`, `ending` (the caller has yet to take the last bytes), `closed`. */
 type Phase = "waiting" | "relaying" | "ending" | "closed";
 
@@ -43,6 +46,8 @@ export class Relay implements UpstreamHandler {
   #phase: Phase = "waiting";
   #outcome: CallOutcome = "client_left";
   #call: UpstreamCall | undefined;
+  /** From the answer's head on. */
+  #body: AnswerBody | undefined;
   #eventStream = false;
   #rejected = false;
   #paused = false;
@@ -99,6 +104,7 @@ export class Relay implements UpstreamHandler {
     const relayed = headersForCaller(headers, this.#eventStream);
     relayed["x-request-id"] = requestId;
     response.writeHead(status, relayed);
+    this.#body = new AnswerBody(response);
     if (this.#eventStream) response.flushHeaders();
   }
 
@@ -107,7 +113,7 @@ export class Relay implements UpstreamHandler {
     this.#active = true;
     this.#counters.relayedBytes += chunk.length;
     if (this.#eventStream) this.#boundary.push(chunk);
-    if (this.#exchange.response.write(chunk)) return true;
+    if (this.#body?.write(chunk) !== false) return true;
     this.#paused = true;
     return false;
   }
@@ -117,7 +123,7 @@ export class Relay implements UpstreamHandler {
     this.#active = true;
     this.#phase = "ending";
     this.#outcome = this.#rejected ? "rejected" : "ok";
-    this.#exchange.response.end();
+    this.#body?.end();
   }
 
   onError(error: DomainError): void {
@@ -151,7 +157,7 @@ export class Relay implements UpstreamHandler {
   #keepAlive(now: number): void {
     if (this.#phase !== "relaying" || !this.#eventStream || !this.#boundary.reached) return;
     this.#spokeAt = now;
-    this.#exchange.response.write(": keep-alive\n\n");
+    this.#body?.write(KEEP_ALIVE);
   }
 
   #endAsFailed(error: DomainError): void {
@@ -164,7 +170,8 @@ export class Relay implements UpstreamHandler {
     } else if (this.#eventStream) {
       // An event glued to a half line would be lost with it.
       const gap = this.#boundary.reached ? "" : "\n\n";
-      response.end(`${gap}data: ${errorAnswer(error, requestId).body}\n\n`);
+      this.#body?.write(Buffer.from(`${gap}data: ${errorAnswer(error, requestId).body}\n\n`));
+      this.#body?.end();
     } else {
       // There is no way to tell of it in JSON: a broken connection is the only sign that cannot be taken for an end.
       response.destroy();

@@ -1,4 +1,4 @@
-import { type ClientHttp2Session, connect, constants } from "node:http2";
+import { type ClientHttp2Session, connect } from "node:http2";
 import type { Duplex } from "node:stream";
 import { TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
 import { H2TunnelCall, lostCall } from "./h2-tunnel-call.ts";
@@ -40,13 +40,7 @@ export class H2Tunnel implements TunnelTransport {
 
   open(request: TunnelRequest, handler: TunnelHandler): TunnelCall {
     try {
-      const headers = {
-        ...request.headers,
-        [constants.HTTP2_HEADER_METHOD]: request.method,
-        [constants.HTTP2_HEADER_PATH]: request.path,
-        [TUNNEL_WORKLOAD_HEADER]: request.workload,
-      };
-      const stream = this.#session.request(headers, { endStream: request.body.length === 0 });
+      const stream = this.#session.request(rawHeaders(request), { endStream: request.body.length === 0 });
       return new H2TunnelCall(stream, request.body, handler);
     } catch (error) {
       return lostCall(handler, error);
@@ -62,4 +56,22 @@ export class H2Tunnel implements TunnelTransport {
   destroy(reason: Error): void {
     cutSession(this.#session, reason);
   }
+}
+
+/** As a flat list, which Node takes as it is. The whole set of pseudo headers, since Node would copy the list to add one. */
+function rawHeaders({ method, path, workload, headers }: TunnelRequest): string[] {
+  const list = [
+    ":method",
+    method,
+    ":path",
+    path,
+    ":scheme",
+    "http",
+    ":authority",
+    "node",
+    TUNNEL_WORKLOAD_HEADER,
+    workload,
+  ];
+  for (const name in headers) list.push(name, headers[name] ?? "");
+  return list;
 }
