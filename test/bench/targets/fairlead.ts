@@ -2,7 +2,6 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { nodeSchema, projectKeySchema, projectSchema } from "@fairlead/protocol/resources";
 import { z } from "zod";
 import {
   type Administrator,
@@ -20,9 +19,10 @@ const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const NODE_PROGRAM = fileURLToPath(new URL("fairlead-node-program.ts", import.meta.url));
 const ADMINISTRATOR: Administrator = { email: "admin@bench.local", name: "Bench" };
 
-const createdProjectSchema = z.object({ project: projectSchema });
-const createdKeySchema = z.object({ key: projectKeySchema.required({ keyValue: true }) });
-const createdNodeSchema = z.object({ node: nodeSchema });
+/** Only what is used: the packages' own schemas are there after the build that this file starts. */
+const createdProjectSchema = z.object({ project: z.object({ id: z.string() }) });
+const createdKeySchema = z.object({ key: z.object({ keyValue: z.string() }) });
+const createdNodeSchema = z.object({ node: z.object({ id: z.string(), identifier: z.string() }) });
 const bootstrapTokenSchema = z.object({ token: z.string() });
 
 /**
