@@ -19,6 +19,12 @@ export class Program {
     this.#ended = new Promise((resolve) => this.#child.once("exit", () => resolve()).once("error", () => resolve()));
   }
 
+  /** @throws Error where it was never started. */
+  get pid(): number {
+    if (this.#child.pid === undefined) throw new Error("the program was not started");
+    return this.#child.pid;
+  }
+
   get running(): boolean {
     return this.#child.pid !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
   }
