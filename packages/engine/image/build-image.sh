@@ -63,7 +63,7 @@ download_packages() {
   [ ! -e "$cache/complete" ] || return 0
   local mirror
   mirror=${MIRROR:-$(find_mirror)}
-  [ -n "$mirror" ] || fail "apt names no Debian mirror on this machine. Say which: MIRROR=http://deb.debian.org/debian $0"
+  [ -n "$mirror" ] || fail "apt names no Debian mirror on this machine. Say which: set MIRROR to its address"
   write_apt_configuration "$mirror"
   export APT_CONFIG=$cache/apt/apt.conf
   apt-get -qq update || fail "could not read '$suite' from $mirror." \
