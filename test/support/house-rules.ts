@@ -9,7 +9,7 @@ const SERVER = "packages/control-plane/src";
 const DAEMON = "packages/daemon/src";
 
 /** Sees all parts and joins them; nothing else may. */
-const COMPOSITION_ROOTS = `${SERVER}/server|${SERVER}/admin/local-admin|${DAEMON}/daemon|${DAEMON}/main|packages/cli/src/main`;
+const COMPOSITION_ROOTS = `${SERVER}/(?:server|services|platform)|${SERVER}/admin/local-admin|${DAEMON}/daemon|${DAEMON}/main|packages/cli/src/main`;
 
 /** Rules files: the same input gives the same output, so they are tested without anything around them. */
 const PURE_FILES = [

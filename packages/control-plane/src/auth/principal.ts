@@ -17,6 +17,15 @@ export interface UserPrincipal {
   readonly kind: "user";
   readonly userId: UserId;
   readonly platformAdmin: boolean;
+  /** Set on calls that came by HTTP; the audit log keeps it. */
+  readonly origin?: CallOrigin;
+}
+
+/** Where a call came from. */
+export interface CallOrigin {
+  readonly requestId: string;
+  /** The client's IP address. */
+  readonly address: string;
 }
 
 /** A daemon with its node's identity token. */

@@ -23,7 +23,9 @@ const kindsByGuard = new WeakMap<object, readonly PrincipalKind[]>();
  */
 export function requirePrincipal(...kinds: readonly PrincipalKind[]): Guard {
   const guard: Guard = async (request) => {
-    request.principal = await request.server.authenticate(request.headers.authorization, kinds);
+    const principal = await request.server.authenticate(request.headers.authorization, kinds);
+    const origin = { requestId: request.id, address: request.ip };
+    request.principal = principal.kind === "user" ? { ...principal, origin } : principal;
   };
   kindsByGuard.set(guard, kinds);
   return guard;

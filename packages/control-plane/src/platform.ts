@@ -1,0 +1,90 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { DomainError } from "@fairlead/protocol/errors";
+import type { Context } from "./context.ts";
+import { CallsInFlight } from "./http/calls-in-flight.ts";
+import { listen } from "./http/listen.ts";
+import { createPlatformHost, type PlatformApp } from "./http/platform-host.ts";
+import { RequestTally } from "./http/request-tally.ts";
+import { UpgradeDispatcher } from "./http/upgrade-dispatcher.ts";
+import { type InferenceHost } from "./inference/inference-host.ts";
+import { inferencePaths } from "./inference/inference-paths.ts";
+import { registerKeyRoutes } from "./keys/key-routes.ts";
+import { daemonUpgrades } from "./link/daemon-upgrades.ts";
+import { createMetrics } from "./metrics/metrics.ts";
+import { registerMetricsRoutes } from "./metrics/metrics-routes.ts";
+import { registerNodeDaemonRoutes } from "./nodes/node-daemon-routes.ts";
+import { registerNodeObservedRoutes } from "./nodes/node-observed-routes.ts";
+import { registerNodeRoutes } from "./nodes/node-routes.ts";
+import { registerNodeSecretRoutes } from "./nodes/node-secret-routes.ts";
+import { nodeStores } from "./nodes/node-stores.ts";
+import { registerProjectRoutes } from "./projects/project-routes.ts";
+import type { Services } from "./services.ts";
+
+/** Composition: the platform host, its routes, links and tunnels, as one thing that starts and stops. */
+
+export interface Platform {
+  listen(): Promise<void>;
+  /** Lets nothing new in; what runs goes on. */
+  stop(): void;
+  /** Ends links, tunnels, and at the deadline what still runs. */
+  cut(): Promise<void>;
+}
+
+export function createPlatform(context: Context, services: Services, inference: InferenceHost): Platform {
+  const { log, ports, installation, addresses, deadline } = context;
+  const { authenticate, links, tunnels } = services;
+  const requests = new RequestTally();
+  const { nodes } = nodeStores(installation.longReads);
+  const nodesByStatus = (): ReturnType<typeof nodes.countByStatus> => nodes.countByStatus();
+  const metrics = createMetrics({ ...services, ...context, platformRequests: requests, inference, nodesByStatus });
+  let closed: Promise<void> | null = null;
+  const app = createPlatformHost({
+    ids: ports.ids,
+    log,
+    authenticate,
+    requests,
+    routes: (routes) => {
+      registerRoutes(routes, services);
+      registerMetricsRoutes(routes, metrics);
+    },
+    document: { publicUrl: addresses.publicUrl, inferencePaths: inferencePaths(addresses.modelsUrl) },
+    health: {
+      publicJwks: () => installation.keyRing.publicJwks(),
+      ready: async () => {
+        if (closed) throw new DomainError("unavailable", "The server is stopping.");
+        await installation.ping();
+      },
+    },
+  });
+  const upgrades = new UpgradeDispatcher({ routes: daemonUpgrades(links, tunnels), authenticate, ids: ports.ids, log });
+  const calls = new CallsInFlight(app.server);
+  return {
+    listen: async () => {
+      await app.ready();
+      upgrades.attach(app.server);
+      await listen(app.server, addresses.platform);
+    },
+    stop: () => {
+      deadline.begin();
+      upgrades.stop();
+      closed = app.close();
+    },
+    cut: async () => {
+      await links.close();
+      tunnels.close();
+      upgrades.close();
+      await Promise.race([calls.whenIdle(), delay(deadline.leftMs(), undefined, { ref: false })]);
+      app.server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function registerRoutes(app: PlatformApp, { idempotency, projects, keys, nodes }: Services): void {
+  registerProjectRoutes(app, { projects, idempotency });
+  registerKeyRoutes(app, { keys, idempotency });
+  registerNodeRoutes(app, { ...nodes, idempotency });
+  registerNodeObservedRoutes(app, nodes);
+  registerNodeSecretRoutes(app, nodes.nodeChanges);
+  registerNodeDaemonRoutes(app, nodes);
+}
