@@ -16,6 +16,7 @@ import { migrate } from "./db/migrate.ts";
 import { openDatabase } from "./db/open.ts";
 import type { Database } from "./db/schema.ts";
 import type { OnStatement } from "./db/statement-watch.ts";
+import { OneTimeLinkService } from "./one-time-links/one-time-link-service.ts";
 import { SessionStore } from "./users/session-store.ts";
 import { UserService } from "./users/user-service.ts";
 import { UserStore } from "./users/user-store.ts";
@@ -29,6 +30,7 @@ export interface Installation {
   readonly keyRing: KeyRing;
   readonly tokens: TokenService;
   readonly users: UserService;
+  readonly oneTimeLinks: OneTimeLinkService;
   readonly admin: AdminService;
   /** Resolves if the store answers. */
   ping(): Promise<void>;
@@ -65,7 +67,8 @@ export async function openInstallation(
     const tokens = new TokenService({ keyRing, installationId: record.id, clock });
     const stores = { users: new UserStore(db), sessions: new SessionStore(db) };
     const users = new UserService({ ...stores, ...ports, tokens, randomBytes });
-    return { ...opened, record, sealer, keyRing, tokens, users, admin: new AdminService(users) };
+    const oneTimeLinks = new OneTimeLinkService({ ...ports, db, randomBytes });
+    return { ...opened, record, sealer, keyRing, tokens, users, oneTimeLinks, admin: new AdminService(users) };
   } catch (error) {
     await opened.close();
     throw error;

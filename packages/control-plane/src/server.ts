@@ -15,6 +15,8 @@ import { createLog, type Log } from "./log.ts";
 import { nodeEventRetention } from "./nodes/node-event-retention.ts";
 import { nodeStores } from "./nodes/node-stores.ts";
 import { startNodeSweeper } from "./nodes/node-sweeper.ts";
+import { oneTimeLinkRetention } from "./one-time-links/one-time-link-retention.ts";
+import { OneTimeLinkStore } from "./one-time-links/one-time-link-store.ts";
 import { createPlatform } from "./platform.ts";
 import { type Retention, startRetention } from "./retention.ts";
 import { createServices, type Services } from "./services.ts";
@@ -100,6 +102,7 @@ function retentions({ longReads }: Installation, clock: Clock): Retention[] {
   return [
     nodeEventRetention(nodeStores(longReads).events, clock),
     idempotencyRetention(new IdempotencyStore(longReads), clock),
+    oneTimeLinkRetention(new OneTimeLinkStore(longReads), clock),
   ];
 }
 

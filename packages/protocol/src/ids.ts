@@ -14,6 +14,7 @@ export const ID_PREFIXES = {
   message: "msg",
   signInSession: "sis",
   bootstrapToken: "bst",
+  oneTimeLink: "otl",
   signingKey: "sgk",
   workload: "wkl",
   event: "evt",

@@ -19,6 +19,7 @@ export interface Database {
   bootstrap_token: BootstrapTokenTable;
   node_secret: NodeSecretTable;
   idempotency_record: IdempotencyRecordTable;
+  one_time_link: OneTimeLinkTable;
 }
 
 /** One row: who this installation is. The epoch changes when a backup is restored. */
@@ -208,4 +209,23 @@ export interface IdempotencyRecordTable {
   /** JSON; null where it held a secret, which is kept nowhere. */
   answer: string | null;
   expires_at: number;
+}
+
+export interface OneTimeLinkTable {
+  id: string;
+  purpose: string;
+  /** What it lets whom do; a new link takes the row of an earlier one. */
+  subject: string;
+  /** SHA-256 (hex) of the token. */
+  token_hash: string;
+  email: string | null;
+  user_id: string | null;
+  project_id: string | null;
+  role: string | null;
+  created_by: string | null;
+  created_at: number;
+  expires_at: number;
+  used_by: string | null;
+  used_at: number | null;
+  revoked_at: number | null;
 }
