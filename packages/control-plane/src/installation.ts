@@ -5,6 +5,7 @@ import type { Clock } from "@fairlead/protocol/clock";
 import type { IdSource } from "@fairlead/protocol/ids";
 import type { Kysely } from "kysely";
 import { AdminService } from "./admin/admin-service.ts";
+import { AuditService } from "./audit/audit-service.ts";
 import { type KeyRing, openKeyRing } from "./auth/key-ring.ts";
 import { KeyRingStore } from "./auth/key-ring-store.ts";
 import { createMasterKey, readMasterKey } from "./auth/master-key.ts";
@@ -30,6 +31,7 @@ export interface Installation {
   readonly keyRing: KeyRing;
   readonly tokens: TokenService;
   readonly users: UserService;
+  readonly audit: AuditService;
   readonly oneTimeLinks: OneTimeLinkService;
   readonly admin: AdminService;
   /** Resolves if the store answers. */
@@ -68,7 +70,8 @@ export async function openInstallation(
     const stores = { users: new UserStore(db), sessions: new SessionStore(db) };
     const users = new UserService({ ...stores, ...ports, tokens, randomBytes });
     const oneTimeLinks = new OneTimeLinkService({ ...ports, db, randomBytes });
-    return { ...opened, record, sealer, keyRing, tokens, users, oneTimeLinks, admin: new AdminService(users) };
+    const audit = new AuditService(ports);
+    return { ...opened, audit, record, sealer, keyRing, tokens, users, oneTimeLinks, admin: new AdminService(users) };
   } catch (error) {
     await opened.close();
     throw error;

@@ -18,6 +18,7 @@ export const ID_PREFIXES = {
   signingKey: "sgk",
   workload: "wkl",
   event: "evt",
+  auditEvent: "aud",
   request: "req",
   storeEpoch: "epo",
 } as const;

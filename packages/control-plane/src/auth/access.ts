@@ -7,10 +7,18 @@ import type { UserPrincipal } from "./principal.ts";
 const EVERYBODY = ["owner", "admin", "member", "viewer"] as const;
 const WORKERS = ["owner", "admin", "member"] as const;
 const OPERATORS = ["owner", "admin"] as const;
+const OWNERS = ["owner"] as const;
 
 export const ROLES_BY_OPERATION = {
   "project.read": EVERYBODY,
+  "project.update": OPERATORS,
+  "project.delete": OWNERS,
+  "member.list": EVERYBODY,
+  "member.manage": OPERATORS,
+  "key.list": EVERYBODY,
   "key.create": WORKERS,
+  "key.manage": OPERATORS,
+  "audit.read": OPERATORS,
   "node.read": EVERYBODY,
   "node.create": OPERATORS,
   "node.bootstrap": OPERATORS,

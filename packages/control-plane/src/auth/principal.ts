@@ -33,6 +33,8 @@ export interface NodePrincipal {
   readonly kind: "node";
   readonly nodeId: NodeId;
   readonly projectId: ProjectId;
+  /** As a user's. */
+  readonly origin?: CallOrigin;
 }
 
 /** A program with a project key, on the inference host only. */

@@ -20,6 +20,7 @@ export interface Database {
   node_secret: NodeSecretTable;
   idempotency_record: IdempotencyRecordTable;
   one_time_link: OneTimeLinkTable;
+  audit_event: AuditEventTable;
 }
 
 /** One row: who this installation is. The epoch changes when a backup is restored. */
@@ -228,4 +229,23 @@ export interface OneTimeLinkTable {
   used_by: string | null;
   used_at: number | null;
   revoked_at: number | null;
+}
+
+/** Who did what to which resource. It refers to nothing, since it outlives what it tells of. */
+export interface AuditEventTable {
+  id: string;
+  at: number;
+  action: string;
+  actor_type: string;
+  actor_id: string;
+  /** The user's address at that time. */
+  actor_email: string | null;
+  project_id: string | null;
+  resource_type: string;
+  resource_id: string;
+  resource_name: string;
+  address: string;
+  request_id: string;
+  /** JSON. */
+  detail: string;
 }

@@ -1,6 +1,12 @@
 import type { FastifyRequest } from "fastify";
 import type { Authenticate } from "../auth/authenticate.ts";
-import { isPrincipalOf, type Principal, type PrincipalKind, type PrincipalOf } from "../auth/principal.ts";
+import {
+  type CallOrigin,
+  isPrincipalOf,
+  type Principal,
+  type PrincipalKind,
+  type PrincipalOf,
+} from "../auth/principal.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -24,11 +30,15 @@ const kindsByGuard = new WeakMap<object, readonly PrincipalKind[]>();
 export function requirePrincipal(...kinds: readonly PrincipalKind[]): Guard {
   const guard: Guard = async (request) => {
     const principal = await request.server.authenticate(request.headers.authorization, kinds);
-    const origin = { requestId: request.id, address: request.ip };
-    request.principal = principal.kind === "user" ? { ...principal, origin } : principal;
+    request.principal = { ...principal, origin: originOf(request) };
   };
   kindsByGuard.set(guard, kinds);
   return guard;
+}
+
+/** Where a request came from, for what is recorded of it. */
+export function originOf(request: FastifyRequest): CallOrigin {
+  return { requestId: request.id, address: request.ip };
 }
 
 /** @param hooks a route's `onRequest`. @returns the kinds of caller that it lets in; none where it lets in everybody. */
