@@ -10,7 +10,6 @@ import { createNodeIdentities, createNodeServices, type NodeServices } from "./n
 import { ProjectService } from "./projects/project-service.ts";
 import { projectStores } from "./projects/project-stores.ts";
 import { SecretService } from "./secrets/secret-service.ts";
-import { SecretStore } from "./secrets/secret-store.ts";
 import { TunnelHub } from "./tunnel/tunnel-hub.ts";
 
 /** Composition: every service on its stores, and what they tell each other. */
@@ -29,16 +28,17 @@ export interface Services {
 }
 
 export function createServices({ log, ports, installation, addresses }: Context): Services {
-  const { db, tokens, users, record } = installation;
+  const { db, audit, tokens, users, record } = installation;
   const { publicUrl, modelsUrl } = addresses;
   const identities = createNodeIdentities(db);
-  const projects = new ProjectService({ ...ports, stores: projectStores(db) });
+  const projects = new ProjectService({ ...ports, audit, stores: projectStores(db) });
   const { access } = projects;
-  const secrets = new SecretService({ store: new SecretStore(db), sealer: installation.sealer, clock: ports.clock });
+  const secrets = new SecretService({ db, sealer: installation.sealer, clock: ports.clock });
   const nodes = createNodeServices({
     ...ports,
     db,
     access,
+    audit,
     issuer: tokens,
     secrets,
     log,

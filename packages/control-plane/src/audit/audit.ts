@@ -52,7 +52,7 @@ export const AUDIT_ACTION_NAMES = Object.keys(AUDIT_ACTIONS) as AuditAction[];
 /** Not a person with a session: the operator on the machine itself, or a part of the program on somebody's behalf. */
 export interface SystemActor {
   readonly kind: "system";
-  readonly name: "local_admin" | "sign_in" | "server";
+  readonly name: "local_admin" | "sign_in" | "enrollment" | "server";
   /** Where there was a call. */
   readonly origin?: CallOrigin;
   /** The person who did it, where the program knows them without a session yet: they are told as the actor. */

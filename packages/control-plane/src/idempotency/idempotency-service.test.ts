@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { AuditService } from "../audit/audit-service.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
 import type { OpenedDatabase } from "../db/open.ts";
 import type { ProjectRecord } from "../projects/project.ts";
@@ -31,7 +32,8 @@ describe.each(STORES)("a create with a key on $name", ({ open }) => {
     clock = new TestClock();
     ann = await insertUser(store, "usr_ann");
     service = new IdempotencyService({ db: store.db, clock });
-    projects = new ProjectService({ stores: projectStores(store.db), clock, ids: countingIds() });
+    const ports = { clock, ids: countingIds() };
+    projects = new ProjectService({ ...ports, audit: new AuditService(ports), stores: projectStores(store.db) });
   });
   afterEach(() => store.close());
 

@@ -18,33 +18,31 @@ export class BootstrapTokenStore {
     this.#db = db;
   }
 
-  /** Voids the node's unused tokens and stores the new one, in one transaction. */
+  /** Voids the node's unused tokens and stores the new one; the caller has a transaction around both. */
   async issue(
     token: Pick<BootstrapTokenRecord, "id" | "nodeId" | "tokenHash" | "expiresAt">,
     now: number,
   ): Promise<void> {
-    await this.#db.transaction().execute(async (tx) => {
-      await tx
-        .updateTable("bootstrap_token")
-        .set({ voided_at: now })
-        .where("node_id", "=", token.nodeId)
-        .where("used_by", "is", null)
-        .where("voided_at", "is", null)
-        .execute();
-      await tx
-        .insertInto("bootstrap_token")
-        .values({
-          id: token.id,
-          node_id: token.nodeId,
-          token_hash: token.tokenHash,
-          expires_at: token.expiresAt,
-          voided_at: null,
-          used_by: null,
-          used_at: null,
-          created_at: now,
-        })
-        .execute();
-    });
+    await this.#db
+      .updateTable("bootstrap_token")
+      .set({ voided_at: now })
+      .where("node_id", "=", token.nodeId)
+      .where("used_by", "is", null)
+      .where("voided_at", "is", null)
+      .execute();
+    await this.#db
+      .insertInto("bootstrap_token")
+      .values({
+        id: token.id,
+        node_id: token.nodeId,
+        token_hash: token.tokenHash,
+        expires_at: token.expiresAt,
+        voided_at: null,
+        used_by: null,
+        used_at: null,
+        created_at: now,
+      })
+      .execute();
   }
 
   async findByHash(tokenHash: string): Promise<BootstrapTokenRecord | null> {

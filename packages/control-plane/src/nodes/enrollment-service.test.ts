@@ -2,7 +2,16 @@ import type { EnrollAnswer, EnrollRequest } from "@fairlead/protocol/enrollment"
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { STORES } from "../testing.fixture.ts";
 import { BOOTSTRAP_TOKEN_TTL_MS } from "./enrollment-service.ts";
-import { INSTALLATION, type NodeFixture, NodeKey, nodeFixture, OWNER, STRANGER, VIEWER } from "./node.fixture.ts";
+import {
+  INSTALLATION,
+  type NodeFixture,
+  NodeKey,
+  nodeFixture,
+  ORIGIN,
+  OWNER,
+  STRANGER,
+  VIEWER,
+} from "./node.fixture.ts";
 
 describe.each(STORES)("on $name", ({ open }) => {
   let fixture: NodeFixture;
@@ -13,7 +22,7 @@ describe.each(STORES)("on $name", ({ open }) => {
 
   function enroll(nodeId: string, bootstrapToken: string, by: NodeKey | EnrollRequest): Promise<EnrollAnswer> {
     const request = by instanceof NodeKey ? by.enrollRequest(nodeId, bootstrapToken) : by;
-    return fixture.enrollment.enroll({ nodeId, bootstrapToken, request, remoteAddress: "192.0.2.1" });
+    return fixture.enrollment.enroll({ nodeId, bootstrapToken, request, origin: ORIGIN });
   }
 
   async function nodeWithToken(): Promise<{ nodeId: string; token: string }> {

@@ -9,13 +9,14 @@ import {
   type IdentityToken,
 } from "@fairlead/protocol/enrollment";
 import { DomainError } from "@fairlead/protocol/errors";
-import type { IdSource } from "@fairlead/protocol/ids";
+import type { IdSource, NodeId, ProjectId } from "@fairlead/protocol/ids";
 import { LRUCache } from "lru-cache";
+import type { AuditService } from "../audit/audit-service.ts";
 import type { ProjectAccess } from "../auth/access.ts";
 import { assertionRefused, keyThumbprint, verifyAssertion, verifyEnrollProof } from "../auth/node-assertion.ts";
-import type { UserPrincipal } from "../auth/principal.ts";
+import type { CallOrigin, UserPrincipal } from "../auth/principal.ts";
 import type { BootstrapTokenRecord } from "./bootstrap-token-store.ts";
-import type { NodeRecord } from "./node.ts";
+import { type NodeRecord, nodeResource } from "./node.ts";
 import { type NodeService, nodeNotFound } from "./node-service.ts";
 import type { NodeStatusService } from "./node-status-service.ts";
 import type { NodeStores } from "./node-stores.ts";
@@ -38,6 +39,7 @@ export interface EnrollmentDeps {
   readonly nodes: NodeService;
   readonly status: NodeStatusService;
   readonly access: ProjectAccess;
+  readonly audit: AuditService;
   readonly issuer: IdentityIssuer;
   readonly clock: Clock;
   readonly ids: IdSource;
@@ -51,7 +53,7 @@ export interface EnrollCall {
   /** The whole bootstrap token, as it came. */
   readonly bootstrapToken: string;
   readonly request: EnrollRequest;
-  readonly remoteAddress: string;
+  readonly origin: CallOrigin;
 }
 
 /** How a machine becomes a node, and stays one (design §5, Enrolment). */
@@ -74,11 +76,22 @@ export class EnrollmentService {
     const expiresAt = now + BOOTSTRAP_TOKEN_TTL_MS;
     const secret = randomBytes(32).toString("base64url");
     const token = formatBootstrapToken({ url: this.#deps.publicUrl, nodeId, secret });
-    await this.#deps.stores.bootstrapTokens.issue(
-      { id: this.#deps.ids.next("bootstrapToken"), nodeId, tokenHash: sha256(token), expiresAt },
-      now,
-    );
-    await this.#deps.status.apply(nodeId, "bootstrap_token_issued", "Waiting for the daemon to enrol.");
+    const { stores, status, audit, ids } = this.#deps;
+    const entered = await stores.transaction(async (within, transaction) => {
+      if (!(await within.nodes.findForUpdate(nodeId))) throw nodeNotFound();
+      const id = ids.next("bootstrapToken");
+      await within.bootstrapTokens.issue({ id, nodeId, tokenHash: sha256(token), expiresAt }, now);
+      await audit.record(transaction, {
+        actor: caller,
+        action: "node.bootstrap",
+        projectId: node.projectId,
+        resource: nodeResource(node),
+        detail: { bootstrapTokenId: id },
+      });
+      const reason = "Waiting for the daemon to enrol.";
+      return status.applyWithin(within, nodeId, { event: "bootstrap_token_issued", reason });
+    });
+    if (entered) status.announce(entered);
     return { token, expiresAt };
   }
 
@@ -139,38 +152,46 @@ export class EnrollmentService {
   async #bind(call: EnrollCall, token: BootstrapTokenRecord, thumbprint: string): Promise<NodeRecord> {
     const now = this.#deps.clock.now();
     const { request } = call;
-    const outcome = await this.#deps.stores.transaction(async (stores) => {
+    const outcome = await this.#deps.stores.transaction(async (stores, transaction) => {
       const node = await stores.nodes.findForUpdate(call.nodeId);
       if (!node) throw nodeNotFound();
       if (!(await stores.bootstrapTokens.spend(token.id, thumbprint, now)))
         return { node, refused: true, entered: null };
       const known = node.signingKey !== null && keyThumbprint(node.signingKey) === thumbprint;
       if (known) return { node, refused: false, entered: null };
-      await stores.nodes.setEnrolled(node.id, { ...request, at: now, publicIp: call.remoteAddress });
+      await stores.nodes.setEnrolled(node.id, { ...request, at: now, publicIp: call.origin.address });
       const entered = await this.#deps.status.applyWithin(stores, node.id, {
         event: "enrolled",
         reason: `Enrolled by daemon ${request.daemonVersion}; waiting for its workloads.`,
       });
+      await this.#deps.audit.record(transaction, {
+        actor: { kind: "node", nodeId: node.id as NodeId, projectId: node.projectId as ProjectId, origin: call.origin },
+        action: "node.enroll",
+        projectId: node.projectId,
+        resource: nodeResource(node),
+        detail: { bootstrapTokenId: token.id, keyThumbprint: thumbprint },
+      });
       return { node, refused: false, entered };
     });
-    if (outcome.refused) await this.#refuseSecondKey(outcome.node.id);
+    if (outcome.refused) await this.#refuseSecondKey(call, outcome.node);
     if (outcome.entered) this.#deps.status.announce(outcome.entered);
     return outcome.node;
   }
 
-  async #refuseSecondKey(nodeId: string): Promise<never> {
+  async #refuseSecondKey({ origin }: EnrollCall, node: NodeRecord): Promise<never> {
     const message =
       "Another daemon tried to enrol with a bootstrap token that is spent. If it was yours, issue a new token.";
-    await this.#deps.stores.events.append([
-      {
-        id: this.#deps.ids.next("event"),
-        nodeId,
-        at: this.#deps.clock.now(),
-        kind: "enroll_refused",
-        status: null,
-        message,
-      },
-    ]);
+    const { stores, audit, ids, clock } = this.#deps;
+    await stores.transaction(async ({ events }, transaction) => {
+      const event = { nodeId: node.id, at: clock.now(), kind: "enroll_refused", status: null, message };
+      await events.append([{ id: ids.next("event"), ...event }]);
+      await audit.record(transaction, {
+        actor: { kind: "system", name: "enrollment", origin },
+        action: "node.enroll_refused",
+        projectId: node.projectId,
+        resource: nodeResource(node),
+      });
+    });
     throw new DomainError(
       "bootstrap_token_used",
       "This bootstrap token was spent by another daemon; ask for a new one.",

@@ -1,12 +1,16 @@
 import { isDeepStrictEqual } from "node:util";
 import { DomainError } from "@fairlead/protocol/errors";
+import type { Kysely } from "kysely";
+import type { AuditEntry } from "../audit/audit.ts";
+import type { AuditService } from "../audit/audit-service.ts";
 import type { ProjectAccess } from "../auth/access.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
+import type { Database } from "../db/schema.ts";
 import { providerKeyName, secretNameSchema, secretValueSchema } from "../secrets/secret.ts";
 import type { SecretService } from "../secrets/secret-service.ts";
-import { type NodeRecord, toNode } from "./node.ts";
+import { type NodeRecord, nodeResource, toNode } from "./node.ts";
 import type { NodeChanges } from "./node-changes.ts";
-import { type NodePatch, patchNode } from "./node-patch.ts";
+import { type NodePatch, patchNode, WRITABLE_FIELDS, type WritableNode } from "./node-patch.ts";
 import { type NodeService, nodeNotFound } from "./node-service.ts";
 import type { NodeStores } from "./node-stores.ts";
 import { planWorkloads } from "./plan-desired.ts";
@@ -22,6 +26,7 @@ export interface NodeChangeDeps {
   readonly changes: NodeChanges;
   readonly secrets: SecretService;
   readonly access: ProjectAccess;
+  readonly audit: AuditService;
 }
 
 /** What people change about a node that is there: its fields, its secrets, its end. */
@@ -34,25 +39,33 @@ export class NodeChangeService {
 
   /**
    * `PATCH /v1/nodes/{id}`. A changed engine config is a new generation of the node's desired state.
-   * All is judged before anything is written; secrets go first, and a repeat of the call is harmless.
+   * All is judged before anything is written, in one transaction.
    */
   async update(caller: UserPrincipal, id: string, update: UpdateNode): Promise<NodeRecord> {
     const node = await this.#requireNode(caller, id, "node.update");
     const providerKeys = checkedProviderKeys(update.providerKeys);
     patchNode(toNode(node), update);
-    for (const [name, value] of providerKeys) {
-      if (value === null) await this.#deps.secrets.delete(node.id, name);
-      else await this.#deps.secrets.put(node, name, value);
-    }
-    const updated = await this.#deps.stores.transaction((stores) => write(stores, node, update));
-    this.#announce(node, updated.replanned ? "desired" : "status");
+    const updated = await this.#deps.stores.transaction(async (stores, transaction) => {
+      const current = await stores.nodes.findForUpdate(node.id);
+      if (!current) throw nodeNotFound();
+      for (const [name, value] of providerKeys) await this.#setSecret(transaction, current, { name, value });
+      const written = await write(stores, current, update);
+      const detail = { fields: written.fields.join(","), providerKeys: [...providerKeys.keys()].join(",") };
+      await this.#record(transaction, { actor: caller, action: "node.update", detail }, written.node);
+      return written;
+    });
+    this.#announce(node, updated.fields.includes("engineConfig") ? "desired" : "status");
     return updated.node;
   }
 
   /** Revokes the node's identity at once and forgets the node. Its machine is the owner's: nothing on it is touched from here. */
   async delete(caller: UserPrincipal, id: string): Promise<void> {
     const node = await this.#requireNode(caller, id, "node.delete");
-    await this.#deps.stores.nodes.delete(node.projectId, node.id);
+    await this.#deps.stores.transaction(async (stores, transaction) => {
+      if (!(await stores.nodes.findForUpdate(node.id))) throw nodeNotFound();
+      await stores.nodes.delete(node.projectId, node.id);
+      await this.#record(transaction, { actor: caller, action: "node.delete" }, node);
+    });
     this.#announce(node, "removed");
   }
 
@@ -62,14 +75,27 @@ export class NodeChangeService {
     secret: { readonly name: string; readonly value: string },
   ): Promise<void> {
     const node = await this.#requireNode(caller, id, "node.secrets");
-    await this.#deps.secrets.put(node, secret.name, secret.value);
+    await this.#deps.stores.transaction(async (stores, transaction) => {
+      const current = await stores.nodes.findForUpdate(node.id);
+      if (!current) throw nodeNotFound();
+      await this.#deps.secrets.put(transaction, current, secret);
+      await this.#record(
+        transaction,
+        { actor: caller, action: "node.secret.put", detail: { secret: secret.name } },
+        current,
+      );
+    });
   }
 
   /** @throws DomainError not_found */
   async deleteSecret(caller: UserPrincipal, id: string, name: string): Promise<void> {
     const node = await this.#requireNode(caller, id, "node.secrets");
-    if (await this.#deps.secrets.delete(node.id, name)) return;
-    throw new DomainError("not_found", "This node has no secret of that name.");
+    await this.#deps.stores.transaction(async (_stores, transaction) => {
+      if (!(await this.#deps.secrets.delete(transaction, node.id, name))) {
+        throw new DomainError("not_found", "This node has no secret of that name.");
+      }
+      await this.#record(transaction, { actor: caller, action: "node.secret.delete", detail: { secret: name } }, node);
+    });
   }
 
   async secretNames(
@@ -90,23 +116,40 @@ export class NodeChangeService {
     return node;
   }
 
+  async #setSecret(
+    transaction: Kysely<Database>,
+    node: NodeRecord,
+    { name, value }: { readonly name: string; readonly value: string | null },
+  ): Promise<void> {
+    if (value === null) await this.#deps.secrets.delete(transaction, node.id, name);
+    else await this.#deps.secrets.put(transaction, node, { name, value });
+  }
+
+  async #record(
+    transaction: Kysely<Database>,
+    entry: Pick<AuditEntry, "actor" | "action" | "detail">,
+    node: NodeRecord,
+  ): Promise<void> {
+    await this.#deps.audit.record(transaction, { ...entry, projectId: node.projectId, resource: nodeResource(node) });
+  }
+
   #announce(node: NodeRecord, aspect: "desired" | "status" | "removed"): void {
     this.#deps.changes.emit({ nodeId: node.id, projectId: node.projectId, aspect });
   }
 }
 
+/** @returns the node and which of its fields changed. */
 async function write(
   stores: NodeStores,
-  { id, projectId }: NodeRecord,
+  current: NodeRecord,
   update: NodePatch,
-): Promise<{ node: NodeRecord; replanned: boolean }> {
-  const current = await stores.nodes.findForUpdate(id);
-  if (!current) throw nodeNotFound();
+): Promise<{ readonly node: NodeRecord; readonly fields: readonly (keyof WritableNode)[] }> {
+  const { id, projectId } = current;
   const node = { ...current, ...patchNode(toNode(current), update) };
   await stores.nodes.setConfig(projectId, id, node);
-  const replanned = !isDeepStrictEqual(node.engineConfig, current.engineConfig);
-  if (replanned) await stores.reports.setDesired(id, planWorkloads(id, node.engineConfig));
-  return { node, replanned };
+  const fields = WRITABLE_FIELDS.filter((field) => !isDeepStrictEqual(node[field], current[field]));
+  if (fields.includes("engineConfig")) await stores.reports.setDesired(id, planWorkloads(id, node.engineConfig));
+  return { node, fields };
 }
 
 function checkedProviderKeys(keys: UpdateNode["providerKeys"]): Map<string, string | null> {

@@ -10,7 +10,7 @@ import type { FastifySchema } from "fastify";
 import { z } from "zod";
 import { bearerToken } from "../auth/bearer.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
-import { principalOf, requirePrincipal } from "../http/require-principal.ts";
+import { originOf, principalOf, requirePrincipal } from "../http/require-principal.ts";
 import type { EnrollmentService } from "./enrollment-service.ts";
 import type { NodeReportService } from "./node-report-service.ts";
 import { NODE_PATH, nodeParams } from "./node-routes.ts";
@@ -68,7 +68,7 @@ export function registerNodeDaemonRoutes(app: PlatformApp, { enrollment, reports
       nodeId: request.params.id,
       bootstrapToken,
       request: request.body,
-      remoteAddress: request.ip,
+      origin: originOf(request),
     });
   });
 

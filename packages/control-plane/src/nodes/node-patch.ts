@@ -19,6 +19,8 @@ export interface WritableNode {
   readonly engineConfig: EngineConfig | null;
 }
 
+export const WRITABLE_FIELDS = ["name", "engineConfig"] as const satisfies readonly (keyof WritableNode)[];
+
 type Json = Record<string, unknown>;
 /** Null ends a path: the value is replaced whole, maps and lists too. */
 interface PathTree {

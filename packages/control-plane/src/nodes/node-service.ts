@@ -2,11 +2,14 @@ import type { Clock } from "@fairlead/protocol/clock";
 import type { EngineConfig } from "@fairlead/protocol/engine-config";
 import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource } from "@fairlead/protocol/ids";
+import type { Kysely } from "kysely";
+import type { AuditService } from "../audit/audit-service.ts";
 import type { ProjectAccess } from "../auth/access.ts";
 import type { Principal, UserPrincipal } from "../auth/principal.ts";
 import { isUniqueViolation } from "../db/errors.ts";
+import type { Database } from "../db/schema.ts";
 import { always, type Once } from "../idempotency/once.ts";
-import { freeIdentifier, identifierFrom, type NodeRecord, PLAN_BYO } from "./node.ts";
+import { freeIdentifier, identifierFrom, type NodeRecord, nodeResource, PLAN_BYO } from "./node.ts";
 import type { NodeEventRecord } from "./node-event-store.ts";
 import type { NodeStores } from "./node-stores.ts";
 import { planWorkloads } from "./plan-desired.ts";
@@ -28,6 +31,7 @@ interface StorePage {
 export interface NodeServiceDeps {
   readonly stores: NodeStores;
   readonly access: ProjectAccess;
+  readonly audit: AuditService;
   readonly clock: Clock;
   readonly ids: IdSource;
 }
@@ -50,7 +54,11 @@ export class NodeService {
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#deps.stores.transaction((stores, transaction) =>
-          once(transaction, () => this.#insert(stores, caller, input)),
+          once(transaction, async () => {
+            const node = await this.#insert(stores, caller, input);
+            await this.#recordCreation(transaction, caller, node);
+            return node;
+          }),
         );
       } catch (error) {
         if (attempt >= IDENTIFIER_TRIES || !isUniqueViolation(error)) throw error;
@@ -110,6 +118,16 @@ export class NodeService {
       },
     ]);
     return node;
+  }
+
+  async #recordCreation(transaction: Kysely<Database>, actor: UserPrincipal, node: NodeRecord): Promise<void> {
+    await this.#deps.audit.record(transaction, {
+      actor,
+      action: "node.create",
+      projectId: node.projectId,
+      resource: nodeResource(node),
+      detail: { planId: node.planId, identifier: node.identifier, directSecrets: node.directSecrets },
+    });
   }
 
   #newRecord(caller: UserPrincipal, input: CreateNode, identifier: string): NodeRecord {

@@ -2,6 +2,7 @@ import type { Clock } from "@fairlead/protocol/clock";
 import type { IdSource } from "@fairlead/protocol/ids";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
+import type { AuditService } from "../audit/audit-service.ts";
 import type { ProjectAccess } from "../auth/access.ts";
 import type { Database } from "../db/schema.ts";
 import type { SecretService } from "../secrets/secret-service.ts";
@@ -20,6 +21,7 @@ import { nodeStores } from "./node-stores.ts";
 export interface NodeServicesDeps {
   readonly db: Kysely<Database>;
   readonly access: ProjectAccess;
+  readonly audit: AuditService;
   readonly issuer: IdentityIssuer;
   readonly secrets: SecretService;
   readonly clock: Clock;
@@ -43,21 +45,22 @@ export interface NodeServices {
 }
 
 export function createNodeServices(deps: NodeServicesDeps): NodeServices {
-  const { access, clock, ids, log, installation } = deps;
+  const { access, audit, clock, ids, log, installation } = deps;
   const stores = nodeStores(deps.db);
   const changes = new NodeChanges();
   const status = new NodeStatusService({ stores, changes, clock, ids, log });
-  const nodes = new NodeService({ stores, access, clock, ids });
+  const nodes = new NodeService({ stores, access, audit, clock, ids });
   return {
     nodes,
     status,
     changes,
-    nodeChanges: new NodeChangeService({ stores, nodes, changes, access, secrets: deps.secrets }),
+    nodeChanges: new NodeChangeService({ stores, nodes, changes, access, audit, secrets: deps.secrets }),
     enrollment: new EnrollmentService({
       stores,
       nodes,
       status,
       access,
+      audit,
       issuer: deps.issuer,
       clock,
       ids,

@@ -5,9 +5,10 @@ import { signingPublicKeySchema } from "@fairlead/protocol/enrollment";
 import type { Role } from "@fairlead/protocol/resources";
 import type { DesiredState, WorkloadReport } from "@fairlead/protocol/workload";
 import { pino } from "pino";
+import { AuditService } from "../audit/audit-service.ts";
 import { type Memberships, ProjectAccess } from "../auth/access.ts";
 import { memorySealer } from "../auth/memory-sealer.ts";
-import type { UserPrincipal } from "../auth/principal.ts";
+import type { CallOrigin, UserPrincipal } from "../auth/principal.ts";
 import type { OpenedDatabase } from "../db/open.ts";
 import { SecretService } from "../secrets/secret-service.ts";
 import { SecretStore } from "../secrets/secret-store.ts";
@@ -25,6 +26,7 @@ export const OTHER_PROJECT = "prj_b";
 export const OWNER: UserPrincipal = { kind: "user", userId: "usr_a", platformAdmin: false };
 export const STRANGER: UserPrincipal = { kind: "user", userId: "usr_b", platformAdmin: false };
 export const VIEWER: UserPrincipal = { kind: "user", userId: "usr_v", platformAdmin: false };
+export const ORIGIN: CallOrigin = { requestId: "req_test", address: "192.0.2.1" };
 export const INSTALLATION = { id: "ins_test", epoch: "epo_test" };
 
 const ROLES: readonly { readonly userId: string; readonly projectId: string; readonly role: Role }[] = [
@@ -60,15 +62,17 @@ export async function nodeFixture(
   const store = await open();
   const { db } = store;
   const clock = new TestClock();
+  const ids = countingIds();
   await insertProjects(store);
   const secrets = new SecretStore(db);
   const services = createNodeServices({
     db,
     access: new ProjectAccess(MEMBERSHIPS),
-    secrets: new SecretService({ store: secrets, sealer: memorySealer(), clock }),
+    secrets: new SecretService({ db, sealer: memorySealer(), clock }),
     issuer: { issueNodeIdentity: async ({ nodeId, keyThumbprint }) => `identity ${nodeId} ${keyThumbprint}` },
     clock,
-    ids: countingIds(),
+    ids,
+    audit: new AuditService({ clock, ids }),
     log: pino({ level: "silent" }),
     installation: INSTALLATION,
     publicUrl: "http://127.0.0.1:8080",
@@ -80,7 +84,7 @@ export async function nodeFixture(
     const key = new NodeKey();
     const { token } = await services.enrollment.issueBootstrapToken(OWNER, nodeId);
     const request = key.enrollRequest(nodeId, token);
-    await services.enrollment.enroll({ nodeId, bootstrapToken: token, request, remoteAddress: "192.0.2.1" });
+    await services.enrollment.enroll({ nodeId, bootstrapToken: token, request, origin: ORIGIN });
     return key;
   };
   const stores = nodeStores(db);

@@ -3,6 +3,7 @@ import type { EngineConfig } from "@fairlead/protocol/engine-config";
 import type { SealingPublicKey, SigningPublicKey } from "@fairlead/protocol/enrollment";
 import type { Node, NodeStatus } from "@fairlead/protocol/resources";
 import { z } from "zod";
+import type { AuditResource } from "../audit/audit.ts";
 
 /** A node as the services hold it. Times are Unix milliseconds. */
 export interface NodeRecord {
@@ -58,6 +59,11 @@ export function toNode(record: NodeRecord): Node {
     createdAt: rfc3339(record.createdAt),
     operatingSystem: record.operatingSystem,
   };
+}
+
+/** The node as the audit log names it. */
+export function nodeResource({ id, name }: Pick<NodeRecord, "id" | "name">): AuditResource {
+  return { type: "node", id, name };
 }
 
 const IDENTIFIER_LENGTH = 40;

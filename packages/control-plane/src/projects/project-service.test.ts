@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { AuditService } from "../audit/audit-service.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
 import type { OpenedDatabase } from "../db/open.ts";
 import { countingIds, insertUser, openMemoryStore, STORES, TestClock } from "../testing.fixture.ts";
@@ -19,7 +20,8 @@ describe("the project service", () => {
     store = await openMemoryStore();
     ann = await insertUser(store, "usr_ann");
     bob = await insertUser(store, "usr_bob");
-    service = new ProjectService({ stores: projectStores(store.db), clock: new TestClock(), ids: countingIds() });
+    const ports = { clock: new TestClock(), ids: countingIds() };
+    service = new ProjectService({ ...ports, audit: new AuditService(ports), stores: projectStores(store.db) });
   });
   afterEach(() => store.close());
 
@@ -41,6 +43,7 @@ describe("the project service", () => {
     await store.db.deleteFrom("user").where("id", "=", "usr_bob").execute();
     await expect(service.create(bob, { name: "one" })).rejects.toThrow();
     expect(await store.db.selectFrom("project").select("id").execute()).toEqual([]);
+    expect(await store.db.selectFrom("audit_event").select("id").execute()).toEqual([]);
   });
 
   test("names are trimmed, and hold 1 to 80 characters on one line", () => {

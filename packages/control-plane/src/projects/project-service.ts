@@ -2,6 +2,7 @@ import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource } from "@fairlead/protocol/ids";
 import type { Role } from "@fairlead/protocol/resources";
+import type { AuditService } from "../audit/audit-service.ts";
 import { type Memberships, ProjectAccess } from "../auth/access.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
 import { always, type Once } from "../idempotency/once.ts";
@@ -10,6 +11,7 @@ import type { ProjectStores } from "./project-stores.ts";
 
 export interface ProjectServiceDeps {
   readonly stores: ProjectStores;
+  readonly audit: AuditService;
   readonly clock: Clock;
   readonly ids: IdSource;
 }
@@ -30,7 +32,7 @@ export class ProjectService implements Memberships {
     input: { readonly name: string },
     once: Once<ProjectRecord> = always,
   ): Promise<ProjectRecord> {
-    const { stores, clock, ids } = this.#deps;
+    const { stores, audit, clock, ids } = this.#deps;
     const now = clock.now();
     const project: ProjectRecord = {
       id: ids.next("project"),
@@ -43,6 +45,12 @@ export class ProjectService implements Memberships {
       once(transaction, async () => {
         await projects.insert(project);
         await members.insert({ projectId: project.id, userId: caller.userId, role: "owner", createdAt: now });
+        await audit.record(transaction, {
+          actor: caller,
+          action: "project.create",
+          projectId: project.id,
+          resource: { type: "project", id: project.id, name: project.name },
+        });
         return project;
       }),
     );

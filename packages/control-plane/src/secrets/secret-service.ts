@@ -1,9 +1,11 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import type { SealingPublicKey } from "@fairlead/protocol/enrollment";
 import { DomainError } from "@fairlead/protocol/errors";
+import type { Kysely } from "kysely";
 import { sealToNode } from "../auth/node-sealing.ts";
 import type { SecretSealer } from "../auth/sealer.ts";
-import type { SecretStore } from "./secret-store.ts";
+import type { Database } from "../db/schema.ts";
+import { SecretStore } from "./secret-store.ts";
 
 /** The node that owns a secret, as far as sealing goes. */
 export interface SecretOwner {
@@ -13,7 +15,7 @@ export interface SecretOwner {
 }
 
 export interface SecretServiceDeps {
-  readonly store: SecretStore;
+  readonly db: Kysely<Database>;
   readonly sealer: SecretSealer;
   readonly clock: Clock;
 }
@@ -27,20 +29,25 @@ export class SecretService {
   }
 
   /** Creates or replaces. @throws DomainError node_not_enrolled for a direct secret that nobody could open yet */
-  async put(owner: SecretOwner, name: string, value: string): Promise<void> {
-    const { store, clock } = this.#deps;
+  async put(
+    transaction: Kysely<Database>,
+    owner: SecretOwner,
+    { name, value }: { readonly name: string; readonly value: string },
+  ): Promise<void> {
     const sealed = await this.#seal(owner, name, Buffer.from(value));
     const sealedBy = owner.directSecrets ? "node" : "master";
-    await store.put({ nodeId: owner.id, name, sealedBy, sealed, updatedAt: clock.now() });
+    const secret = { nodeId: owner.id, name, sealedBy, sealed, updatedAt: this.#deps.clock.now() } as const;
+    await new SecretStore(transaction).put(secret);
   }
 
-  async delete(nodeId: string, name: string): Promise<boolean> {
-    return this.#deps.store.delete(nodeId, name);
+  /** @returns whether there was one. */
+  async delete(transaction: Kysely<Database>, nodeId: string, name: string): Promise<boolean> {
+    return new SecretStore(transaction).delete(nodeId, name);
   }
 
   /** Names only, with when each was last set (Unix milliseconds). */
   async names(nodeId: string): Promise<{ readonly name: string; readonly updatedAt: number }[]> {
-    const secrets = await this.#deps.store.list(nodeId);
+    const secrets = await new SecretStore(this.#deps.db).list(nodeId);
     return secrets.map(({ name, updatedAt }) => ({ name, updatedAt }));
   }
 
