@@ -31,6 +31,7 @@ GET /healthz
 GET /metrics
 GET /openapi.json
 GET /readyz
+GET /v1/audit
 GET /v1/nodes
 GET /v1/nodes/by-slug/{slug}
 GET /v1/nodes/{id}
@@ -41,6 +42,7 @@ GET /v1/nodes/{node_id}/secrets
 GET /v1/nodes:count-active
 GET /v1/projects
 GET /v1/projects/{id}
+GET /v1/projects/{id}/audit
 GET {models}/v1/models
 GET {models}/v1/models/{model}
 DELETE /v1/nodes/{id}

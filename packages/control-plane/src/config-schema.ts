@@ -68,6 +68,11 @@ export const configSchema = z.strictObject({
         .describe("Least level that is logged, as JSON lines on standard output."),
     })
     .prefault({}),
+  retention: z
+    .strictObject({
+      auditDays: z.number().int().min(1).max(36_500).default(365).describe("How many days the audit log is kept."),
+    })
+    .prefault({}),
   inference: z
     .strictObject({
       maxBodyBytes: bytes

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { DomainError } from "@fairlead/protocol/errors";
+import { registerAuditRoutes } from "./audit/audit-routes.ts";
 import type { Context } from "./context.ts";
 import { CallsInFlight } from "./http/calls-in-flight.ts";
 import { listen } from "./http/listen.ts";
@@ -80,11 +81,12 @@ export function createPlatform(context: Context, services: Services, inference: 
   };
 }
 
-function registerRoutes(app: PlatformApp, { idempotency, projects, keys, nodes }: Services): void {
+function registerRoutes(app: PlatformApp, { auditLog, idempotency, projects, keys, nodes }: Services): void {
   registerProjectRoutes(app, { projects, idempotency });
   registerKeyRoutes(app, { keys, idempotency });
   registerNodeRoutes(app, { ...nodes, idempotency });
   registerNodeObservedRoutes(app, nodes);
   registerNodeSecretRoutes(app, nodes.nodeChanges);
+  registerAuditRoutes(app, auditLog);
   registerNodeDaemonRoutes(app, nodes);
 }

@@ -1,6 +1,8 @@
-import { type Clock, systemClock } from "@fairlead/protocol/clock";
+import { systemClock } from "@fairlead/protocol/clock";
 import { systemIds } from "@fairlead/protocol/ids";
 import { openAdminSocket } from "./admin/admin-socket.ts";
+import { auditRetention } from "./audit/audit-retention.ts";
+import { AuditStore } from "./audit/audit-store.ts";
 import type { Config } from "./config.ts";
 import { type Addresses, type Context, StopDeadline } from "./context.ts";
 import { holdDataDir } from "./db/data-dir.ts";
@@ -10,7 +12,7 @@ import { listen, reservePort, urlOf } from "./http/listen.ts";
 import { idempotencyRetention } from "./idempotency/idempotency-retention.ts";
 import { IdempotencyStore } from "./idempotency/idempotency-store.ts";
 import { createInferenceHost, type InferenceHost } from "./inference/inference-host.ts";
-import { type Installation, openInstallation, type Ports } from "./installation.ts";
+import { openInstallation, type Ports } from "./installation.ts";
 import { createLog, type Log } from "./log.ts";
 import { nodeEventRetention } from "./nodes/node-event-retention.ts";
 import { nodeStores } from "./nodes/node-stores.ts";
@@ -81,7 +83,7 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   const services = createServices(context);
   const stopSweeper = startNodeSweeper(services.nodes.liveness, log);
   closers.push(stopSweeper);
-  for (const retention of retentions(installation, ports.clock)) closers.push(startRetention(retention, log));
+  for (const retention of retentions(context)) closers.push(startRetention(retention, log));
   // Undone backwards: the platform host stops listening, calls drain through the tunnels, and only then the tunnels are cut.
   const inference = createInference(context, services);
   const platform = createPlatform(context, services, inference);
@@ -98,8 +100,11 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
 }
 
 /** On the handle for long work, so that nobody waits for them. */
-function retentions({ longReads }: Installation, clock: Clock): Retention[] {
+function retentions({ config, installation, ports: { clock } }: Context): Retention[] {
+  const { longReads } = installation;
+  const { auditDays } = config.retention;
   return [
+    auditRetention({ events: new AuditStore(longReads), days: auditDays, clock }),
     nodeEventRetention(nodeStores(longReads).events, clock),
     idempotencyRetention(new IdempotencyStore(longReads), clock),
     oneTimeLinkRetention(new OneTimeLinkStore(longReads), clock),

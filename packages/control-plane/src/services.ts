@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { AuditReadService } from "./audit/audit-read-service.ts";
 import { type Authenticate, createAuthenticate } from "./auth/authenticate.ts";
 import type { Context } from "./context.ts";
 import { IdempotencyService } from "./idempotency/idempotency-service.ts";
@@ -18,6 +19,7 @@ const LINK_RESYNC_MS = 10 * 60_000;
 
 export interface Services {
   readonly authenticate: Authenticate;
+  readonly auditLog: AuditReadService;
   readonly idempotency: IdempotencyService;
   readonly projects: ProjectService;
   readonly keys: KeyService;
@@ -58,6 +60,7 @@ export function createServices({ log, ports, installation, addresses }: Context)
   });
   return {
     authenticate: createAuthenticate({ tokens, sessions: users, nodes: identities, modelsUrl }),
+    auditLog: new AuditReadService({ longReads: installation.longReads, access }),
     idempotency: new IdempotencyService({ db, clock: ports.clock }),
     projects,
     keys: new KeyService({ ...ports, keys: new KeyStore(db), access, randomBytes, publicUrl }),

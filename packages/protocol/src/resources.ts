@@ -133,3 +133,38 @@ export const nodeEventSchema = z
       },
     ],
   });
+
+/** What somebody did; `docs/audit.md` lists the actions. */
+export const auditEventSchema = z
+  .object({
+    id: z.string(),
+    at: z.string(),
+    action: z.string(),
+    actor: z.object({
+      type: z.enum(["user", "node", "system"]),
+      id: z.string().describe("A user's or a node's id; of `system`, which part of the program."),
+      email: z.string().optional().describe("The user's address at that time."),
+    }),
+    projectId: z.string().nullable().describe("Null for what belongs to no project."),
+    resource: z.object({ type: z.string(), id: z.string(), name: z.string() }),
+    address: z.string().describe('The client\'s IP address; "" where nothing was called.'),
+    requestId: z.string().describe('The call\'s `x-request-id`; "" where nothing was called.'),
+    detail: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
+  })
+  .meta({
+    id: "AuditEvent",
+    examples: [
+      {
+        id: "aud_01kc3b6q2v8r5x0m7n4t9w1yzg",
+        at: "2026-03-02T09:30:00.000Z",
+        action: "node.update",
+        actor: { type: "user", id: "usr_01kc3b6q2v8r5x0m7n4t9w1yzb", email: "ann@example.org" },
+        projectId: "prj_01kc3b6q2v8r5x0m7n4t9w1yza",
+        resource: { type: "node", id: "nod_01kc3b6q2v8r5x0m7n4t9w1yzd", name: "Rack 1" },
+        address: "192.0.2.7",
+        requestId: "req_01kc3b6q2v8r5x0m7n4t9w1yzh",
+        detail: { fields: "engineConfig" },
+      },
+    ],
+  });
+export type AuditEvent = z.infer<typeof auditEventSchema>;

@@ -1,4 +1,5 @@
 import { rfc3339 } from "@fairlead/protocol/clock";
+import type { AuditEvent } from "@fairlead/protocol/resources";
 import { z } from "zod";
 import type { CallOrigin, NodePrincipal, UserPrincipal } from "../auth/principal.ts";
 
@@ -106,24 +107,6 @@ export const auditDetailSchema = z.record(
 ) satisfies z.ZodType<AuditDetail>;
 
 /** As the API tells it. */
-export const auditEventSchema = z.object({
-  id: z.string(),
-  at: z.string().describe("RFC 3339, UTC."),
-  action: auditActionSchema,
-  actor: z.object({
-    type: actorTypeSchema,
-    id: z.string().describe("A user's or node's id; of `system`, the part's name."),
-    email: z.string().optional().describe("The user's address at that time."),
-  }),
-  projectId: z.string().nullable(),
-  resource: z.object({ type: z.string(), id: z.string(), name: z.string() }),
-  address: z.string().describe('The client\'s IP address; "" where there was no call.'),
-  requestId: z.string().describe("The call's `x-request-id`."),
-  detail: auditDetailSchema,
-});
-
-export type AuditEvent = z.infer<typeof auditEventSchema>;
-
 export function toAuditEvent({ at, actor, ...record }: AuditEventRecord): AuditEvent {
   const { email, ...known } = actor;
   return { ...record, at: rfc3339(at), actor: email === null ? known : { ...known, email } };
