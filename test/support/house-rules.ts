@@ -87,7 +87,7 @@ export const houseRules: Rules = {
   owners: [
     { package: "better-sqlite3", owners: /\/control-plane\/src\/db\// },
     { package: "kysely", owners: /\/control-plane\/src\/(db\/|\S+-stores?\.ts$)/, typesAnywhere: true },
-    { package: "fastify", owners: /\/control-plane\/src\/(http\/|\S+-routes\.ts$)/ },
+    { package: "fastify", owners: /\/control-plane\/src\/(http\/|pages\/|\S+-routes\.ts$)/ },
     { package: "undici", owners: /\/control-plane\/src\/inference\// },
     { package: "jose", owners: /\/(control-plane\/src\/auth|daemon\/src\/link)\//, typesAnywhere: true },
     { package: "ws", owners: /\/src\/link\// },
@@ -100,6 +100,9 @@ export const houseRules: Rules = {
     { package: "yaml", owners: /\/src\/config\.ts$/ },
     { package: "commander", owners: /\/(cli\/src\/|daemon\/src\/main\.ts$)/ },
     { package: "eventsource-parser", owners: /\/cli\/src\/chat-stream\.ts$/ },
+    { package: "openid-client", owners: /\/cli\/src\/sign-in\/(oauth-client|device-login|web-login)\.ts$/ },
+    { package: "env-paths", owners: /\/cli\/src\/config\.ts$/ },
+    { package: "@clack/prompts", owners: /\/cli\/src\/terminal\.ts$/ },
     { package: "cli-table3", owners: /\/cli\/src\/table\.ts$/ },
   ],
   texts: [

@@ -21,9 +21,9 @@ describe("readSettings", () => {
     expect(settings.required("FAIRLEAD_TOKEN")).toBe("file");
   });
 
-  test("finds the two hosts on their default ports", () => {
+  test("leaves the platform host open when nobody names it, since a login may", () => {
     const settings = readSettings({ env: {}, flags: {} });
-    expect([settings.baseUrl, settings.modelsUrl]).toEqual(["http://127.0.0.1:8080", "http://127.0.0.1:8081"]);
+    expect([settings.baseUrl, settings.modelsUrl]).toEqual([null, "http://127.0.0.1:8081"]);
   });
 
   test("drops a trailing slash, so that paths can be appended", () => {

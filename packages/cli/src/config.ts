@@ -1,11 +1,12 @@
 import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
+import envPaths from "env-paths";
 import { z } from "zod";
 import { CliError, UsageError } from "./cli-error.ts";
 
 /** Where the two hosts are and who calls them. Flags win over the environment, the environment over an env file. */
 
-const DEFAULT_BASE_URL = "http://127.0.0.1:8080";
+export const DEFAULT_BASE_URL = "http://127.0.0.1:8080";
 const DEFAULT_MODELS_URL = "http://127.0.0.1:8081";
 
 const address = z
@@ -14,7 +15,7 @@ const address = z
 const text = z.string().min(1, "must not be empty").optional();
 
 const settingsSchema = z.object({
-  FAIRLEAD_BASE_URL: address.default(DEFAULT_BASE_URL),
+  FAIRLEAD_BASE_URL: address.optional(),
   FAIRLEAD_MODELS_URL: address.default(DEFAULT_MODELS_URL),
   FAIRLEAD_TOKEN: text,
   FAIRLEAD_PROJECT_ID: text,
@@ -24,8 +25,10 @@ const settingsSchema = z.object({
 export type SettingName = keyof z.infer<typeof settingsSchema>;
 
 export interface ClientSettings {
-  readonly baseUrl: string;
+  /** Null: not set, so that what is remembered or the default counts. */
+  readonly baseUrl: string | null;
   readonly modelsUrl: string;
+  find(name: SettingName): string | null;
   /** @throws CliError that names the variable to set. */
   required(name: SettingName): string;
 }
@@ -44,6 +47,11 @@ export function processEnvironment(): Environment {
   return process.env;
 }
 
+/** Where the command line keeps what outlives one run: `$XDG_CONFIG_HOME/fairlead` on Linux. */
+export function userConfigDir(): string {
+  return envPaths("fairlead", { suffix: "" }).config;
+}
+
 /** @throws UsageError that lists every setting with a wrong value. */
 export function readSettings({ env, flags, envFile }: SettingSources): ClientSettings {
   const names = Object.keys(settingsSchema.shape) as SettingName[];
@@ -54,8 +62,9 @@ export function readSettings({ env, flags, envFile }: SettingSources): ClientSet
     throw new UsageError(parsed.error.issues.map((issue) => `${issue.path.join(".")} ${issue.message}`).join("\n"));
   }
   return {
-    baseUrl: parsed.data.FAIRLEAD_BASE_URL,
+    baseUrl: parsed.data.FAIRLEAD_BASE_URL ?? null,
     modelsUrl: parsed.data.FAIRLEAD_MODELS_URL,
+    find: (name) => parsed.data[name] ?? null,
     required: (name) => parsed.data[name] ?? missing(name),
   };
 }

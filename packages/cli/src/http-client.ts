@@ -1,9 +1,13 @@
+import { setTimeout as wait } from "node:timers/promises";
 import { z } from "zod";
 import { CliError } from "./cli-error.ts";
+import { visible } from "./visible.ts";
 
 /** Calls to one of the two hosts. Every answer passes a schema; every failure says what to do. */
 
 const ANSWER_MS = 30_000;
+/** Waits before a call whose answer was lost is sent again. */
+const AGAIN_MS = [200, 1000];
 
 const errorSchema = z.object({
   error: z.object({ message: z.string(), code: z.string(), requestId: z.string().optional() }),
@@ -13,21 +17,37 @@ export interface Host {
   /** For people: "platform host" or "inference host". */
   readonly name: string;
   readonly url: string;
-  readonly credential: string;
+  /** @param spent the credential that the host refused just now. @returns the one to send. @throws CliError when there is none */
+  credential(spent?: string): Promise<string>;
+  /** A refused credential can be renewed. */
+  readonly renewable: boolean;
   /** The variable that holds `url`, for advice when nothing answers there. */
   readonly urlSetting: string;
 }
 
 export interface Call {
-  readonly method?: "GET" | "POST" | undefined;
+  readonly method?: "GET" | "POST" | "PATCH" | "DELETE" | undefined;
   readonly path: string;
   readonly body?: unknown;
+  /** Sent along, so that the host makes one thing however often the call arrives. */
+  readonly idempotencyKey?: string | undefined;
   readonly signal?: AbortSignal | undefined;
+}
+
+/** A host's refusal, with its code. */
+export class Refused extends CliError {
+  override readonly name = "Refused";
+  readonly code: string | null;
+
+  constructor(message: string, code: string | null) {
+    super(message);
+    this.code = code;
+  }
 }
 
 /** @returns the parsed answer. @throws CliError for every refusal, silence or answer of another form. */
 export async function callJson<T>(host: Host, call: Call, schema: z.ZodType<T>): Promise<T> {
-  const response = await send(host, { ...call, signal: call.signal ?? AbortSignal.timeout(ANSWER_MS) });
+  const response = await send(host, call);
   const parsed = schema.safeParse(await readJson(host, response));
   if (parsed.success) return parsed.data;
   const where = parsed.error.issues[0]?.path.join(".") ?? "";
@@ -35,33 +55,71 @@ export async function callJson<T>(host: Host, call: Call, schema: z.ZodType<T>):
 }
 
 /** @returns an answer with a good status. @throws CliError otherwise; the caller's own abort passes through. */
-export async function send(host: Host, { method, path, body, signal }: Call): Promise<Response> {
-  let response: Response;
+export async function send(host: Host, call: Call): Promise<Response> {
+  const credential = await host.credential();
+  let response = await sendAgain(host, call, credential);
+  if (response.status === 401 && host.renewable) {
+    await response.body?.cancel();
+    response = await sendAgain(host, call, await host.credential(credential));
+  }
+  if (!response.ok) throw await refusal(host, response);
+  return response;
+}
+
+/** Repeats a call whose answer was lost, where that cannot make anything twice. */
+async function sendAgain(host: Host, call: Call, credential: string): Promise<Response> {
+  const repeatable = (call.method ?? "GET") === "GET" || call.idempotencyKey !== undefined;
+  for (const ms of repeatable ? AGAIN_MS : []) {
+    try {
+      return await sendOnce(host, call, credential);
+    } catch (error) {
+      if (!(error instanceof LostAnswer)) throw error;
+      await wait(ms);
+    }
+  }
+  return sendOnce(host, call, credential);
+}
+
+/** The call may have arrived; its answer did not. */
+class LostAnswer extends CliError {
+  override readonly name = "LostAnswer";
+}
+
+async function sendOnce(host: Host, call: Call, credential: string): Promise<Response> {
+  const { method = "GET", path, body, idempotencyKey, signal } = call;
   try {
-    response = await fetch(host.url + path, {
-      method: method ?? "GET",
+    return await fetch(host.url + path, {
+      method,
       headers: {
-        authorization: `Bearer ${host.credential}`,
+        authorization: `Bearer ${credential}`,
         ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      ...(signal ? { signal } : {}),
+      signal: signal ?? AbortSignal.timeout(ANSWER_MS),
       redirect: "error",
     });
   } catch (cause) {
     if (cause instanceof Error && cause.name === "AbortError") throw cause;
-    throw new CliError(unreachable(host, cause), { cause });
+    throw failure(host, cause);
   }
-  if (!response.ok) throw new CliError(await refusal(host, response));
-  return response;
 }
 
-function unreachable(host: Host, cause: unknown): string {
+function failure(host: Host, cause: unknown): CliError {
   const advice = `Is the server running (\`fairlead server\`), and is ${host.urlSetting} right?`;
   if (cause instanceof Error && cause.name === "TimeoutError") {
-    return `The ${host.name} at ${host.url} stayed silent. ${advice}`;
+    return new CliError(`The ${host.name} at ${host.url} stayed silent. ${advice}`, { cause });
   }
-  return `No ${host.name} answers at ${host.url}. ${advice}`;
+  const message = `No ${host.name} answers at ${host.url}. ${advice}`;
+  return codeBelow(cause) === "ECONNRESET" || codeBelow(cause) === "UND_ERR_SOCKET"
+    ? new LostAnswer(message, { cause })
+    : new CliError(message, { cause });
+}
+
+/** fetch says only that it failed; why is in the error's cause. */
+function codeBelow(error: unknown): unknown {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error && "code" in cause ? cause.code : undefined;
 }
 
 async function readJson(host: Host, response: Response): Promise<unknown> {
@@ -72,15 +130,19 @@ async function readJson(host: Host, response: Response): Promise<unknown> {
   }
 }
 
-async function refusal(host: Host, response: Response): Promise<string> {
+async function refusal(host: Host, response: Response): Promise<Refused> {
   const parsed = errorSchema.safeParse(await response.json().catch(() => null));
-  if (!parsed.success) return `The ${host.name} at ${host.url} answered ${response.status} ${response.statusText}.`;
+  if (!parsed.success) {
+    return new Refused(`The ${host.name} at ${host.url} answered ${response.status} ${response.statusText}.`, null);
+  }
   const { message, code, requestId } = parsed.data.error;
-  return `${message} (${[code, requestId].filter(Boolean).join(", ")})${advice(code)}`;
+  const facts = [code, requestId].filter(Boolean).join(", ");
+  return new Refused(visible(`${message} (${facts})`) + advice(code), code);
 }
 
 function advice(code: string): string {
-  if (code === "expired_credential")
-    return "\nGet a new token with `fairlead admin token`, or run ./scripts/quickstart.";
+  if (code === "expired_credential") {
+    return "\nRun `fairlead login`; for a token in FAIRLEAD_TOKEN: `fairlead admin token`, or ./scripts/quickstart.";
+  }
   return "";
 }

@@ -1,8 +1,13 @@
 import { readFileSync } from "node:fs";
+import { systemClock } from "@fairlead/protocol/clock";
+import { systemIds } from "@fairlead/protocol/ids";
 import { z } from "zod";
-import { processEnvironment } from "./config.ts";
+import { processEnvironment, userConfigDir } from "./config.ts";
 import { loadControlPlane } from "./control-plane.ts";
 import { runProgram } from "./program.ts";
+import { browserOpener } from "./sign-in/browser.ts";
+import { CredentialsFile } from "./sign-in/credentials-file.ts";
+import { Logins } from "./sign-in/logins.ts";
 import { processTerminal } from "./terminal.ts";
 
 const packageSchema = z.object({ version: z.string() });
@@ -11,5 +16,12 @@ const packageSchema = z.object({ version: z.string() });
 export async function main(argv: string[]): Promise<number> {
   const packageFile = new URL("../package.json", import.meta.url);
   const { version } = packageSchema.parse(JSON.parse(readFileSync(packageFile, "utf8")));
-  return runProgram({ terminal: processTerminal(), env: processEnvironment(), loadControlPlane, version }, argv);
+  const terminal = processTerminal();
+  const env = processEnvironment();
+  const clock = systemClock;
+  const ids = systemIds(() => clock.now());
+  const file = new CredentialsFile(userConfigDir(), { clock, ids });
+  const logins = new Logins({ file, clock, terminal });
+  const openBrowser = browserOpener(env, process.platform);
+  return runProgram({ terminal, env, logins, openBrowser, clock, ids, loadControlPlane, version }, argv);
 }

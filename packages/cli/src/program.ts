@@ -8,6 +8,7 @@ import { addModelsCommand } from "./commands/models.ts";
 import { addNodeCommands } from "./commands/node.ts";
 import { addProjectCommands } from "./commands/project.ts";
 import { addServerCommand } from "./commands/server.ts";
+import { addSignInCommands } from "./commands/sign-in.ts";
 import type { Context } from "./context.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -33,6 +34,7 @@ function buildProgram(context: Context): Command {
     });
   addServerCommand(program, context);
   addAdminCommands(program, context);
+  addSignInCommands(program, context);
   addProjectCommands(program, context);
   addKeyCommands(program, context);
   addNodeCommands(program, context);

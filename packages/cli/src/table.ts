@@ -1,4 +1,5 @@
 import Table from "cli-table3";
+import { visible } from "./visible.ts";
 
 const NO_LINES = {
   top: "",
@@ -25,7 +26,7 @@ export function formatTable(head: readonly string[], rows: readonly (readonly st
     chars: NO_LINES,
     style: { head: [], border: [], "padding-left": 0, "padding-right": 0 },
   });
-  for (const row of rows) table.push([...row]);
+  for (const row of rows) table.push(row.map(visible));
   const lines = table.toString().split("\n");
   return `${lines.map((line) => line.trimEnd()).join("\n")}\n`;
 }

@@ -1,4 +1,5 @@
 import { text } from "node:stream/consumers";
+import { Interrupted } from "./cli-error.ts";
 
 /** What a command sees of the terminal it runs in. */
 export interface Terminal {
@@ -9,6 +10,10 @@ export interface Terminal {
   readonly inputIsInteractive: boolean;
   /** All of standard input. */
   readInput(): Promise<string>;
+  /** What somebody types; only where `inputIsInteractive`. @throws Interrupted */
+  ask(question: string): Promise<string>;
+  /** Shows that something goes on, until the answer is called with how it ended. */
+  busy(what: string): Promise<(ending: string) => void>;
   /** Calls back on every Ctrl-C and request to stop, until the answer is called. */
   onInterrupt(listener: () => void): () => void;
   /** Ends the process without waiting for anything. */
@@ -20,11 +25,14 @@ const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 export function processTerminal(): Terminal {
   // The reader of a pipe may leave early (`fairlead models | head -1`); that is no failure.
   process.stdout.on("error", () => process.exit(0));
+  const note = (value: string): void => void process.stderr.write(`${value}\n`);
   return {
     out: (value) => void process.stdout.write(value),
-    note: (value) => void process.stderr.write(`${value}\n`),
+    note,
     inputIsInteractive: process.stdin.isTTY === true,
     readInput: () => text(process.stdin),
+    ask,
+    busy: async (what) => (process.stdin.isTTY && process.stderr.isTTY ? spin(what) : plainly(what, note)),
     onInterrupt: (listener) => {
       for (const signal of SIGNALS) process.on(signal, listener);
       return () => {
@@ -33,4 +41,32 @@ export function processTerminal(): Terminal {
     },
     exitNow: (code) => process.exit(code),
   };
+}
+
+async function ask(message: string): Promise<string> {
+  const prompts = await import("@clack/prompts");
+  const answer = await prompts.text({ message, output: process.stderr });
+  if (prompts.isCancel(answer)) throw new Interrupted();
+  return answer ?? "";
+}
+
+async function spin(what: string): Promise<(ending: string) => void> {
+  const { spinner } = await import("@clack/prompts");
+  const interrupted = new Interrupted();
+  // While it spins it reads the keys itself, and on Ctrl-C ends the process as if all were well.
+  const leave = (): void => {
+    process.exitCode = interrupted.exitCode;
+  };
+  process.once("exit", leave);
+  const spinning = spinner({ output: process.stderr });
+  spinning.start(what);
+  return (ending) => {
+    process.off("exit", leave);
+    spinning.stop(ending);
+  };
+}
+
+function plainly(what: string, note: (text: string) => void): (ending: string) => void {
+  note(`${what} …`);
+  return note;
 }

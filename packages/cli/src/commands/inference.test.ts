@@ -46,7 +46,7 @@ describe("fairlead chat", () => {
   });
 
   test("reads the question from standard input when there are no words", async () => {
-    await call(["chat", "--model", "attic/large"], streamed, fakeTerminal("Summarise this.\n"));
+    await call(["chat", "--model", "attic/large"], streamed, fakeTerminal({ input: "Summarise this.\n" }));
     expect(host?.seen[0]?.body).toMatchObject({
       model: "attic/large",
       messages: [{ role: "user", content: "Summarise this." }],
@@ -56,7 +56,7 @@ describe("fairlead chat", () => {
   test("is bad usage with neither words nor standard input", async () => {
     expect((await call(["chat"], streamed)).code).toBe(2);
     host?.close();
-    expect((await call(["chat"], streamed, fakeTerminal("  \n"))).code).toBe(2);
+    expect((await call(["chat"], streamed, fakeTerminal({ input: "  \n" }))).code).toBe(2);
   });
 
   test("--json prints the whole answer object", async () => {

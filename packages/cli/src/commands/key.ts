@@ -1,13 +1,7 @@
 import { projectKeySchema } from "@fairlead/protocol/resources";
 import type { Command } from "commander";
 import { z } from "zod";
-import {
-  addPlatformOptions,
-  addProjectOption,
-  type ClientOptions,
-  platformHost,
-  settingsFrom,
-} from "../client-options.ts";
+import { addPlatformOptions, addProjectOption, type ClientOptions, platformHost } from "../client-options.ts";
 import type { Context } from "../context.ts";
 import { callJson } from "../http-client.ts";
 import { print } from "../output.ts";
@@ -21,11 +15,11 @@ export function addKeyCommands(program: Command, context: Context): void {
     .argument("<name>")
     .addHelpText("after", "\nExample:\n  export FAIRLEAD_API_KEY=$(fairlead key create laptop)")
     .action(async (name: string, options: ClientOptions) => {
-      const settings = settingsFrom(options, context.env);
-      const projectId = settings.required("FAIRLEAD_PROJECT_ID");
-      const path = `/v1/projects/${encodeURIComponent(projectId)}/keys`;
-      const call = { method: "POST", path, body: { projectId, name } } as const;
-      const answer = await callJson(platformHost(settings), call, createdSchema);
+      const host = platformHost(context, options);
+      const path = `${host.projectPath()}/keys`;
+      const body = { projectId: host.projectId(), name };
+      const call = { method: "POST", path, body, idempotencyKey: context.ids.next("request") } as const;
+      const answer = await callJson(host, call, createdSchema);
       print(context.terminal, answer, { json: options.json, text: (created) => `${created.key.keyValue}\n` });
       if (!options.json) context.terminal.note(`key ${answer.key.keyId}: keep the value, it is not shown again`);
     });

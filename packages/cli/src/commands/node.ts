@@ -3,20 +3,14 @@ import { type Node, nodeSchema } from "@fairlead/protocol/resources";
 import { type Command, Option } from "commander";
 import { z } from "zod";
 import { UsageError } from "../cli-error.ts";
-import {
-  addPlatformOptions,
-  addProjectOption,
-  type ClientOptions,
-  platformHost,
-  settingsFrom,
-} from "../client-options.ts";
+import { addPlatformOptions, addProjectOption, type ClientOptions, platformHost } from "../client-options.ts";
 import type { Context } from "../context.ts";
-import { callJson, type Host } from "../http-client.ts";
+import { callJson } from "../http-client.ts";
+import { addLimitOption, type ListOptions, listAll } from "../list-all.ts";
 import { print } from "../output.ts";
 import { formatTable } from "../table.ts";
 
 const createdSchema = z.object({ node: nodeSchema });
-const pageSchema = z.object({ nodes: z.array(nodeSchema), nextPageToken: z.string().nullish() });
 const bootstrapTokenSchema = z.object({ token: z.string(), expiresAt: z.string() });
 
 interface CreateOptions extends ClientOptions {
@@ -26,10 +20,10 @@ interface CreateOptions extends ClientOptions {
 
 export function addNodeCommands(program: Command, context: Context): void {
   const node = program.command("node").description("nodes: machines of a project that run engines");
-  addProjectOption(addPlatformOptions(node.command("list")))
+  addLimitOption(addProjectOption(addPlatformOptions(node.command("list"))))
     .description("list a project's nodes with their status")
     .addHelpText("after", "\nExamples:\n  fairlead node list\n  fairlead node list --json | jq -r '.nodes[].status'")
-    .action((options: ClientOptions) => listNodes(context, options));
+    .action((options: ClientOptions & ListOptions) => listNodes(context, options));
   addPlatformOptions(node.command("get"))
     .description("show a node")
     .argument("<id>")
@@ -49,37 +43,25 @@ export function addNodeCommands(program: Command, context: Context): void {
     .action((id: string, options: ClientOptions) => createBootstrapToken(context, id, options));
 }
 
-async function listNodes({ terminal, env }: Context, options: ClientOptions): Promise<void> {
-  const settings = settingsFrom(options, env);
-  const projectId = settings.required("FAIRLEAD_PROJECT_ID");
-  const nodes = await allNodes(platformHost(settings), projectId);
-  print(terminal, { nodes }, { json: options.json, text: (answer) => nodeTable(answer.nodes) });
+async function listNodes(context: Context, options: ClientOptions & ListOptions): Promise<void> {
+  const host = platformHost(context, options);
+  const query = { projectId: host.projectId() };
+  const nodes = await listAll(host, { path: "/v1/nodes", field: "nodes", item: nodeSchema, query }, options);
+  print(context.terminal, { nodes }, { json: options.json, text: (answer) => nodeTable(answer.nodes) });
 }
 
-async function allNodes(host: Host, projectId: string): Promise<Node[]> {
-  const nodes: Node[] = [];
-  let pageToken = "";
-  do {
-    const query = new URLSearchParams({ projectId, ...(pageToken ? { pageToken } : {}) });
-    const page = await callJson(host, { path: `/v1/nodes?${query.toString()}` }, pageSchema);
-    nodes.push(...page.nodes);
-    pageToken = page.nextPageToken ?? "";
-  } while (pageToken);
-  return nodes;
-}
-
-async function getNode({ terminal, env }: Context, id: string, options: ClientOptions): Promise<void> {
-  const host = platformHost(settingsFrom(options, env));
+async function getNode(context: Context, id: string, options: ClientOptions): Promise<void> {
+  const host = platformHost(context, options);
   const node = await callJson(host, { path: `/v1/nodes/${encodeURIComponent(id)}` }, nodeSchema);
-  print(terminal, node, { json: options.json, text: (answer) => nodeTable([answer]) });
+  print(context.terminal, node, { json: options.json, text: (answer) => nodeTable([answer]) });
 }
 
-async function createNode({ terminal, env }: Context, name: string, options: CreateOptions): Promise<void> {
-  const settings = settingsFrom(options, env);
-  const projectId = settings.required("FAIRLEAD_PROJECT_ID");
-  const body = { projectId, planId: "byo", name, ...engineConfigFrom(options) };
-  const answer = await callJson(platformHost(settings), { method: "POST", path: "/v1/nodes", body }, createdSchema);
-  print(terminal, answer, { json: options.json, text: (created) => nodeTable([created.node]) });
+async function createNode(context: Context, name: string, options: CreateOptions): Promise<void> {
+  const host = platformHost(context, options);
+  const body = { projectId: host.projectId(), planId: "byo", name, ...engineConfigFrom(options) };
+  const call = { method: "POST", path: "/v1/nodes", body, idempotencyKey: context.ids.next("request") } as const;
+  const answer = await callJson(host, call, createdSchema);
+  print(context.terminal, answer, { json: options.json, text: (created) => nodeTable([created.node]) });
 }
 
 function engineConfigFrom({ preset, image }: CreateOptions): { engineConfig?: EngineConfig } {
@@ -89,12 +71,12 @@ function engineConfigFrom({ preset, image }: CreateOptions): { engineConfig?: En
   return { engineConfig: parsed.data };
 }
 
-async function createBootstrapToken({ terminal, env }: Context, id: string, options: ClientOptions): Promise<void> {
-  const host = platformHost(settingsFrom(options, env));
+async function createBootstrapToken(context: Context, id: string, options: ClientOptions): Promise<void> {
+  const host = platformHost(context, options);
   const call = { method: "POST", path: `/v1/nodes/${encodeURIComponent(id)}/bootstrap-tokens`, body: {} } as const;
   const answer = await callJson(host, call, bootstrapTokenSchema);
-  print(terminal, answer, { json: options.json, text: ({ token }) => `${token}\n` });
-  if (!options.json) terminal.note(`valid until ${answer.expiresAt}, for one daemon`);
+  print(context.terminal, answer, { json: options.json, text: ({ token }) => `${token}\n` });
+  if (!options.json) context.terminal.note(`valid until ${answer.expiresAt}, for one daemon`);
 }
 
 function nodeTable(nodes: readonly Node[]): string {

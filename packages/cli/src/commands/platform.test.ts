@@ -49,7 +49,7 @@ describe("calls to the platform host", () => {
     expect(result.code).toBe(0);
     expect(result.out).toMatch(/ID +IDENTIFIER +STATUS/);
     expect(result.out).toMatch(/nod_1 +attic +active +Debian 12 +all workloads are ready\n/);
-    expect(host?.seen[0]).toMatchObject({ url: "/v1/nodes?projectId=prj_1", authorization: "Bearer tok" });
+    expect(host?.seen[0]).toMatchObject({ url: "/v1/nodes?projectId=prj_1&pageSize=200", authorization: "Bearer tok" });
   });
 
   test("node list follows the pages to the last", async () => {
@@ -59,7 +59,7 @@ describe("calls to the platform host", () => {
       "GET /v1/nodes": (response) => void response.end(JSON.stringify(answers.shift())),
     });
     expect(JSON.parse(result.out)).toEqual({ nodes: [node, { ...node, id: "nod_2" }] });
-    expect(host?.seen[1]?.url).toBe("/v1/nodes?projectId=prj_1&pageToken=more");
+    expect(host?.seen[1]?.url).toBe("/v1/nodes?projectId=prj_1&pageSize=200&pageToken=more");
   });
 
   test("node list of an empty project says how to make a node", async () => {
@@ -139,9 +139,9 @@ describe("failures", () => {
     });
   });
 
-  test("a missing token is named", async () => {
+  test("without a token or a login it says to run fairlead login", async () => {
     const result = await run(["node", "get", "nod_1"]);
-    expect(result).toMatchObject({ code: 1, notes: expect.stringContaining("FAIRLEAD_TOKEN is not set") });
+    expect(result).toMatchObject({ code: 1, notes: expect.stringMatching(/not signed in.*Run `fairlead login/) });
   });
 
   test("an unknown command is bad usage, and help is not", async () => {

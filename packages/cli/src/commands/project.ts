@@ -1,14 +1,23 @@
 import { type Project, projectSchema } from "@fairlead/protocol/resources";
 import type { Command } from "commander";
 import { z } from "zod";
-import { addPlatformOptions, type ClientOptions, platformHost, settingsFrom } from "../client-options.ts";
+import { CliError, UsageError } from "../cli-error.ts";
+import { addPlatformOptions, type ClientOptions, type Platform, platformHost } from "../client-options.ts";
 import type { Context } from "../context.ts";
 import { callJson } from "../http-client.ts";
+import { addLimitOption, type ListOptions, listAll } from "../list-all.ts";
 import { print } from "../output.ts";
+import { formatTable } from "../table.ts";
+import { visible } from "../visible.ts";
+
+interface DeleteOptions extends ClientOptions {
+  readonly confirm?: string;
+}
 
 const createdSchema = z.object({ project: projectSchema });
 
-const describe = (project: Project): string => `${project.id} ${project.name}\n`;
+const describe = (project: Project): string => `${project.id} ${visible(project.name)}\n`;
+const pathOf = (id: string): string => `/v1/projects/${encodeURIComponent(id)}`;
 
 export function addProjectCommands(program: Command, context: Context): void {
   const project = program.command("project").description("projects: who shares keys, nodes and chats");
@@ -16,18 +25,104 @@ export function addProjectCommands(program: Command, context: Context): void {
     .description("make a project; you become its owner")
     .argument("<name>")
     .addHelpText("after", '\nExample:\n  fairlead project create "Research"')
-    .action(async (name: string, options: ClientOptions) => {
-      const host = platformHost(settingsFrom(options, context.env));
-      const answer = await callJson(host, { method: "POST", path: "/v1/projects", body: { name } }, createdSchema);
-      print(context.terminal, answer, { json: options.json, text: (created) => describe(created.project) });
-    });
+    .action((name: string, options: ClientOptions) => createProject(context, name, options));
+  addLimitOption(addPlatformOptions(project.command("list")))
+    .description("list your projects")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  fairlead project list\n  fairlead project list --json | jq -r '.projects[].id'",
+    )
+    .action((options: ClientOptions & ListOptions) => listProjects(context, options));
   addPlatformOptions(project.command("get"))
     .description("show a project")
     .argument("<id>")
     .addHelpText("after", "\nExample:\n  fairlead project get $FAIRLEAD_PROJECT_ID --json")
-    .action(async (id: string, options: ClientOptions) => {
-      const host = platformHost(settingsFrom(options, context.env));
-      const answer = await callJson(host, { path: `/v1/projects/${encodeURIComponent(id)}` }, projectSchema);
-      print(context.terminal, answer, { json: options.json, text: describe });
-    });
+    .action((id: string, options: ClientOptions) => getProject(context, id, options));
+  addPlatformOptions(project.command("rename"))
+    .description("give a project another name")
+    .argument("<id>")
+    .argument("<name>")
+    .addHelpText("after", '\nExample:\n  fairlead project rename $FAIRLEAD_PROJECT_ID "Research and teaching"')
+    .action((id: string, name: string, options: ClientOptions) => renameProject(context, { id, name }, options));
+  addPlatformOptions(project.command("delete"))
+    .description("delete a project with its nodes, keys and chats, for good")
+    .argument("<id>")
+    .option("--confirm <name>", "the project's name, where nobody can be asked for it")
+    .addHelpText("after", '\nExample:\n  fairlead project delete $FAIRLEAD_PROJECT_ID --confirm "Research"')
+    .action((id: string, options: DeleteOptions) => deleteProject(context, id, options));
+  addPlatformOptions(project.command("use"))
+    .description("make a project the one that commands mean when none is named")
+    .argument("<id>")
+    .addHelpText("after", "\nExample:\n  fairlead project use prj_01kc3b6q2v8r5x0m7n4t9w1yza")
+    .action((id: string, options: ClientOptions) => useProject(context, id, options));
+}
+
+async function createProject(context: Context, name: string, options: ClientOptions): Promise<void> {
+  const host = platformHost(context, options);
+  const idempotencyKey = context.ids.next("request");
+  const call = { method: "POST", path: "/v1/projects", body: { name }, idempotencyKey } as const;
+  const answer = await callJson(host, call, createdSchema);
+  print(context.terminal, answer, { json: options.json, text: (created) => describe(created.project) });
+}
+
+async function listProjects(context: Context, options: ClientOptions & ListOptions): Promise<void> {
+  const host = platformHost(context, options);
+  const list = { path: "/v1/projects", field: "projects", item: projectSchema };
+  const projects = await listAll(host, list, options);
+  print(context.terminal, { projects }, { json: options.json, text: (answer) => projectTable(answer.projects) });
+}
+
+async function getProject(context: Context, id: string, options: ClientOptions): Promise<void> {
+  const found = await fetchProject(platformHost(context, options), id);
+  print(context.terminal, found, { json: options.json, text: describe });
+}
+
+async function renameProject(
+  context: Context,
+  { id, name }: { readonly id: string; readonly name: string },
+  options: ClientOptions,
+): Promise<void> {
+  const call = { method: "PATCH", path: pathOf(id), body: { name } } as const;
+  const renamed = await callJson(platformHost(context, options), call, projectSchema);
+  print(context.terminal, renamed, { json: options.json, text: describe });
+}
+
+async function deleteProject(context: Context, id: string, options: DeleteOptions): Promise<void> {
+  const host = platformHost(context, options);
+  const { name } = await fetchProject(host, id);
+  const typed = options.confirm ?? (await askName(context, name));
+  if (typed !== name) {
+    throw new CliError(`"${visible(typed)}" is not the name of this project, "${visible(name)}". Nothing was deleted.`);
+  }
+  await callJson(host, { method: "DELETE", path: pathOf(id) }, z.object({}));
+  if (context.logins.projectId(host.url) === id) await context.logins.useProject(host.url, null);
+  print(context.terminal, {}, { json: options.json, text: () => `deleted ${id} ${visible(name)}\n` });
+}
+
+async function askName({ terminal }: Context, name: string): Promise<string> {
+  if (!terminal.inputIsInteractive) {
+    throw new UsageError("this deletes the project for good; repeat its name to confirm: --confirm NAME");
+  }
+  terminal.note(`This deletes "${visible(name)}" with its nodes, keys and chats, for good.`);
+  return terminal.ask("Type the project's name to confirm");
+}
+
+/** Asks for the project first: a wrong id is found here, not by every later command. */
+async function useProject(context: Context, id: string, options: ClientOptions): Promise<void> {
+  const host = platformHost(context, options);
+  const found = await fetchProject(host, id);
+  await context.logins.useProject(host.url, found.id);
+  print(context.terminal, found, { json: options.json, text: describe });
+}
+
+function fetchProject(host: Platform, id: string): Promise<Project> {
+  return callJson(host, { path: pathOf(id) }, projectSchema);
+}
+
+function projectTable(projects: readonly Project[]): string {
+  if (projects.length === 0) return "no projects yet: `fairlead project create NAME` makes one\n";
+  return formatTable(
+    ["ID", "NAME", "CREATED"],
+    projects.map((project) => [project.id, project.name, project.createdAt]),
+  );
 }

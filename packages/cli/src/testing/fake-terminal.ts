@@ -8,18 +8,33 @@ export interface FakeTerminal extends Terminal {
   interrupt(): void;
 }
 
-/** @param input what stands on standard input; without it, somebody sits at the terminal. */
-export function fakeTerminal(input?: string): FakeTerminal {
+export interface FakeTerminalOptions {
+  /** What stands on standard input; without it, somebody sits at the terminal. */
+  readonly input?: string;
+  /** What they type when asked. */
+  readonly typed?: string;
+}
+
+export function fakeTerminal({ input, typed = "" }: FakeTerminalOptions = {}): FakeTerminal {
   const printed = { out: "", notes: "" };
   const listeners = new Set<() => void>();
   const exits: number[] = [];
+  const note = (text: string): void => void (printed.notes += `${text}\n`);
   return {
     printed,
     exits,
     out: (text) => void (printed.out += text),
-    note: (text) => void (printed.notes += `${text}\n`),
+    note,
     inputIsInteractive: input === undefined,
     readInput: () => Promise.resolve(input ?? ""),
+    ask: (question) => {
+      note(question);
+      return Promise.resolve(typed);
+    },
+    busy: (what) => {
+      note(`${what} …`);
+      return Promise.resolve(note);
+    },
     onInterrupt: (listener) => {
       listeners.add(listener);
       return () => void listeners.delete(listener);

@@ -1,19 +1,38 @@
+import { type Clock, systemClock } from "@fairlead/protocol/clock";
+import { systemIds } from "@fairlead/protocol/ids";
 import type { LoadControlPlane } from "../control-plane.ts";
 import { runProgram } from "../program.ts";
+import type { OpenBrowser } from "../sign-in/browser.ts";
+import { CredentialsFile } from "../sign-in/credentials-file.ts";
+import { Logins } from "../sign-in/logins.ts";
 import { type FakeTerminal, fakeTerminal } from "./fake-terminal.ts";
 
 export interface RunOptions {
   readonly env?: Record<string, string>;
   readonly terminal?: FakeTerminal;
   readonly loadControlPlane?: LoadControlPlane;
+  /** Where credentials rest; by default a folder that is not there. */
+  readonly configDir?: string;
+  readonly openBrowser?: OpenBrowser;
+  readonly clock?: Clock;
 }
 
 /** Runs one command line against a fake terminal. */
 export async function run(
   argv: readonly string[],
-  { env = {}, terminal = fakeTerminal(), loadControlPlane = neverLoaded }: RunOptions = {},
+  {
+    env = {},
+    terminal = fakeTerminal(),
+    loadControlPlane = neverLoaded,
+    configDir = "/nonexistent/fairlead",
+    openBrowser = () => false,
+    clock = systemClock,
+  }: RunOptions = {},
 ): Promise<{ code: number; out: string; notes: string }> {
-  const code = await runProgram({ terminal, env, loadControlPlane, version: "1.2.3" }, argv);
+  const ids = systemIds(() => clock.now());
+  const logins = new Logins({ file: new CredentialsFile(configDir, { clock, ids }), clock, terminal });
+  const context = { terminal, env, logins, openBrowser, clock, ids, loadControlPlane, version: "1.2.3" };
+  const code = await runProgram(context, argv);
   return { code, ...terminal.printed };
 }
 

@@ -1,0 +1,57 @@
+import { type Command, InvalidArgumentError } from "commander";
+import { z } from "zod";
+import { CliError } from "./cli-error.ts";
+import { callJson, type Host } from "./http-client.ts";
+
+/** Lists, followed from page to page. */
+
+const MOST_A_PAGE = 200;
+
+export interface ListOptions {
+  readonly limit?: number;
+}
+
+export interface List<T> {
+  readonly path: string;
+  /** The field that holds the items of a page. */
+  readonly field: string;
+  readonly item: z.ZodType<T>;
+  readonly query?: Readonly<Record<string, string | undefined>>;
+}
+
+export function addLimitOption(command: Command): Command {
+  return command.option("--limit <number>", "stop after so many; default: all", parseLimit);
+}
+
+/** @returns every item, or the first `limit`. @throws CliError */
+export async function listAll<T>(host: Host, list: List<T>, { limit = Infinity }: ListOptions): Promise<T[]> {
+  const { path, field, item, query = {} } = list;
+  const pageSchema = z
+    .looseObject({ [field]: z.array(item), nextPageToken: z.string().nullish() })
+    .transform((page) => ({ items: page[field] as T[], next: page["nextPageToken"] as string | null | undefined }));
+  const items: T[] = [];
+  let token = "";
+  for (;;) {
+    const pageSize = String(Math.min(MOST_A_PAGE, limit - items.length));
+    const page = await callJson(
+      host,
+      { path: `${path}?${queryOf({ ...query, pageSize, pageToken: token })}` },
+      pageSchema,
+    );
+    items.push(...page.items);
+    if (!page.next || items.length >= limit) return items.slice(0, limit);
+    if (page.next === token)
+      throw new CliError(`The ${host.name} at ${host.url} repeats a page of the list without end.`);
+    token = page.next;
+  }
+}
+
+function queryOf(query: Readonly<Record<string, string | undefined>>): string {
+  const set = Object.entries(query).filter((entry): entry is [string, string] => Boolean(entry[1]));
+  return new URLSearchParams(set).toString();
+}
+
+function parseLimit(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError("Write a whole number of 1 or more.");
+  return Number(text);
+}
