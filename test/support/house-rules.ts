@@ -13,7 +13,7 @@ const COMPOSITION_ROOTS = `${SERVER}/(?:server|services|platform)|${SERVER}/admi
 
 /** Rules files: the same input gives the same output, so they are tested without anything around them. */
 const PURE_FILES = [
-  `${SERVER}/(nodes/(node|node-patch|node-status|node-status-reference|plan-desired|engine-presets)|keys/key|auth/credential-prefixes|projects/project|members/member|audit/(audit|audit-reference)|one-time-links/one-time-link|idempotency/(once|idempotency-key))`,
+  `${SERVER}/(nodes/(node|node-patch|node-status|node-status-reference|plan-desired|engine-presets)|keys/key|auth/credential-prefixes|projects/project|members/member|audit/(audit|audit-reference)|one-time-links/one-time-link|inference/bridge/[\\w-]+|idempotency/(once|idempotency-key))`,
   `${DAEMON}/(reconcile/(plan|run-record|steps|workload-view)|runtime/(docker-spec|ownership)|link/link-state)`,
 ].join("|");
 
@@ -89,6 +89,8 @@ export const houseRules: Rules = {
     { package: "kysely", owners: /\/control-plane\/src\/(db\/|\S+-stores?\.ts$)/, typesAnywhere: true },
     { package: "fastify", owners: /\/control-plane\/src\/(http\/|pages\/|\S+-routes\.ts$)/ },
     { package: "undici", owners: /\/control-plane\/src\/inference\// },
+    // Types of the wire alone: nothing of a client library runs in the server.
+    { package: "openai", owners: /^$/, typesAnywhere: true },
     { package: "jose", owners: /\/(control-plane\/src\/auth|daemon\/src\/link)\//, typesAnywhere: true },
     { package: "ws", owners: /\/src\/link\// },
     { package: "@trpc/server", owners: /\/control-plane\/src\/link\//, typesAnywhere: true },
@@ -96,6 +98,7 @@ export const houseRules: Rules = {
     { package: "dockerode", owners: /\/daemon\/src\/runtime\// },
     { package: "systeminformation", owners: /\/daemon\/src\/host\// },
     { package: "pino", owners: /\/src\/log\.ts$/, typesAnywhere: true },
+    { package: "rate-limiter-flexible", owners: /\/control-plane\/src\/http\// },
     { package: "prom-client", owners: /\/control-plane\/src\/metrics\// },
     { package: "yaml", owners: /\/src\/config\.ts$/ },
     { package: "commander", owners: /\/(cli\/src\/|daemon\/src\/main\.ts$)/ },

@@ -47,7 +47,7 @@ export interface Ports {
 /** The caller holds the server lock. @throws StartError */
 export async function openInstallation(
   config: Pick<Config, "dataDir" | "masterKeyFile" | "database">,
-  ports: Ports & { readonly onStatement?: OnStatement },
+  ports: Ports & { readonly publicUrl: string; readonly onStatement?: OnStatement },
 ): Promise<Installation> {
   const { url } = config.database;
   const location = url === undefined ? { file: join(config.dataDir, "fairlead.db") } : { url };
@@ -71,7 +71,8 @@ export async function openInstallation(
     const users = new UserService({ ...stores, ...ports, tokens, randomBytes });
     const oneTimeLinks = new OneTimeLinkService({ ...ports, db, randomBytes });
     const audit = new AuditService(ports);
-    return { ...opened, audit, record, sealer, keyRing, tokens, users, oneTimeLinks, admin: new AdminService(users) };
+    const admin = new AdminService({ db, users, oneTimeLinks, audit, publicUrl: ports.publicUrl });
+    return { ...opened, audit, record, sealer, keyRing, tokens, users, oneTimeLinks, admin };
   } catch (error) {
     await opened.close();
     throw error;

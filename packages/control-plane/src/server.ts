@@ -12,7 +12,7 @@ import { listen, reservePort, urlOf } from "./http/listen.ts";
 import { idempotencyRetention } from "./idempotency/idempotency-retention.ts";
 import { IdempotencyStore } from "./idempotency/idempotency-store.ts";
 import { createInferenceHost, type InferenceHost } from "./inference/inference-host.ts";
-import { openInstallation, type Ports } from "./installation.ts";
+import { type Installation, openInstallation, type Ports } from "./installation.ts";
 import { createLog, type Log } from "./log.ts";
 import { nodeEventRetention } from "./nodes/node-event-retention.ts";
 import { nodeStores } from "./nodes/node-stores.ts";
@@ -28,6 +28,8 @@ import { createServices, type Services } from "./services.ts";
 export interface RunningServer {
   readonly platformUrl: string;
   readonly inferenceUrl: string;
+  /** Where the first administrator makes their account; null once anybody is here. */
+  readonly setUpUrl: string | null;
   /** Stops admitting, lets running calls end up to the configured deadline, then closes everything. Repeating it waits for the first. */
   close(): Promise<void>;
 }
@@ -76,7 +78,11 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   const addresses = await findAddresses(config);
   const ports: Ports = { clock: systemClock, ids: systemIds(() => systemClock.now()) };
   const statements = new StatementWatch({ log, clock: ports.clock });
-  const installation = await openInstallation(config, { ...ports, onStatement: statements.observe });
+  const installation = await openInstallation(config, {
+    ...ports,
+    publicUrl: addresses.publicUrl,
+    onStatement: statements.observe,
+  });
   closers.push(() => installation.close());
   const deadline = new StopDeadline(ports.clock, config.server.shutdownSeconds * 1000);
   const context: Context = { config, log, ports, installation, addresses, deadline, statements };
@@ -96,7 +102,15 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   closers.push(() => socket.close());
   const { platformUrl, inferenceUrl } = addresses;
   log.info({ platformUrl, inferenceUrl, installationId: installation.record.id }, "server started");
-  return { platformUrl, inferenceUrl };
+  return { platformUrl, inferenceUrl, setUpUrl: await linkForFirstStart(installation, log) };
+}
+
+/** A fresh one at each start, so that one that was lost or leaked is of no use; told to whoever can read the server's log. */
+async function linkForFirstStart({ users, admin }: Installation, log: Log): Promise<string | null> {
+  if (await users.hasAny()) return null;
+  const { url, expiresAt } = await admin.setUpLink("server");
+  log.info({ expiresAt }, `nobody is here yet; make the first administrator's account at ${url}`);
+  return url;
 }
 
 /** On the handle for long work, so that nobody waits for them. */

@@ -19,6 +19,14 @@ function fakeControlPlane(created = true): { load: LoadControlPlane; calls: unkn
             calls.push(["createToken", request]);
             return Promise.resolve({ token: "the-token", expiresAt: "2030-01-01T00:00:00.000Z" });
           },
+          resetLink: (request) => {
+            calls.push(["resetLink", request]);
+            return Promise.resolve({ url: "http://127.0.0.1/reset/fli_x", expiresAt: "2026-01-01T01:00:00.000Z" });
+          },
+          setUpLink: () => {
+            calls.push(["setUpLink"]);
+            return Promise.resolve({ url: "http://127.0.0.1/set-up/fli_x", expiresAt: "2026-01-02T00:00:00.000Z" });
+          },
           close: () => {
             calls.push(["close"]);
             return Promise.resolve();

@@ -4,14 +4,14 @@ import type { LoadControlPlane } from "../control-plane.ts";
 import { fakeTerminal } from "../testing/fake-terminal.ts";
 import { run } from "../testing/run.ts";
 
-const addresses = { platformUrl: "http://127.0.0.1:1", inferenceUrl: "http://127.0.0.1:2" };
+const addresses = { platformUrl: "http://127.0.0.1:1", inferenceUrl: "http://127.0.0.1:2", setUpUrl: null };
 
-function loadServer(start: () => void, close: () => Promise<void>): LoadControlPlane {
+function loadServer(start: () => void, close: () => Promise<void>, setUpUrl: string | null = null): LoadControlPlane {
   return () =>
     Promise.resolve({
       startServer: () => {
         start();
-        return Promise.resolve({ ...addresses, close });
+        return Promise.resolve({ ...addresses, setUpUrl, close });
       },
       openLocalAdmin: () => Promise.reject(new Error("not this one")),
     });
@@ -28,6 +28,17 @@ describe("fairlead server", () => {
     expect(await run(["server", "--json"], { terminal, loadControlPlane: load })).toMatchObject({ code: 0 });
     expect(JSON.parse(terminal.printed.out)).toEqual(addresses);
     expect(closed).toBe(1);
+  });
+
+  test("shows the link for the first administrator while nobody is here, and nothing of it later", async () => {
+    const link = "http://127.0.0.1:1/set-up/fli_x";
+    for (const setUpUrl of [link, null]) {
+      const terminal = fakeTerminal();
+      const start = (): void => queueMicrotask(() => terminal.interrupt());
+      await run(["server"], { terminal, loadControlPlane: loadServer(start, () => Promise.resolve(), setUpUrl) });
+      expect(terminal.printed.notes.includes("first administrator")).toBe(setUpUrl !== null);
+      expect(terminal.printed.notes.includes(link)).toBe(setUpUrl !== null);
+    }
   });
 
   test("a signal during start-up lets the start finish, then closes", async () => {

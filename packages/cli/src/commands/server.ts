@@ -28,9 +28,12 @@ async function runServer({ terminal, env, loadControlPlane }: Context, { config,
   try {
     const controlPlane = await loadControlPlane({ configFile: config, env });
     const server = await controlPlane.startServer();
-    const { platformUrl, inferenceUrl } = server;
-    if (json) terminal.out(`${JSON.stringify({ platformUrl, inferenceUrl })}\n`);
-    else terminal.note(`platform host ${platformUrl}, inference host ${inferenceUrl}`);
+    const { platformUrl, inferenceUrl, setUpUrl } = server;
+    if (json) terminal.out(`${JSON.stringify({ platformUrl, inferenceUrl, setUpUrl })}\n`);
+    else {
+      terminal.note(`platform host ${platformUrl}, inference host ${inferenceUrl}`);
+      if (setUpUrl !== null) terminal.note(`first administrator: make the account at ${setUpUrl} (24 hours, one use)`);
+    }
     await stop.promise;
     await server.close();
   } finally {

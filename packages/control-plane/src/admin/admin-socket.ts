@@ -11,6 +11,9 @@ import {
   createTokenSchema,
   createUserAnswerSchema,
   createUserSchema,
+  linkAnswerSchema,
+  noInputSchema,
+  resetLinkSchema,
 } from "./admin-service.ts";
 
 /** The running server's door for its own operator: HTTP over a socket file that only the owner of the data folder can open. */
@@ -27,6 +30,8 @@ export interface AdminSocketOptions {
 
 export const CREATE_USER_PATH = "/v1/admin/users";
 export const CREATE_TOKEN_PATH = "/v1/admin/tokens";
+export const RESET_LINK_PATH = "/v1/admin/reset-links";
+export const SET_UP_LINK_PATH = "/v1/admin/set-up-links";
 
 /** What fits into the `sun_path` of a socket's address, with its closing zero. */
 const MAX_SOCKET_PATH_BYTES = 107;
@@ -73,6 +78,14 @@ function registerAdminRoutes(app: HttpApp, admin: AdminService): void {
     CREATE_TOKEN_PATH,
     { schema: { body: createTokenSchema, response: { 200: createTokenAnswerSchema } } },
     async (request) => admin.createToken(request.body),
+  );
+  app.post(
+    RESET_LINK_PATH,
+    { schema: { body: resetLinkSchema, response: { 200: linkAnswerSchema } } },
+    async (request) => admin.resetLink(request.body),
+  );
+  app.post(SET_UP_LINK_PATH, { schema: { body: noInputSchema, response: { 200: linkAnswerSchema } } }, async () =>
+    admin.setUpLink(),
   );
 }
 

@@ -39,7 +39,7 @@ class Running {
     await first.close();
     const lock = acquireServerLock(config.dataDir);
     if (!lock) throw new Error("the lock is held");
-    const installation = await openInstallation(config, ports);
+    const installation = await openInstallation(config, { ...ports, publicUrl: "https://fairlead.example.org" });
     const { admin } = installation;
     const log = createLog({ level: "silent" });
     return new Running(lock, installation, await openAdminSocket({ ...ports, dataDir: config.dataDir, admin, log }));
@@ -91,6 +91,59 @@ describe("local administration without a server", () => {
   test("a folder that cannot be made is told in words", async () => {
     writeFileSync(join(dir, "data"), "a file");
     await expect(openLocalAdmin(config)).rejects.toThrow(/data folder cannot be made/);
+  });
+});
+
+describe("links that the operator makes", () => {
+  const tokenIn = (url: string): string => url.split("/").at(-1) ?? "";
+
+  test("a reset link is for its user, one hour and one use, and voids the one before", async () => {
+    const server = await Running.start();
+    const { oneTimeLinks } = server.installation;
+    const admin = await openLocalAdmin(config);
+    const { user } = await admin.createUser(ann);
+    const before = systemClock.now();
+    const first = await admin.resetLink({ email: "ANN@example.org" });
+    expect(first.url).toMatch(/^https:\/\/fairlead\.example\.org\/reset\/fli_[\w-]{43}$/);
+    expect(Math.abs(Date.parse(first.expiresAt) - before - 3_600_000)).toBeLessThan(60_000);
+    const second = await admin.resetLink({ email: ann.email });
+    expect(await oneTimeLinks.find(tokenIn(first.url))).toBeNull();
+    expect(await oneTimeLinks.find(tokenIn(second.url))).toMatchObject({ purpose: "reset", userId: user.id });
+    await expect(admin.resetLink({ email: "none@example.org" })).rejects.toMatchObject({ code: "not_found" });
+    await server.stop();
+  });
+
+  test("a set-up link is there until somebody is, and never two of them", async () => {
+    const server = await Running.start();
+    const { oneTimeLinks } = server.installation;
+    const admin = await openLocalAdmin(config);
+    const first = await admin.setUpLink();
+    const second = await admin.setUpLink();
+    expect(await oneTimeLinks.find(tokenIn(first.url))).toBeNull();
+    expect(await oneTimeLinks.find(tokenIn(second.url))).toMatchObject({ purpose: "set_up" });
+    await admin.createUser(ann);
+    await expect(admin.setUpLink()).rejects.toMatchObject({ code: "already_exists" });
+    await server.stop();
+  });
+
+  test("without a server they lead to where the server will be", async () => {
+    const admin = await openLocalAdmin(config);
+    expect((await admin.setUpLink()).url).toMatch(/^http:\/\/127\.0\.0\.1:8080\/set-up\/fli_/);
+    await admin.createUser(ann);
+    expect((await admin.resetLink({ email: ann.email })).url).toMatch(/^http:\/\/127\.0\.0\.1:8080\/reset\/fli_/);
+    await admin.close();
+  });
+
+  test("the audit log tells that they were made, and no token", async () => {
+    const server = await Running.start();
+    const admin = await openLocalAdmin(config);
+    const { url } = await admin.setUpLink();
+    await admin.createUser(ann);
+    const { url: reset } = await admin.resetLink({ email: ann.email });
+    const rows = await server.installation.db.selectFrom("audit_event").selectAll().orderBy("id").execute();
+    expect(rows.map(({ action }) => action)).toEqual(expect.arrayContaining(["admin.set_up_link", "admin.reset_link"]));
+    for (const token of [url, reset].map(tokenIn)) expect(JSON.stringify(rows)).not.toContain(token.slice(4));
+    await server.stop();
   });
 });
 

@@ -4,6 +4,7 @@ import type { z } from "zod";
 import type { Config } from "../config.ts";
 import { makeDataDir } from "../db/data-dir.ts";
 import { acquireServerLock, type ServerLock } from "../db/server-lock.ts";
+import { urlOf } from "../http/listen.ts";
 import { parseInput, validationError } from "../http/validation.ts";
 import { openInstallation } from "../installation.ts";
 import { adminClient } from "./admin-client.ts";
@@ -16,8 +17,12 @@ import {
   createTokenSchema,
   createUserAnswerSchema,
   createUserSchema,
+  type LinkAnswer,
+  linkAnswerSchema,
+  type ResetLinkInput,
+  resetLinkSchema,
 } from "./admin-service.ts";
-import { CREATE_TOKEN_PATH, CREATE_USER_PATH } from "./admin-socket.ts";
+import { CREATE_TOKEN_PATH, CREATE_USER_PATH, RESET_LINK_PATH, SET_UP_LINK_PATH } from "./admin-socket.ts";
 
 /** Administration from the machine itself. Every failure is a `DomainError` or a `StartError` with a sentence for the operator. */
 export interface LocalAdmin {
@@ -25,6 +30,10 @@ export interface LocalAdmin {
   createUser(input: CreateUserInput): Promise<CreateUserAnswer>;
   /** A session token; `ttlSeconds` is 12 hours if left out, and at most 30 days. */
   createToken(input: CreateTokenInput): Promise<CreateTokenAnswer>;
+  /** A link, good for one hour and one use, by which a user sets a new password; using it ends their other sessions. */
+  resetLink(input: ResetLinkInput): Promise<LinkAnswer>;
+  /** A link, good for 24 hours and one use, by which the first administrator makes their account. */
+  setUpLink(): Promise<LinkAnswer>;
   close(): Promise<void>;
 }
 
@@ -40,6 +49,8 @@ function askServer(config: Config): LocalAdmin {
   return {
     createUser: (input) => call(CREATE_USER_PATH, input, createUserAnswerSchema),
     createToken: (input) => call(CREATE_TOKEN_PATH, input, createTokenAnswerSchema),
+    resetLink: (input) => call(RESET_LINK_PATH, input, linkAnswerSchema),
+    setUpLink: () => call(SET_UP_LINK_PATH, {}, linkAnswerSchema),
     close: async () => {},
   };
 }
@@ -47,14 +58,18 @@ function askServer(config: Config): LocalAdmin {
 /** Holds the lock while it works, so that no server starts on a store that it changes. */
 async function openStore(config: Config, lock: ServerLock): Promise<LocalAdmin> {
   try {
+    const { platform, publicUrl } = config.server;
     const installation = await openInstallation(config, {
       clock: systemClock,
       ids: systemIds(() => systemClock.now()),
+      publicUrl: publicUrl ?? urlOf(platform.host, platform.port),
     });
     const { admin } = installation;
     return {
       createUser: async (input) => admin.createUser(parse(createUserSchema, input)),
       createToken: async (input) => admin.createToken(parse(createTokenSchema, input)),
+      resetLink: async (input) => admin.resetLink(parse(resetLinkSchema, input)),
+      setUpLink: () => admin.setUpLink(),
       close: async () => {
         await installation.close();
         lock.release();

@@ -12,7 +12,7 @@ import Fastify, {
 } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import type { Log } from "../log.ts";
-import { errorAnswer, rawErrorAnswer, toDomainError } from "./error-response.ts";
+import { type ErrorAnswer, errorAnswer, rawErrorAnswer, toDomainError } from "./error-response.ts";
 import { fromClientError, fromFrameworkError } from "./framework-errors.ts";
 import { refuseOtherMethods } from "./other-methods.ts";
 import { isOurUpgrade } from "./upgrade-dispatcher.ts";
@@ -102,13 +102,18 @@ async function setStandardHeaders(request: FastifyRequest, reply: FastifyReply):
   if (request.url.includes("%00")) throw new DomainError("invalid_request", "The path holds a NUL character.");
 }
 
-/** The one place where errors of this host are logged and answered. */
 function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const { answer } = explainError(thrown, request);
+  void reply.code(answer.status).headers(answer.headers).send(answer.body);
+}
+
+/** The one place where errors of this host are logged and put into words; pages render the same error for people. */
+export function explainError(thrown: unknown, request: FastifyRequest): { error: DomainError; answer: ErrorAnswer } {
   const error = fromFrameworkError(thrown) ?? toDomainError(thrown);
   const answer = errorAnswer(error, request.id);
   if (answer.status >= 500) request.log.error({ err: error, note: error.note }, "request failed");
   else if (error.note !== undefined) request.log.info({ code: error.code, note: error.note }, "request refused");
-  void reply.code(answer.status).headers(answer.headers).send(answer.body);
+  return { error, answer };
 }
 
 async function logAnswer(request: FastifyRequest, reply: FastifyReply): Promise<void> {

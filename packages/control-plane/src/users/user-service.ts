@@ -76,6 +76,16 @@ export class UserService implements SignInSessions {
     return { token: await tokens.issueSession({ userId, sessionId, ttlSeconds: input.ttlSeconds }), expiresAt };
   }
 
+  /** @param email in lower case. */
+  async findByEmail(email: string): Promise<UserRecord | null> {
+    return this.#deps.users.findByEmail(email);
+  }
+
+  /** False until the first person is here. */
+  async hasAny(): Promise<boolean> {
+    return this.#deps.users.hasAny();
+  }
+
   async find(sessionId: string): Promise<{ readonly userId: string; readonly platformAdmin: boolean } | null> {
     const owner = await this.#deps.sessions.findOwner(sessionId);
     const ended = owner !== null && owner.expiresAt + CLOCK_SKEW_SECONDS * 1000 <= this.#deps.clock.now();

@@ -25,6 +25,12 @@ export function userStoreContract(name: string, open: OpenStore): void {
       expect(await users.findByEmail("bob@example.org")).toBeNull();
     });
 
+    test("know whether anybody is here", async () => {
+      expect(await users.hasAny()).toBe(true);
+      await store.db.deleteFrom("user").execute();
+      expect(await users.hasAny()).toBe(false);
+    });
+
     test("hold one user per e-mail address", async () => {
       await expect(users.insert({ ...ann, id: "usr_2" })).rejects.toSatisfy(isUniqueViolation);
     });

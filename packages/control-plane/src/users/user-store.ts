@@ -30,6 +30,11 @@ export class UserStore {
     return row ? fromRow(row) : null;
   }
 
+  /** Whether there is any user at all. */
+  async hasAny(): Promise<boolean> {
+    return (await this.#db.selectFrom("user").select("id").limit(1).executeTakeFirst()) !== undefined;
+  }
+
   async makePlatformAdmin(userId: string, now: number): Promise<void> {
     const change = { platformAdmin: 1, updatedAt: rfc3339(now) };
     await this.#db.updateTable("user").set(change).where("id", "=", userId).execute();

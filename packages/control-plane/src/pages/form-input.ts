@@ -1,0 +1,63 @@
+import { DomainError } from "@fairlead/protocol/errors";
+import { z } from "zod";
+import { parseInput } from "../http/validation.ts";
+
+/** What people typed, judged in one place: values that services take, or words beside the fields. */
+
+/** A posted form, as it came. */
+export type FormFields = Readonly<Record<string, string>>;
+export type FormErrors = Readonly<Record<string, string>>;
+
+/** What no person types; each field's own limit is smaller. */
+const MAX_VALUE = 8192;
+
+/** @param text a body of `application/x-www-form-urlencoded`. @throws DomainError invalid_request */
+export function parseForm(text: string): FormFields {
+  const fields = new Map<string, string>();
+  for (const [name, value] of new URLSearchParams(text)) {
+    if (fields.has(name) || value.length > MAX_VALUE) throw misused();
+    fields.set(name, value);
+  }
+  return Object.fromEntries(fields);
+}
+
+export type ReadForm<T> =
+  | { readonly values: T; readonly errors: null }
+  | { readonly values: null; readonly errors: FormErrors };
+
+/** @throws DomainError invalid_request for a form that is none of ours. */
+export function readForm<T>(schema: z.ZodType<T>, fields: FormFields): ReadForm<T> {
+  const result = parseInput(schema, fields);
+  if (result.success) return { values: result.data, errors: null };
+  const errors: Record<string, string> = {};
+  for (const { code, path, message } of result.error.issues) {
+    const [name] = path;
+    if (code === "unrecognized_keys" || typeof name !== "string" || !(name in fields)) throw misused();
+    errors[name] ??= sentence(message);
+  }
+  return { values: null, errors };
+}
+
+/** "must not be empty" → "Must not be empty." */
+export function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+}
+
+/** Where to go after signing in: a path of our own, never another site. */
+export const returnToSchema = z.string().max(4096).transform(ownPath);
+
+/** @returns null for anything that is no path of this host. */
+export function ownPath(text: string | undefined): string | null {
+  if (text === undefined || !text.startsWith("/")) return null;
+  // Browsers take a backslash for a slash and drop tabs and newlines, so the parser judges, not the eye.
+  const base = "http://own.invalid";
+  if (!URL.canParse(text, base)) return null;
+  const url = new URL(text, base);
+  const path = `${url.pathname}${url.search}`;
+  // What was a path with dots may have become another host's name.
+  return url.origin === base && !path.startsWith("//") ? path : null;
+}
+
+function misused(): DomainError {
+  return new DomainError("invalid_request", "This form does not come from our pages. Open the page again.");
+}
