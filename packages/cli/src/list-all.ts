@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { z } from "zod";
 import { CliError } from "./cli-error.ts";
 import { callJson, type Host } from "./http-client.ts";
@@ -19,8 +19,10 @@ export interface List<T> {
   readonly query?: Readonly<Record<string, string | undefined>>;
 }
 
-export function addLimitOption(command: Command): Command {
-  return command.option("--limit <number>", "stop after so many; default: all", parseLimit);
+/** @param newest how many are shown when nobody says; all of them by default. */
+export function addLimitOption(command: Command, newest?: number): Command {
+  const option = new Option("--limit <number>", "stop after so many").argParser(parseLimit);
+  return command.addOption(newest === undefined ? option : option.default(newest));
 }
 
 /** @returns every item, or the first `limit`. @throws CliError */

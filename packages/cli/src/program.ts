@@ -2,6 +2,7 @@ import { DomainError } from "@fairlead/protocol/errors";
 import { Command, CommanderError } from "commander";
 import { CliError } from "./cli-error.ts";
 import { addAdminCommands } from "./commands/admin.ts";
+import { addAuditCommand } from "./commands/audit.ts";
 import { addChatCommand } from "./commands/chat.ts";
 import { addKeyCommands } from "./commands/key.ts";
 import { addModelsCommand } from "./commands/models.ts";
@@ -38,6 +39,7 @@ function buildProgram(context: Context): Command {
   addProjectCommands(program, context);
   addKeyCommands(program, context);
   addNodeCommands(program, context);
+  addAuditCommand(program, context);
   addModelsCommand(program, context);
   addChatCommand(program, context);
   return program;

@@ -81,6 +81,16 @@ describe("fairlead admin", () => {
     expect(JSON.parse(result.out)).toEqual({ token: "the-token", expiresAt: "2030-01-01T00:00:00.000Z" });
   });
 
+  test("reset-link and set-up-link print nothing but the link on standard output", async () => {
+    const { load, calls } = fakeControlPlane();
+    const reset = await run(["admin", "reset-link", "a@b.c"], { loadControlPlane: load });
+    expect(reset).toMatchObject({ code: 0, out: "http://127.0.0.1/reset/fli_x\n" });
+    expect(reset.notes).toContain("good for one use until 2026-01-01T01:00:00.000Z");
+    const setUp = await run(["admin", "set-up-link", "--json"], { loadControlPlane: load });
+    expect(JSON.parse(setUp.out)).toMatchObject({ url: "http://127.0.0.1/set-up/fli_x" });
+    expect(calls).toContainEqual(["resetLink", { email: "a@b.c" }]);
+  });
+
   test("a refusal of the installation shows its message and code", async () => {
     const loadControlPlane: LoadControlPlane = () =>
       Promise.reject(new DomainError("not_found", "There is no user with this e-mail address."));

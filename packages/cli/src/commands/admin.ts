@@ -43,6 +43,17 @@ export function addAdminCommands(program: Command, context: Context): void {
       "\nExample:\n  export FAIRLEAD_TOKEN=$(fairlead admin token --email ann@example.org --ttl 12h)",
     )
     .action((options: TokenOptions) => createToken(context, options));
+  addLocalOptions(admin.command("reset-link"))
+    .description("make a link by which a user sets a new password; it is good for one use within an hour")
+    .argument("<email>", "e-mail address of the user")
+    .addHelpText("after", "\nExample:\n  fairlead admin reset-link ann@example.org")
+    .action((email: string, options: AdminOptions) =>
+      showLink(context, options, (local) => local.resetLink({ email })),
+    );
+  addLocalOptions(admin.command("set-up-link"))
+    .description("make the link by which the first administrator makes their account")
+    .addHelpText("after", "\nExample:\n  fairlead admin set-up-link --config /etc/fairlead/config.yaml")
+    .action((options: AdminOptions) => showLink(context, options, (local) => local.setUpLink()));
 }
 
 function addLocalOptions(command: Command): Command {
@@ -65,6 +76,16 @@ async function createToken(context: Context, options: TokenOptions): Promise<voi
   const answer = await withAdmin(context, options, (admin) => admin.createToken({ email, ttlSeconds: ttl }));
   print(context.terminal, answer, { json: options.json, text: ({ token }) => `${token}\n` });
   if (!options.json) context.terminal.note(`valid until ${answer.expiresAt}`);
+}
+
+async function showLink(
+  context: Context,
+  options: AdminOptions,
+  make: (admin: LocalAdmin) => Promise<{ readonly url: string; readonly expiresAt: string }>,
+): Promise<void> {
+  const answer = await withAdmin(context, options, make);
+  print(context.terminal, answer, { json: options.json, text: ({ url }) => `${url}\n` });
+  if (!options.json) context.terminal.note(`good for one use until ${answer.expiresAt}; whoever has it gets in`);
 }
 
 async function withAdmin<T>(

@@ -6,8 +6,8 @@ import { isLoopback, requireSafeAddress } from "./platform-address.ts";
 
 const CLIENT_ID = "fairlead-cli";
 const ANSWER_SECONDS = 20;
-/** Without it the login would end with its first access token. */
-export const SCOPE = "offline_access";
+/** All that the person may do; and without the second one the login would end with its first access token. */
+export const SCOPE = "platform offline_access";
 
 export interface OAuthServer {
   readonly baseUrl: string;
