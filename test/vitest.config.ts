@@ -2,7 +2,7 @@ import { defineConfig } from "vitest/config";
 
 const root = new URL("..", import.meta.url).pathname;
 // Tests read the sources, so that no build has to come first.
-const shared = { resolve: { conditions: ["source"] }, ssr: { resolve: { conditions: ["source"] } } };
+const shared = { resolve: { conditions: ["fairlead-source"] }, ssr: { resolve: { conditions: ["fairlead-source"] } } };
 
 export default defineConfig({
   root,

@@ -15,7 +15,7 @@ import { RecordingProxy } from "./recording-proxy.ts";
 import { waitFor } from "./wait-for.ts";
 
 /**
- * `node --conditions=source test/support/record-daemon.ts FILE`: records what today's daemon and today's server say to each other, a
+ * `node --conditions=fairlead-source test/support/record-daemon.ts FILE`: records what today's daemon and today's server say to each other, a
  * first start and a second one, for later servers to be held against. Made anew only when the protocol's version changes; format the file afterwards.
  */
 

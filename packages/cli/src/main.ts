@@ -3,6 +3,7 @@ import { systemClock } from "@fairlead/protocol/clock";
 import { systemIds } from "@fairlead/protocol/ids";
 import { z } from "zod";
 import { processEnvironment, userConfigDir } from "./config.ts";
+import type { Context } from "./context.ts";
 import { loadControlPlane } from "./control-plane.ts";
 import { runProgram } from "./program.ts";
 import { browserOpener } from "./sign-in/browser.ts";
@@ -14,14 +15,18 @@ const packageSchema = z.object({ version: z.string() });
 
 /** @param argv the arguments after the program's name. @returns the exit code. */
 export async function main(argv: string[]): Promise<number> {
+  return runProgram(processContext(), argv);
+}
+
+/** What this process has. */
+export function processContext(): Context {
   const packageFile = new URL("../package.json", import.meta.url);
   const { version } = packageSchema.parse(JSON.parse(readFileSync(packageFile, "utf8")));
   const terminal = processTerminal();
   const env = processEnvironment();
   const clock = systemClock;
   const ids = systemIds(() => clock.now());
-  const file = new CredentialsFile(userConfigDir(), { clock, ids });
-  const logins = new Logins({ file, clock, terminal });
+  const logins = new Logins({ file: new CredentialsFile(userConfigDir(), { clock, ids }), clock, terminal });
   const openBrowser = browserOpener(env, process.platform);
-  return runProgram({ terminal, env, logins, openBrowser, clock, ids, loadControlPlane, version }, argv);
+  return { terminal, env, logins, openBrowser, clock, ids, loadControlPlane, version };
 }

@@ -23,7 +23,8 @@ export async function runProgram(context: Context, argv: readonly string[]): Pro
   }
 }
 
-function buildProgram(context: Context): Command {
+/** All commands. */
+export function buildProgram(context: Context): Command {
   const program = new Command("fairlead")
     .description("Run your own AI platform: projects, keys, chat and an inference host over your own machines.")
     .version(context.version)
@@ -33,15 +34,15 @@ function buildProgram(context: Context): Command {
       writeOut: (text) => context.terminal.out(text),
       writeErr: (text) => context.terminal.note(text.trimEnd()),
     });
-  addServerCommand(program, context);
-  addAdminCommands(program, context);
   addSignInCommands(program, context);
   addProjectCommands(program, context);
   addKeyCommands(program, context);
   addNodeCommands(program, context);
-  addAuditCommand(program, context);
   addModelsCommand(program, context);
   addChatCommand(program, context);
+  addAuditCommand(program, context);
+  addServerCommand(program, context);
+  addAdminCommands(program, context);
   return program;
 }
 

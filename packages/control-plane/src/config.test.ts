@@ -111,7 +111,7 @@ describe("the configuration", () => {
   });
 });
 
-test("docs/config.md is what the schema says (regenerate it with `node --conditions=source scripts/generate-docs.ts`)", () => {
+test("docs/config.md is what the schema says (regenerate it with `node --conditions=fairlead-source scripts/generate-docs.ts`)", () => {
   expect(readFileSync(new URL("../../../docs/config.md", import.meta.url), "utf8")).toBe(configReference());
 });
 

@@ -33,7 +33,7 @@ export async function startFairlead(bench: Bench): Promise<RunningTarget> {
   buildOnce();
   const server = await startServer(bench);
   const { key, identifier, bootstrapToken } = await enrolNode(server);
-  const args = ["--conditions=source", NODE_PROGRAM, String(bench.mockPort), server.folder];
+  const args = ["--conditions=fairlead-source", NODE_PROGRAM, String(bench.mockPort), server.folder];
   writeFileSync(join(server.folder, "bootstrap-token"), bootstrapToken, { mode: 0o600 });
   const daemon = bench.processes.launch(program(bench, { name: "fairlead-node", args, core: 0 }));
   const running = { port: server.inferencePort, key, model: `${identifier}/mock-model` };

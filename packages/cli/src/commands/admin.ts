@@ -1,5 +1,5 @@
 import type { LocalAdmin } from "@fairlead/control-plane/admin";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import type { Context } from "../context.ts";
 import { parseDuration } from "../duration.ts";
 import { print } from "../output.ts";
@@ -37,7 +37,11 @@ export function addAdminCommands(program: Command, context: Context): void {
   addLocalOptions(admin.command("token"))
     .description("make a session token for a user")
     .requiredOption("--email <address>", "e-mail address of the user")
-    .option("--ttl <duration>", "lifetime: 12h, 30m, 7d or seconds", parseDuration, parseDuration(DEFAULT_TTL))
+    .addOption(
+      new Option("--ttl <duration>", "lifetime: 12h, 30m, 7d or seconds")
+        .argParser(parseDuration)
+        .default(parseDuration(DEFAULT_TTL), DEFAULT_TTL),
+    )
     .addHelpText(
       "after",
       "\nExample:\n  export FAIRLEAD_TOKEN=$(fairlead admin token --email ann@example.org --ttl 12h)",

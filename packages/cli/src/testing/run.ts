@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from "@fairlead/protocol/clock";
 import { systemIds } from "@fairlead/protocol/ids";
+import type { Context } from "../context.ts";
 import type { LoadControlPlane } from "../control-plane.ts";
 import { runProgram } from "../program.ts";
 import type { OpenBrowser } from "../sign-in/browser.ts";
@@ -20,20 +21,23 @@ export interface RunOptions {
 /** Runs one command line against a fake terminal. */
 export async function run(
   argv: readonly string[],
-  {
-    env = {},
-    terminal = fakeTerminal(),
-    loadControlPlane = neverLoaded,
-    configDir = "/nonexistent/fairlead",
-    openBrowser = () => false,
-    clock = systemClock,
-  }: RunOptions = {},
+  { terminal = fakeTerminal(), ...options }: RunOptions = {},
 ): Promise<{ code: number; out: string; notes: string }> {
+  const code = await runProgram(testContext({ terminal, ...options }), argv);
+  return { code, ...terminal.printed };
+}
+
+export function testContext({
+  env = {},
+  terminal = fakeTerminal(),
+  loadControlPlane = neverLoaded,
+  configDir = "/nonexistent/fairlead",
+  openBrowser = () => false,
+  clock = systemClock,
+}: RunOptions = {}): Context {
   const ids = systemIds(() => clock.now());
   const logins = new Logins({ file: new CredentialsFile(configDir, { clock, ids }), clock, terminal });
-  const context = { terminal, env, logins, openBrowser, clock, ids, loadControlPlane, version: "1.2.3" };
-  const code = await runProgram(context, argv);
-  return { code, ...terminal.printed };
+  return { terminal, env, logins, openBrowser, clock, ids, loadControlPlane, version: "1.2.3" };
 }
 
 const neverLoaded: LoadControlPlane = () => Promise.reject(new Error("this command must not load the control plane"));

@@ -73,7 +73,7 @@ describe.each(STORES)("migrate on $name", ({ openEmpty, openShared }) => {
 });
 
 async function runProgram(source: string, argument: string): Promise<string> {
-  const args = ["--conditions=source", "--input-type=module", "--eval", source, argument];
+  const args = ["--conditions=fairlead-source", "--input-type=module", "--eval", source, argument];
   const child = spawn(process.execPath, args, { cwd: import.meta.dirname, stdio: ["ignore", "pipe", "inherit"] });
   const output = child.stdout.toArray();
   const [code] = await once(child, "exit");

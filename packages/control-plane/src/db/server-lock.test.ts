@@ -34,7 +34,7 @@ test("a server that is killed leaves no lock behind", async () => {
     acquireServerLock(process.argv[1]);
     process.stdout.write("held");
     setInterval(() => {}, 1000);`;
-  const args = ["--conditions=source", "--input-type=module", "--eval", program, dir];
+  const args = ["--conditions=fairlead-source", "--input-type=module", "--eval", program, dir];
   const child = spawn(process.execPath, args, { cwd: import.meta.dirname, stdio: ["ignore", "pipe", "inherit"] });
   try {
     await once(child.stdout, "data");

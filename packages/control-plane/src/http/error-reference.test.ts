@@ -3,7 +3,7 @@ import { ERROR_CODES } from "@fairlead/protocol/errors";
 import { expect, test } from "vitest";
 import { errorReference } from "./error-reference.ts";
 
-test("docs/errors.md is what the code says (regenerate it with `node --conditions=source scripts/generate-docs.ts`)", () => {
+test("docs/errors.md is what the code says (regenerate it with `node --conditions=fairlead-source scripts/generate-docs.ts`)", () => {
   expect(readFileSync(new URL("../../../../docs/errors.md", import.meta.url), "utf8")).toBe(errorReference());
 });
 
