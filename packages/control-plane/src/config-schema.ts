@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isNetwork } from "./http/client-address.ts";
 import { DEFAULT_LIMITS } from "./inference/limits.ts";
 import { LOG_LEVELS } from "./log.ts";
 
@@ -13,6 +14,15 @@ const url = z
   .refine((text) => !text.endsWith("/"), {
     message: "must not end with a slash",
   });
+/** From the environment it comes as one text with commas. */
+const list = <T extends z.ZodType<string>>(item: T): z.ZodType<readonly string[], readonly string[] | string> =>
+  z.preprocess(
+    (value) => (typeof value === "string" ? value.split(",").map((part) => part.trim()) : value),
+    z.array(item),
+  );
+/** An IPv6 client is counted by its /64. */
+const rate = (number: number, description: string): z.ZodDefault<z.ZodNumber> =>
+  z.number().int().min(1).max(1_000_000).default(number).describe(description);
 const bytes = z.number().int().min(1024);
 
 export const configSchema = z.strictObject({
@@ -41,6 +51,12 @@ export const configSchema = z.strictObject({
       modelsUrl: url
         .optional()
         .describe("Address of the inference host as programs reach it. Default: made of its host and port."),
+      trustedProxies: list(z.string().refine(isNetwork, "must be an IP address or a network such as 10.0.0.0/8"))
+        .default([])
+        .describe(
+          "Reverse proxies in front of the platform host, as addresses or networks. Only what they say in `X-Forwarded-For` is " +
+            "taken for a client's address, in the audit log and in rate limits.",
+        ),
       shutdownSeconds: z
         .number()
         .int()
@@ -66,6 +82,20 @@ export const configSchema = z.strictObject({
         .enum(LOG_LEVELS)
         .default("info")
         .describe("Least level that is logged, as JSON lines on standard output."),
+    })
+    .prefault({}),
+  rateLimits: z
+    .strictObject({
+      signInsPerAddress: rate(60, "Failed sign-ins from one address within 15 minutes."),
+      signInsPerAddressAndAccount: rate(10, "Failed sign-ins from one address for one account within 15 minutes."),
+      signInsPerAccount: rate(
+        100,
+        "Failed sign-ins for one account within an hour, from all addresses where its person has not signed in before.",
+      ),
+      linksPerAddress: rate(30, "Failed uses of one-time links from one address within 15 minutes."),
+      daemonsPerAddress: rate(120, "Failed enrolments and token renewals from one address within a minute."),
+      oauthCallsPerAddress: rate(300, "Calls of the OAuth token and device routes from one address within a minute."),
+      invitationsPerUser: rate(100, "Invitations that one person makes within an hour."),
     })
     .prefault({}),
   retention: z

@@ -5,6 +5,7 @@ import type { Context } from "./context.ts";
 import { CallsInFlight } from "./http/calls-in-flight.ts";
 import { listen } from "./http/listen.ts";
 import { createPlatformHost, type PlatformApp } from "./http/platform-host.ts";
+import { createRateLimits, type RateLimits } from "./http/rate-limits.ts";
 import { RequestTally } from "./http/request-tally.ts";
 import { UpgradeDispatcher } from "./http/upgrade-dispatcher.ts";
 import { type InferenceHost } from "./inference/inference-host.ts";
@@ -35,6 +36,7 @@ export function createPlatform(context: Context, services: Services, inference: 
   const { log, ports, installation, addresses, deadline } = context;
   const { authenticate, links, tunnels } = services;
   const requests = new RequestTally();
+  const limits = createRateLimits(context.config.rateLimits);
   const { nodes } = nodeStores(installation.longReads);
   const nodesByStatus = (): ReturnType<typeof nodes.countByStatus> => nodes.countByStatus();
   const metrics = createMetrics({ ...services, ...context, platformRequests: requests, inference, nodesByStatus });
@@ -44,8 +46,9 @@ export function createPlatform(context: Context, services: Services, inference: 
     log,
     authenticate,
     requests,
+    trustedProxies: context.config.server.trustedProxies,
     routes: (routes) => {
-      registerRoutes(routes, services);
+      registerRoutes(routes, { ...services, limits });
       registerMetricsRoutes(routes, metrics);
     },
     document: { publicUrl: addresses.publicUrl, inferencePaths: inferencePaths(addresses.modelsUrl) },
@@ -81,12 +84,13 @@ export function createPlatform(context: Context, services: Services, inference: 
   };
 }
 
-function registerRoutes(app: PlatformApp, { auditLog, idempotency, projects, keys, nodes }: Services): void {
+function registerRoutes(app: PlatformApp, services: Services & { readonly limits: RateLimits }): void {
+  const { auditLog, idempotency, projects, keys, nodes, limits } = services;
   registerProjectRoutes(app, { projects, idempotency });
   registerKeyRoutes(app, { keys, idempotency });
   registerNodeRoutes(app, { ...nodes, idempotency });
   registerNodeObservedRoutes(app, nodes);
   registerNodeSecretRoutes(app, nodes.nodeChanges);
   registerAuditRoutes(app, auditLog);
-  registerNodeDaemonRoutes(app, nodes);
+  registerNodeDaemonRoutes(app, { ...nodes, limits });
 }

@@ -28,6 +28,11 @@ export const ERROR_CODES = {
   invalid_request: code("invalid_request_error", false, "The input is wrong; `param` names the field."),
   missing_project_header: code("invalid_request_error", false, "Name the project: header `Service-Project-Id`."),
   malformed_json: code("invalid_request_error", false, "The body is not valid JSON."),
+  previous_response_not_found: code(
+    "invalid_request_error",
+    false,
+    "No response is stored under this `previous_response_id`; send the whole history instead.",
+  ),
   method_not_allowed: code("invalid_request_error", false, "The path exists, but not with this method."),
   request_timeout: code("invalid_request_error", true, "The request did not arrive whole in time."),
   request_too_large: code("invalid_request_error", false, "The body is over the stated limit."),
@@ -50,6 +55,11 @@ export const ERROR_CODES = {
   ),
   node_not_enrolled: code("conflict_error", false, "The node's daemon has not enrolled yet."),
   bootstrap_token_used: code("conflict_error", false, "Another daemon has enrolled with this bootstrap token."),
+  rate_limit_exceeded: code(
+    "rate_limit_error",
+    true,
+    "Too many calls or attempts; `retry-after` tells when the next may come.",
+  ),
   internal: code("server_error", true, "Fairlead's own fault; the log has the request id."),
   upstream_failed: code("upstream_error", true, "The upstream could not be reached or broke off."),
   upstream_timeout: code("upstream_error", true, "The upstream stayed silent for too long."),
@@ -65,9 +75,17 @@ export interface ErrorDetails {
   /** The field at fault as a path (`messages[0].role`), a header's name, or null. */
   readonly param?: string | undefined;
   readonly retryAfterSeconds?: number | undefined;
+  /** The limit that was hit; told in `x-ratelimit-*`. */
+  readonly rateLimit?: RateLimitState | undefined;
   /** For the log only; never leaves the server. */
   readonly note?: string | undefined;
   readonly cause?: unknown;
+}
+
+export interface RateLimitState {
+  readonly limit: number;
+  readonly remaining: number;
+  readonly resetSeconds: number;
 }
 
 /** An error that a caller may be told of. `message` is public: it says what is wrong and what to do. */
@@ -76,6 +94,7 @@ export class DomainError extends Error {
   readonly code: ErrorCode;
   readonly param: string | null;
   readonly retryAfterSeconds: number | undefined;
+  readonly rateLimit: RateLimitState | undefined;
   readonly note: string | undefined;
 
   constructor(errorCode: ErrorCode, message: string, details: ErrorDetails = {}) {
@@ -83,6 +102,7 @@ export class DomainError extends Error {
     this.code = errorCode;
     this.param = details.param ?? null;
     this.retryAfterSeconds = details.retryAfterSeconds;
+    this.rateLimit = details.rateLimit;
     this.note = details.note;
   }
 }

@@ -1,4 +1,4 @@
-import { DomainError, ERROR_CODES, errorBody } from "@fairlead/protocol/errors";
+import { DomainError, ERROR_CODES, errorBody, type RateLimitState } from "@fairlead/protocol/errors";
 import { isStoreAway, isUnstorableText } from "../db/errors.ts";
 import { statusOf } from "./error-status.ts";
 
@@ -24,8 +24,17 @@ export function errorAnswer(error: unknown, requestId: string): ErrorAnswer {
       ...(ERROR_CODES[told.code].retry ? {} : { "x-should-retry": "false" }),
       ...(status === 401 ? { "www-authenticate": "Bearer" } : {}),
       ...(told.retryAfterSeconds === undefined ? {} : { "retry-after": String(Math.ceil(told.retryAfterSeconds)) }),
+      ...(told.rateLimit === undefined ? {} : rateLimitHeaders(told.rateLimit)),
     },
     body: JSON.stringify(errorBody(told, requestId)),
+  };
+}
+
+function rateLimitHeaders({ limit, remaining, resetSeconds }: RateLimitState): Readonly<Record<string, string>> {
+  return {
+    "x-ratelimit-limit": String(limit),
+    "x-ratelimit-remaining": String(remaining),
+    "x-ratelimit-reset": String(Math.ceil(resetSeconds)),
   };
 }
 

@@ -31,6 +31,8 @@ export type HttpApp = FastifyInstance<
 export interface HttpAppOptions {
   readonly ids: IdSource;
   readonly log: Log;
+  /** Addresses and networks of proxies whose word for the client's address is taken. */
+  readonly trustedProxies?: readonly string[];
   /** Adds every route, before the app is sealed. */
   readonly routes: (app: HttpApp) => void;
 }
@@ -58,10 +60,11 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
   return app;
 }
 
-function createApp({ ids, log }: HttpAppOptions): HttpApp {
+function createApp({ ids, log, trustedProxies = [] }: HttpAppOptions): HttpApp {
   return Fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "requestId" }),
+    trustProxy: trustedProxies.length > 0 ? [...trustedProxies] : false,
     requestIdHeader: false,
     genReqId: () => ids.next("request"),
     bodyLimit: MAX_BODY_BYTES,

@@ -7,6 +7,7 @@ import {
   type PrincipalKind,
   type PrincipalOf,
 } from "../auth/principal.ts";
+import { clientAddress } from "./client-address.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -38,7 +39,7 @@ export function requirePrincipal(...kinds: readonly PrincipalKind[]): Guard {
 
 /** Where a request came from, for what is recorded of it. */
 export function originOf(request: FastifyRequest): CallOrigin {
-  return { requestId: request.id, address: request.ip };
+  return { requestId: request.id, address: clientAddress(request) };
 }
 
 /** @param hooks a route's `onRequest`. @returns the kinds of caller that it lets in; none where it lets in everybody. */

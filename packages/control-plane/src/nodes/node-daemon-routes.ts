@@ -10,6 +10,8 @@ import type { FastifySchema } from "fastify";
 import { z } from "zod";
 import { bearerToken } from "../auth/bearer.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
+import { limitFailures } from "../http/rate-limit-guards.ts";
+import type { RateLimits } from "../http/rate-limits.ts";
 import { originOf, principalOf, requirePrincipal } from "../http/require-principal.ts";
 import type { EnrollmentService } from "./enrollment-service.ts";
 import type { NodeReportService } from "./node-report-service.ts";
@@ -19,6 +21,7 @@ import { nodeNotFound } from "./node-service.ts";
 export interface NodeDaemonRouteServices {
   readonly enrollment: EnrollmentService;
   readonly reports: NodeReportService;
+  readonly limits: Pick<RateLimits, "daemons">;
 }
 
 const tags = ["Daemons"];
@@ -29,7 +32,7 @@ const enrollNode = {
   operationId: "enrollNode",
   tags,
   security: [{ bootstrapToken: [] }],
-  errors: ["not_found", "bootstrap_token_used"],
+  errors: ["not_found", "bootstrap_token_used", "rate_limit_exceeded"],
   params: nodeParams,
   body: enrollRequestSchema,
   response: { 200: enrollAnswerSchema },
@@ -40,7 +43,7 @@ const createIdentityToken = {
   description: "The credential is the assertion in the body, signed with the node's own key.",
   operationId: "createIdentityToken",
   tags,
-  errors: ["invalid_credential", "expired_credential"],
+  errors: ["invalid_credential", "expired_credential", "rate_limit_exceeded"],
   params: nodeParams,
   body: identityTokenRequestSchema,
   response: { 200: identityTokenSchema },
@@ -58,8 +61,11 @@ const reportNodeReady = {
 } satisfies FastifySchema;
 
 /** What a daemon calls over HTTP. Bodies may hold fields that a newer daemon adds. */
-export function registerNodeDaemonRoutes(app: PlatformApp, { enrollment, reports }: NodeDaemonRouteServices): void {
-  app.post(`${NODE_PATH}/enroll`, { schema: enrollNode }, async (request) => {
+export function registerNodeDaemonRoutes(app: PlatformApp, services: NodeDaemonRouteServices): void {
+  const { enrollment, reports, limits } = services;
+  const limited = limitFailures(limits.daemons);
+
+  app.post(`${NODE_PATH}/enroll`, { onRequest: limited, schema: enrollNode }, async (request) => {
     const bootstrapToken = bearerToken(request.headers.authorization);
     if (bootstrapToken === null) {
       throw new DomainError("invalid_credential", "Send the bootstrap token as `Authorization: Bearer flb_…`.");
@@ -72,7 +78,7 @@ export function registerNodeDaemonRoutes(app: PlatformApp, { enrollment, reports
     });
   });
 
-  app.post(`${NODE_PATH}/identity-tokens`, { schema: createIdentityToken }, async (request) =>
+  app.post(`${NODE_PATH}/identity-tokens`, { onRequest: limited, schema: createIdentityToken }, async (request) =>
     enrollment.renewIdentity(request.params.id, request.body.assertion),
   );
 
