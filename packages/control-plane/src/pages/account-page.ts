@@ -125,7 +125,7 @@ function providersSection({ token, providers }: AccountPage): Html {
           ? html`<span class="tag">connected</span>`
           : form(
               { action: `/account/providers/${encodeURIComponent(id)}`, token },
-              html`<button class="plain">Connect ${name}</button>`,
+              html`<button class="plain" aria-label="Connect ${name}">Connect</button>`,
             )
       }
     </li>`,

@@ -1,9 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { localPath } from "../sign-in/sign-in.ts";
 import { emailSchema } from "../users/user.ts";
-import { ownPath, parseForm, readForm } from "./form-input.ts";
+import { parseForm, readForm } from "./form-input.ts";
 
 const schema = z.strictObject({ email: emailSchema, name: z.string().min(1, "must not be empty") });
+const ownPath = (text: string): string | null => localPath(text, "https://own.example");
 const misused = expect.objectContaining({ code: "invalid_request" });
 
 describe("a posted form", () => {

@@ -43,21 +43,6 @@ export function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 }
 
-/** Where to go after signing in: a path of our own, never another site. */
-export const returnToSchema = z.string().max(4096).transform(ownPath);
-
-/** @returns null for anything that is no path of this host. */
-export function ownPath(text: string | undefined): string | null {
-  if (text === undefined || !text.startsWith("/")) return null;
-  // Browsers take a backslash for a slash and drop tabs and newlines, so the parser judges, not the eye.
-  const base = "http://own.invalid";
-  if (!URL.canParse(text, base)) return null;
-  const url = new URL(text, base);
-  const path = `${url.pathname}${url.search}`;
-  // What was a path with dots may have become another host's name.
-  return url.origin === base && !path.startsWith("//") ? path : null;
-}
-
 function misused(): DomainError {
   return new DomainError("invalid_request", "This form does not come from our pages. Open the page again.");
 }

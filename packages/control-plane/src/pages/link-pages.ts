@@ -1,9 +1,11 @@
 import type { Role } from "@fairlead/protocol/resources";
+import { PASSWORD_MIN } from "../sign-in/password.ts";
+import { RETURN_TO, SIGN_IN_PAGE, type SignInProvider } from "../sign-in/sign-in.ts";
 import { failure, field, form, submit } from "./fields.ts";
 import type { FormErrors, FormFields } from "./form-input.ts";
 import { type Html, html } from "./html.ts";
 import type { Page } from "./layout.ts";
-import { type Provider, providerButtons } from "./sign-in-page.ts";
+import { providerButtons } from "./sign-in-page.ts";
 
 /** Where one-time links lead. Looking at a page spends nothing: mail scanners and previews look at them too. Pure. */
 
@@ -16,7 +18,7 @@ export interface LinkForm {
   readonly failure?: string | undefined;
 }
 
-export const PASSWORD_HINT = "At least 12 characters. A few words in a row are easy to remember and hard to guess.";
+export const PASSWORD_HINT = `At least ${PASSWORD_MIN} characters. A few words in a row are easy to remember and hard to guess.`;
 
 export function setUpPage(page: LinkForm): Page {
   const { fields, errors } = page;
@@ -92,7 +94,7 @@ export function otherPersonPage(page: {
     title: "This invitation is for somebody else",
     body: html`<p>It is for ${page.invitedAs}, and you are signed in as ${page.signedInAs}. Sign out to use it, or open it in
       another browser profile.</p>
-      ${form({ action: "/sign-out", token: page.token, hidden: { returnTo: page.path }, className: "stack" }, submit("Sign out", "plain"))}`,
+      ${form({ action: "/sign-out", token: page.token, hidden: { [RETURN_TO]: page.path }, className: "stack" }, submit("Sign out", "plain"))}`,
   };
 }
 
@@ -100,12 +102,12 @@ export function otherPersonPage(page: {
 export function invitationPage(
   page: LinkForm & {
     readonly invitation: Invitation;
-    readonly providers: readonly Provider[];
+    readonly providers: readonly SignInProvider[];
     readonly password: boolean;
   },
 ): Page {
   const { invitation, path, token, providers, password } = page;
-  const signIn = `/sign-in?${new URLSearchParams({ returnTo: path })}`;
+  const signIn = `${SIGN_IN_PAGE}?${new URLSearchParams({ [RETURN_TO]: path }).toString()}`;
   return {
     title: "You are invited",
     body: html`${failure(page.failure)}${invited(invitation)}

@@ -45,14 +45,13 @@ export interface ProgramRequest {
 }
 
 export function programPage(request: ProgramRequest): Page {
-  const { client, email, code, destination } = request;
+  const { client, scopes, email, code, destination } = request;
   return {
     title: `Let ${client} act as you?`,
     body: html`${failure(request.failure)}
-      <p><strong>${client}</strong> asks to act as <strong>${email}</strong>: it may do here all that you may, until you sign it
-        out on your account page.</p>
+      <p><strong>${client}</strong> asks to act as <strong>${email}</strong>. It may then do here all that you may,
+        ${scopes.includes("offline_access") ? "until you sign it out on your account page" : "for the next ten minutes"}.</p>
       ${code !== undefined && codeCheck(code)}
-      ${scopeList(request.scopes)}
       ${destination !== undefined && html`<p class="soft">Your answer is sent to ${destination}.</p>`}
       ${form({ action: request.action, token: request.token, hidden: request.hidden }, [
         html`<div class="answers">
@@ -66,16 +65,4 @@ export function programPage(request: ProgramRequest): Page {
 function codeCheck(code: string): Html {
   return html`<p>Allow it only if you started this yourself, just now, and your device shows this code:</p>
     <p class="code">${code}</p>`;
-}
-
-const SCOPE_WORDS: Readonly<Record<string, string>> = {
-  openid: "who you are",
-  profile: "your name",
-  email: "your e-mail address",
-  offline_access: "to stay signed in until you sign it out",
-};
-
-function scopeList(scopes: readonly string[]): Html {
-  const known = scopes.map((scope) => SCOPE_WORDS[scope] ?? scope);
-  return html`${known.length > 0 && html`<p>It asks for:</p><ul>${known.map((words) => html`<li>${words}</li>`)}</ul>`}`;
 }

@@ -1,19 +1,15 @@
+import { RETURN_TO, SIGN_IN_PAGE, type SignInProvider } from "../sign-in/sign-in.ts";
 import { failure, field, form, submit, success } from "./fields.ts";
 import { type Content, type Html, html } from "./html.ts";
 import type { Page } from "./layout.ts";
 
 /** The ways to sign in. Pure. */
 
-export interface Provider {
-  readonly id: string;
-  readonly name: string;
-}
-
 export interface SignInPage {
   readonly token: string;
   /** A path of ours. */
   readonly returnTo: string | undefined;
-  readonly providers: readonly Provider[];
+  readonly providers: readonly SignInProvider[];
   readonly password: boolean;
   /** As it was typed. */
   readonly email?: string | undefined;
@@ -28,13 +24,13 @@ export function signInPage(page: SignInPage): Page {
       ${page.password && passwordForm(page)}
       ${providerButtons(page, page.password)}
       ${!page.password && page.providers.length === 0 && html`<p>No way to sign in is configured on this server. Ask its operator.</p>`}
-      <p class="soft">There is no open sign-up: new people come by an invitation from somebody who is here already. A forgotten
+      <p class="soft below">There is no open sign-up: new people come by an invitation from somebody who is here already. A forgotten
         password is set anew by a link from the operator.</p>`,
   };
 }
 
 function passwordForm({ token, returnTo, email }: SignInPage): Html {
-  return form({ action: "/sign-in", token, hidden: { returnTo }, className: "stack" }, [
+  return form({ action: SIGN_IN_PAGE, token, hidden: { [RETURN_TO]: returnTo }, className: "stack" }, [
     field({
       name: "email",
       label: "E-mail address",
@@ -62,7 +58,12 @@ export function providerButtons(
   if (providers.length === 0) return null;
   const buttons = providers.map(({ id, name }) =>
     form(
-      { action: `/sign-in/${encodeURIComponent(id)}`, token, hidden: { returnTo }, className: "stack" },
+      {
+        action: `${SIGN_IN_PAGE}/${encodeURIComponent(id)}`,
+        token,
+        hidden: { [RETURN_TO]: returnTo },
+        className: "stack",
+      },
       submit(`Continue with ${name}`, "plain"),
     ),
   );

@@ -48,9 +48,10 @@ body > * { width: 100%; max-width: 26rem; }
 body.wide > * { max-width: 42rem; }
 header { display: flex; align-items: center; justify-content: space-between; gap: 1rem; padding: 1rem 0 1.25rem; }
 .brand { display: inline-flex; align-items: center; gap: 0.5rem; font-weight: 650; font-size: 1.125rem; color: inherit; text-decoration: none; }
-.brand svg { width: 1.75rem; height: 1.75rem; color: var(--accent); flex: none; }
+.brand svg { width: 2rem; height: 2rem; flex: none; }
 main { background: var(--card); border: 1px solid var(--line); border-radius: 0.75rem; padding: 1.75rem; }
-h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 0.75rem; letter-spacing: -0.01em; }
+main > :last-child, section > :last-child { margin-bottom: 0; }
+h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 1.125rem; letter-spacing: -0.01em; }
 h2 { font-size: 1.125rem; line-height: 1.3; margin: 0 0 0.75rem; }
 p { margin: 0 0 1rem; }
 p, dd, li { overflow-wrap: anywhere; }
@@ -95,8 +96,9 @@ button, .button {
 .plain, .danger { background: transparent; border-color: var(--field); color: var(--ink); }
 .plain:hover { border-color: var(--accent); color: var(--accent); }
 .danger:hover { border-color: var(--bad); color: var(--bad); }
-main form.stack button, .stack > .button { width: 100%; }
-.stack > * + * { margin-top: 0.75rem; }
+.stack button, .stack .button { width: 100%; }
+.providers form + form { margin-top: 0.75rem; }
+.below { margin-top: 1.5rem; }
 .answers { display: grid; grid-template-columns: 1fr 1fr; gap: 0.75rem; }
 .or { display: flex; align-items: center; gap: 0.75rem; margin: 1.25rem 0; color: var(--soft); font-size: 0.9375rem; }
 .or::before, .or::after { content: ""; flex: 1; border-top: 1px solid var(--line); }

@@ -54,5 +54,8 @@ export const RETURN_TO = "return_to";
 export function localPath(text: string | undefined, publicUrl: string): string | null {
   if (!text?.startsWith("/") || text.length > 4096) return null;
   const url = URL.parse(text, publicUrl);
-  return url?.origin === new URL(publicUrl).origin ? `${url.pathname}${url.search}` : null;
+  if (url?.origin !== new URL(publicUrl).origin) return null;
+  const path = `${url.pathname}${url.search}`;
+  // Taken without its dots, `/..//other.example` is another host's name.
+  return path.startsWith("//") ? null : path;
 }
