@@ -138,6 +138,12 @@ ensure_busybox() {
     fail "apt could not install busybox-static. Mend apt (see above)."
 }
 
+# A browser for the tests of the pages. Where there is none, they are skipped, and the summary says so.
+ensure_chromium() {
+  [ -x /usr/bin/chromium ] || step "installing Chromium (apt)" install_packages chromium ||
+    fail "apt could not install chromium (see above). The pages are not tested here."
+}
+
 # PostgreSQL 15 or later: Debian 12 has 15, Debian 13 has 17.
 postgres_bin() { ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1; }
 

@@ -56,6 +56,9 @@ Try next:
   npx fairlead chat "What is 17 + 25?"
   npx fairlead node list
 
+Sign in to ${settings.get("FAIRLEAD_BASE_URL")} as ${ADMINISTRATOR.email}; this makes a link that sets the password:
+  npx fairlead admin reset-link ${ADMINISTRATOR.email} --config ${at.configFile}
+
 Stop it with ${commandLine(at)} --down (your data is kept).`;
 }
 
