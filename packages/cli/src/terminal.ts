@@ -32,7 +32,7 @@ export function processTerminal(): Terminal {
     inputIsInteractive: process.stdin.isTTY === true,
     readInput: () => text(process.stdin),
     ask,
-    busy: async (what) => (process.stdin.isTTY && process.stderr.isTTY ? spin(what) : plainly(what, note)),
+    busy: async (what) => (canSpin() ? spin(what) : plainly(what, note)),
     onInterrupt: (listener) => {
       for (const signal of SIGNALS) process.on(signal, listener);
       return () => {
@@ -41,6 +41,11 @@ export function processTerminal(): Terminal {
     },
     exitNow: (code) => process.exit(code),
   };
+}
+
+/** Some terminals have no width (a container's, at first); a line that is redrawn needs one. */
+function canSpin(): boolean {
+  return process.stdin.isTTY && process.stderr.isTTY && process.stderr.columns > 0;
 }
 
 async function ask(message: string): Promise<string> {

@@ -5,6 +5,7 @@ export interface SeenRequest {
   readonly method: string;
   readonly url: string;
   readonly authorization: string;
+  readonly idempotencyKey: string | undefined;
   readonly body: unknown;
 }
 
@@ -26,7 +27,9 @@ export async function startStubHost(answers: Record<string, Answer>): Promise<St
     const raw = await text(request);
     const { method = "", url = "" } = request;
     const body: unknown = raw ? JSON.parse(raw) : null;
-    seen.push({ method, url, authorization: request.headers.authorization ?? "", body });
+    const { authorization = "", "idempotency-key": sent } = request.headers;
+    const idempotencyKey = typeof sent === "string" ? sent : undefined;
+    seen.push({ method, url, authorization, idempotencyKey, body });
     const found = answers[`${method} ${url.split("?")[0]}`] ?? { status: 404, body: { error: notFound } };
     if (typeof found === "function") found(response);
     else
