@@ -30,10 +30,17 @@ test.each(STORES)("a row that points nowhere is a foreign key violation, on $nam
   await store.close();
 });
 
-test.each(["SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR_WRITE", "57P01", "08006", "ECONNREFUSED"])(
-  "%s means the store is away",
+test.each([
+  ...["SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_CORRUPT", "SQLITE_NOTADB"],
+  ...["57P01", "08006", "53300", "28P01", "3D000", "25006", "40P01", "ECONNREFUSED", "EAI_AGAIN"],
+])("%s means the store is away", (code) => {
+  expect(isStoreAway(Object.assign(new Error("x"), { code }))).toBe(true);
+});
+
+test.each(["SQLITE_CONSTRAINT_UNIQUE", "SQLITE_ERROR", "23505", "42P01", "22021", "ENOENT"])(
+  "%s does not mean that the store is away",
   (code) => {
-    expect(isStoreAway(Object.assign(new Error("x"), { code }))).toBe(true);
+    expect(isStoreAway(Object.assign(new Error("x"), { code }))).toBe(false);
   },
 );
 

@@ -17,8 +17,10 @@ export function openPostgres(url: string, logger: StatementLogger): OpenedHandle
       getTypeParser: (oid, format) => (oid === INT8 ? Number : pg.types.getTypeParser(oid, format as "text")),
     },
   });
-  // An idle connection that the server closes is no fault of ours; the next query opens another.
+  // A connection that the server closes is no fault of ours; the next query opens another. The pool listens to idle ones alone:
+  // without a listener of its own, one that breaks while it is in use would end the process.
   pool.on("error", () => undefined);
+  pool.on("connect", (client) => client.on("error", () => undefined));
   const db = new Kysely<Database>({
     dialect: new PostgresDialect({ pool }),
     log: logger({ handle: "main", blocking: false }),
