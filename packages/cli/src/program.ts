@@ -9,6 +9,7 @@ import { addModelsCommand } from "./commands/models.ts";
 import { addNodeCommands } from "./commands/node.ts";
 import { addProjectCommands } from "./commands/project.ts";
 import { addServerCommand } from "./commands/server.ts";
+import { addSessionCommands } from "./commands/session.ts";
 import { addSignInCommands } from "./commands/sign-in.ts";
 import type { Context } from "./context.ts";
 import type { Terminal } from "./terminal.ts";
@@ -35,6 +36,7 @@ export function buildProgram(context: Context): Command {
       writeErr: (text) => context.terminal.note(text.trimEnd()),
     });
   addSignInCommands(program, context);
+  addSessionCommands(program, context);
   addProjectCommands(program, context);
   addKeyCommands(program, context);
   addNodeCommands(program, context);

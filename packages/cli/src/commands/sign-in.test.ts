@@ -216,7 +216,11 @@ describe("the stored login", () => {
   test("is used by whoami without a token in the environment", async () => {
     await login();
     const result = await fairlead("whoami");
-    expect(result).toMatchObject({ code: 0, out: `ann@example.org (Ann, usr_1) at ${server.url}\n` });
+    expect(result).toMatchObject({
+      code: 0,
+      out: expect.stringContaining(`ann@example.org (Ann, usr_1) at ${server.url}\n`),
+    });
+    expect(result.out).toMatch(/prj_1 +Research +owner/);
   });
 
   test("is renewed when its access token is about to run out, and the new tokens are kept", async () => {

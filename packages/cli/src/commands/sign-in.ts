@@ -1,11 +1,11 @@
 import type { Command } from "commander";
-import { z } from "zod";
 import { CliError, Interrupted } from "../cli-error.ts";
 import { addPlatformOptions, type ClientOptions, platformHost } from "../client-options.ts";
 import type { Context } from "../context.ts";
-import { callJson } from "../http-client.ts";
+import { fetchMe, type Me } from "../me.ts";
 import { print } from "../output.ts";
 import type { OAuthServer, Tokens } from "../sign-in/oauth-client.ts";
+import { formatTable } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
 import { visible } from "../visible.ts";
 
@@ -14,8 +14,6 @@ interface LoginOptions extends ClientOptions {
   readonly browser: boolean;
   readonly insecure?: boolean;
 }
-
-const meSchema = z.looseObject({ id: z.string(), email: z.string(), name: z.string(), platformAdmin: z.boolean() });
 
 export function addSignInCommands(program: Command, context: Context): void {
   addPlatformOptions(program.command("login"))
@@ -34,7 +32,7 @@ export function addSignInCommands(program: Command, context: Context): void {
     .action((options: ClientOptions) => logout(context, options));
   addPlatformOptions(program.command("whoami"))
     .description("show who you are to the platform")
-    .addHelpText("after", "\nExample:\n  fairlead whoami --json | jq -r .email")
+    .addHelpText("after", "\nExample:\n  fairlead whoami --json | jq -r .user.email")
     .action((options: ClientOptions) => whoami(context, options));
 }
 
@@ -46,11 +44,14 @@ async function login(context: Context, options: LoginOptions): Promise<void> {
   await logins.keep(server, await interruptible(terminal, (signal) => grant({ context, options, server, signal })));
   // The new login itself, whatever FAIRLEAD_TOKEN holds.
   const host = { ...platformHost(context, options), credential: () => logins.accessToken(baseUrl) };
-  const me = await callJson(host, { path: "/v1/me" }, meSchema);
+  const { user } = await fetchMe(host);
   print(
     terminal,
-    { baseUrl, user: me },
-    { json: options.json, text: () => `signed in to ${baseUrl} as ${visible(me.email)}\n` },
+    { baseUrl, user },
+    {
+      json: options.json,
+      text: () => `signed in to ${baseUrl} as ${visible(user.email)}\n`,
+    },
   );
   if (settings.find("FAIRLEAD_TOKEN") !== null) {
     terminal.note("FAIRLEAD_TOKEN is set: commands use that token instead of this login until you unset it");
@@ -140,10 +141,13 @@ function forgottenHereAlone(baseUrl: string, cause: unknown): string {
 
 async function whoami(context: Context, options: ClientOptions): Promise<void> {
   const host = platformHost(context, options);
-  const me = await callJson(host, { path: "/v1/me" }, meSchema);
-  const admin = me.platformAdmin ? ", platform administrator" : "";
-  print(context.terminal, me, {
-    json: options.json,
-    text: ({ email, name, id }) => `${visible(`${email} (${name}, ${id}${admin})`)} at ${host.url}\n`,
-  });
+  const me = await fetchMe(host);
+  print(context.terminal, me, { json: options.json, text: (answer) => describe(answer, host.url) });
+}
+
+function describe({ user, projects }: Me, url: string): string {
+  const { email, name, id, platformAdmin } = user;
+  const who = `${email} (${name}, ${id}${platformAdmin ? ", platform administrator" : ""}) at ${url}`;
+  const rows = projects.map((project) => [project.id, project.name, project.role]);
+  return `${visible(who)}\n${rows.length === 0 ? "" : `\n${formatTable(["PROJECT", "NAME", "ROLE"], rows)}`}`;
 }
