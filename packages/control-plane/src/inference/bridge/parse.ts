@@ -1,0 +1,40 @@
+import { DomainError } from "@fairlead/protocol/errors";
+import { z } from "zod";
+import type { JsonObject } from "./wire.ts";
+
+/** Reading what came from outside: each part by its schema, each mistake with the path of its field. */
+
+/** @throws DomainError `invalid_request` with `param`. */
+export function parseAt<T>(schema: z.ZodType<T>, value: unknown, path: string): T {
+  const result = schema.safeParse(value, {
+    error: (issue) => (issue.code === "invalid_type" && issue.input === undefined ? "is missing" : undefined),
+  });
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  const param = (issue?.path ?? []).reduce<string>((text, part) => `${text}${step(part)}`, path);
+  throw refusal(param, `\`${param}\`: ${issue?.message ?? "is not valid"}.`);
+}
+
+const step = (part: PropertyKey): string => (typeof part === "number" ? `[${part}]` : `.${String(part)}`);
+
+export const refusal = (param: string, message: string): DomainError =>
+  new DomainError("invalid_request", message, { param });
+
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** @throws DomainError `invalid_request` with `param`. */
+export function objectAt(value: unknown, path: string): JsonObject {
+  if (isObject(value)) return value;
+  throw refusal(path, `\`${path}\`: ${value === undefined ? "is missing" : "must be an object"}.`);
+}
+
+const list = z.array(z.unknown());
+
+export const listAt = (value: unknown, path: string): unknown[] => parseAt(list, value, path);
+export const textAt = (value: unknown, path: string): string => parseAt(z.string(), value, path);
+
+/** A copy without some keys. Keys are never assigned: `__proto__` is a key like any other. */
+export function without(value: JsonObject, keys: readonly string[]): JsonObject {
+  return Object.fromEntries(Object.entries(value).filter(([key]) => !keys.includes(key)));
+}

@@ -1,0 +1,91 @@
+import { DomainError } from "@fairlead/protocol/errors";
+import type { CallPiece } from "./response-output.ts";
+
+/** How much of each item of a response was given already: lengths alone, so that a long answer costs no memory. */
+
+export interface ItemPlace {
+  /** Null where the upstream names no index (ggml-org/llama.cpp#20607). */
+  readonly index: number | null;
+  readonly id: string;
+}
+
+interface StreamedCall {
+  readonly index: number;
+  readonly type: CallPiece["type"];
+  readonly id: string;
+  readonly name: string;
+  /** Whether the client knows its name. */
+  isTold: boolean;
+}
+
+const MOST_ITEMS = 1024;
+
+export class StreamedItems {
+  readonly #byIndex = new Map<number, StreamedItem>();
+  readonly #byId = new Map<string, StreamedItem>();
+  #latest: StreamedItem | null = null;
+  #count = 0;
+  callCount = 0;
+  hasThought = false;
+
+  /** A new id is a new item, whatever its index: some upstreams give an index twice. */
+  add(place: ItemPlace): StreamedItem {
+    const { index, id } = place;
+    const known = id === "" ? this.#at(index) : this.#byId.get(id);
+    return known ?? this.#keep(place, new StreamedItem(this));
+  }
+
+  /** Some upstreams change an item's id from event to event; then the index tells. Where both are missing, it is the latest. */
+  get(place: ItemPlace): StreamedItem {
+    const { index, id } = place;
+    const known = (id === "" ? undefined : this.#byId.get(id)) ?? this.#at(index);
+    if (known) return known;
+    return (index === null && id === "" ? this.#latest : null) ?? this.#keep(place, new StreamedItem(this));
+  }
+
+  #at(index: number | null): StreamedItem | undefined {
+    return index === null ? undefined : this.#byIndex.get(index);
+  }
+
+  /** @throws DomainError `upstream_failed` for more items than anybody means. */
+  #keep({ index, id }: ItemPlace, item: StreamedItem): StreamedItem {
+    if (index !== null) this.#byIndex.set(index, item);
+    if (id !== "") this.#byId.set(id, item);
+    this.#latest = item;
+    this.#count += 1;
+    if (this.#count <= MOST_ITEMS) return item;
+    throw new DomainError("upstream_failed", "The upstream's answer has more items than any that is relayed.");
+  }
+}
+
+export class StreamedItem {
+  readonly #items: StreamedItems;
+  readonly #given = new Map<string, number>();
+  #thinking: string | null = null;
+  call: StreamedCall | null = null;
+
+  constructor(items: StreamedItems) {
+    this.#items = items;
+  }
+
+  given(part: string): number {
+    return this.#given.get(part) ?? 0;
+  }
+
+  give(part: string, length: number): void {
+    this.#given.set(part, this.given(part) + length);
+  }
+
+  /** An upstream may tell the same thinking as a summary and as it was; the first that comes is told on. */
+  thinksIn(part: string): boolean {
+    const [kind = ""] = part.split(" ", 1);
+    this.#thinking ??= kind;
+    return this.#thinking === kind;
+  }
+
+  name({ type, id, name }: CallPiece): void {
+    if (this.call || name === "") return;
+    this.call = { index: this.#items.callCount, type, id, name, isTold: false };
+    this.#items.callCount += 1;
+  }
+}

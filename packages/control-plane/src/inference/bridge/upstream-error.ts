@@ -1,0 +1,86 @@
+import { type DomainError, ERROR_CODES } from "@fairlead/protocol/errors";
+import { isObject } from "./parse.ts";
+import type { JsonObject, WireError } from "./wire.ts";
+
+/** Errors, whole or in a stream: reading what upstreams send, and what the bridge tells its caller. */
+
+const LONGEST_MESSAGE = 4000;
+const NO_MESSAGE = "The upstream told of an error without a message.";
+
+/** The error that an event of a stream, or a whole answer, tells of; null where it tells of none. */
+export function errorIn(value: unknown): WireError | null {
+  if (!isObject(value)) return null;
+  if (value["error"]) return readUpstreamError(value["error"]);
+  return value["object"] === "error" ? readUpstreamError(value) : null;
+}
+
+/** The body of an upstream's refusal, for the caller of a bridged call. @param body parsed, or a text that is no JSON. */
+export function toErrorBody(body: unknown, dialect: "chat" | "responses"): { readonly error: WireError } {
+  const error = errorIn(body) ?? readUpstreamError(body);
+  return { error: dialect === "chat" ? errorForChat(error) : errorForResponses(error) };
+}
+
+/**
+ * @param value the upstream's `error`: OpenAI's object, or a bare text, or what FastAPI makes (`detail`).
+ * @returns in the words of the upstream, but for its quarrels with us over credentials and money, which are not the caller's.
+ */
+function readUpstreamError(value: unknown): WireError {
+  const error = isObject(value) ? value : { message: value };
+  const message = [error["message"], error["detail"], error["error"]].find(
+    (each) => typeof each === "string" && each !== "",
+  );
+  const code = typeof error["code"] === "number" ? String(error["code"]) : textOrNull(error["code"]);
+  // The type of a flat event says only that it is one.
+  const type = error["type"] === "error" ? "upstream_error" : (textOrNull(error["type"]) ?? "upstream_error");
+  if (OURS.test(code ?? "") || OURS.test(type)) {
+    return {
+      message: "The upstream refused this platform's own credential or account.",
+      type: "upstream_error",
+      param: null,
+      code: "upstream_failed",
+    };
+  }
+  const told = typeof message === "string" ? message.slice(0, LONGEST_MESSAGE) : NO_MESSAGE;
+  return { message: told, type, param: textOrNull(error["param"]), code };
+}
+
+const OURS =
+  /^(401|402|403|authentication_error|permission_error|billing_error|invalid_api_key|insufficient_quota|insufficient_balance|account_deactivated)$/;
+
+export const ownError = ({ message, code, param }: DomainError): WireError => ({
+  message,
+  type: ERROR_CODES[code].type,
+  param,
+  code,
+});
+
+const textOrNull = (value: unknown): string | null => (typeof value === "string" ? value : null);
+
+const RESPONSES_PARAMS: JsonObject = {
+  messages: "input",
+  max_tokens: "max_output_tokens",
+  max_completion_tokens: "max_output_tokens",
+  response_format: "text.format",
+  reasoning_effort: "reasoning.effort",
+  verbosity: "text.verbosity",
+  logprobs: "include",
+};
+
+const CHAT_PARAMS: JsonObject = {
+  input: "messages",
+  instructions: "messages",
+  max_output_tokens: "max_completion_tokens",
+  text: "response_format",
+  reasoning: "reasoning_effort",
+  include: "logprobs",
+};
+
+/** An upstream names the field that it was sent; the caller knows it by another name. */
+export const errorForResponses = (error: WireError): WireError => renamed(error, RESPONSES_PARAMS);
+export const errorForChat = (error: WireError): WireError => renamed(error, CHAT_PARAMS);
+
+function renamed(error: WireError, names: JsonObject): WireError {
+  const [field = ""] = error.param?.split(/[.[]/, 1) ?? [];
+  const name = Object.hasOwn(names, field) ? names[field] : undefined;
+  return typeof name === "string" ? { ...error, param: name } : error;
+}
