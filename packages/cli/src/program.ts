@@ -5,6 +5,7 @@ import { addAdminCommands } from "./commands/admin.ts";
 import { addAuditCommand } from "./commands/audit.ts";
 import { addChatCommand } from "./commands/chat.ts";
 import { addKeyCommands } from "./commands/key.ts";
+import { addMemberCommands } from "./commands/member.ts";
 import { addModelsCommand } from "./commands/models.ts";
 import { addNodeCommands } from "./commands/node.ts";
 import { addProjectCommands } from "./commands/project.ts";
@@ -38,6 +39,7 @@ export function buildProgram(context: Context): Command {
   addSignInCommands(program, context);
   addSessionCommands(program, context);
   addProjectCommands(program, context);
+  addMemberCommands(program, context);
   addKeyCommands(program, context);
   addNodeCommands(program, context);
   addModelsCommand(program, context);

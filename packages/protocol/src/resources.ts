@@ -29,6 +29,53 @@ export const ROLES = ["owner", "admin", "member", "viewer"] as const;
 export const roleSchema = z.enum(ROLES);
 export type Role = z.infer<typeof roleSchema>;
 
+export const memberSchema = z
+  .object({
+    projectId: z.string(),
+    userId: z.string(),
+    email: z.string(),
+    role: roleSchema,
+    createdAt: z.string(),
+  })
+  .meta({
+    id: "Member",
+    examples: [
+      {
+        projectId: "prj_01kc3b6q2v8r5x0m7n4t9w1yza",
+        userId: "usr_01kc3b6q2v8r5x0m7n4t9w1yzb",
+        email: "ann@example.org",
+        role: "owner",
+        createdAt: "2026-03-02T09:30:00.000Z",
+      },
+    ],
+  });
+export type Member = z.infer<typeof memberSchema>;
+
+/** An open invitation. Its link is told once, beside it. */
+export const invitationSchema = z
+  .object({
+    id: z.string(),
+    projectId: z.string(),
+    email: z.string(),
+    role: roleSchema,
+    createdAt: z.string(),
+    expiresAt: z.string(),
+  })
+  .meta({
+    id: "Invitation",
+    examples: [
+      {
+        id: "otl_01kc3b6q2v8r5x0m7n4t9w1yzi",
+        projectId: "prj_01kc3b6q2v8r5x0m7n4t9w1yza",
+        email: "ben@example.org",
+        role: "member",
+        createdAt: "2026-03-02T09:30:00.000Z",
+        expiresAt: "2026-03-09T09:30:00.000Z",
+      },
+    ],
+  });
+export type Invitation = z.infer<typeof invitationSchema>;
+
 export const projectKeySchema = z
   .object({
     id: z.string(),
