@@ -8,7 +8,7 @@ import { AdminService } from "./admin/admin-service.ts";
 import { AuditService } from "./audit/audit-service.ts";
 import { type KeyRing, openKeyRing } from "./auth/key-ring.ts";
 import { KeyRingStore } from "./auth/key-ring-store.ts";
-import { createMasterKey, readMasterKey } from "./auth/master-key.ts";
+import { createMasterKey, deriveSecret, type MasterKey, readMasterKey } from "./auth/master-key.ts";
 import { aesSealer, type SecretSealer } from "./auth/sealer.ts";
 import { TokenService } from "./auth/tokens.ts";
 import type { Config } from "./config.ts";
@@ -18,9 +18,8 @@ import { openDatabase } from "./db/open.ts";
 import type { Database } from "./db/schema.ts";
 import type { OnStatement } from "./db/statement-watch.ts";
 import { OneTimeLinkService } from "./one-time-links/one-time-link-service.ts";
-import { SessionStore } from "./users/session-store.ts";
+import { SessionService } from "./users/session-service.ts";
 import { UserService } from "./users/user-service.ts";
-import { UserStore } from "./users/user-store.ts";
 
 /** What the server and the offline administrator both stand on: the migrated store, the keys, the users. */
 export interface Installation {
@@ -31,6 +30,9 @@ export interface Installation {
   readonly keyRing: KeyRing;
   readonly tokens: TokenService;
   readonly users: UserService;
+  readonly sessions: SessionService;
+  /** Signs the sign-in's cookies, and hashes for nobody. */
+  readonly signInSecret: string;
   readonly audit: AuditService;
   readonly oneTimeLinks: OneTimeLinkService;
   readonly admin: AdminService;
@@ -64,15 +66,17 @@ export async function openInstallation(
     const fresh = { id: ids.next("installation"), epoch: ids.next("storeEpoch"), createdAt: clock.now() };
     const record = await ensureInstallation(db, fresh);
     const store = new KeyRingStore(db);
-    const sealer = await openSealer(store, config.masterKeyFile);
+    const masterKey = await openMasterKey(store, config.masterKeyFile);
+    const sealer = aesSealer(masterKey);
     const keyRing = await openKeyRing({ ...ports, store, sealer });
     const tokens = new TokenService({ keyRing, installationId: record.id, clock });
-    const stores = { users: new UserStore(db), sessions: new SessionStore(db) };
-    const users = new UserService({ ...stores, ...ports, tokens, randomBytes });
-    const oneTimeLinks = new OneTimeLinkService({ ...ports, db, randomBytes });
     const audit = new AuditService(ports);
+    const users = new UserService({ ...ports, db, audit, tokens, randomBytes });
+    const sessions = new SessionService({ db, audit, clock, randomBytes });
+    const oneTimeLinks = new OneTimeLinkService({ ...ports, db, randomBytes });
     const admin = new AdminService({ db, users, oneTimeLinks, audit, publicUrl: ports.publicUrl });
-    return { ...opened, audit, record, sealer, keyRing, tokens, users, oneTimeLinks, admin };
+    const signInSecret = deriveSecret(masterKey, "sign-in");
+    return { ...opened, audit, record, sealer, keyRing, tokens, users, sessions, signInSecret, oneTimeLinks, admin };
   } catch (error) {
     await opened.close();
     throw error;
@@ -80,8 +84,8 @@ export async function openInstallation(
 }
 
 /** A master key is made only for a store that has sealed nothing yet: for any other, a missing file is a loss to tell of. */
-async function openSealer(store: KeyRingStore, masterKeyFile: string): Promise<SecretSealer> {
+async function openMasterKey(store: KeyRingStore, masterKeyFile: string): Promise<MasterKey> {
   const isNew = (await store.list()).length === 0;
   if (isNew && !existsSync(masterKeyFile)) createMasterKey(masterKeyFile);
-  return aesSealer(readMasterKey(masterKeyFile));
+  return readMasterKey(masterKeyFile);
 }

@@ -13,6 +13,7 @@ export const ID_PREFIXES = {
   chatSession: "ses",
   message: "msg",
   signInSession: "sis",
+  signInRecord: "sir",
   bootstrapToken: "bst",
   oneTimeLink: "otl",
   signingKey: "sgk",

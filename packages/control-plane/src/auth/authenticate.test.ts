@@ -49,7 +49,7 @@ describe("authenticate", () => {
   const bearer = (token: string): string => `Bearer ${token}`;
 
   test("names the user of a session token, and whether they administer the platform just now", async () => {
-    const user = { kind: "user", userId: "usr_1", platformAdmin: true };
+    const user = { kind: "user", userId: "usr_1", platformAdmin: true, sessionId: "sis_1" };
     expect(await authenticate(bearer(sessionToken), ["user"])).toEqual(user);
     expect(await authenticate(`bearer   ${sessionToken} `, ["user", "node"])).toEqual(user);
   });

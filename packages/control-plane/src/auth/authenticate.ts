@@ -85,7 +85,7 @@ function refuseOtherCredentials(token: string, modelsUrl: string): void {
 }
 
 function userOf(claims: TokenClaims & { readonly audience: "platform" }): UserPrincipal {
-  return { kind: "user", userId: claims.userId as UserId, platformAdmin: false };
+  return { kind: "user", userId: claims.userId as UserId, platformAdmin: false, sessionId: claims.sessionId };
 }
 
 function nodeOf(claims: TokenClaims & { readonly audience: "node" }): NodePrincipal {

@@ -35,6 +35,19 @@ export class KeyRingStore {
     return (await query.execute()).map(fromRow);
   }
 
+  transaction<T>(work: (keys: KeyRingStore, transaction: Kysely<Database>) => Promise<T>): Promise<T> {
+    return this.#db.transaction().execute((transaction) => work(new KeyRingStore(transaction), transaction));
+  }
+
+  /** From then on none of those that are here signs. */
+  async retireAll(now: number): Promise<void> {
+    await this.#db.updateTable("signing_key").set({ retired_at: now }).where("retired_at", "is", null).execute();
+  }
+
+  async deleteRetiredBefore(moment: number): Promise<void> {
+    await this.#db.deleteFrom("signing_key").where("retired_at", "<", moment).execute();
+  }
+
   async insert(key: SigningKeyRecord): Promise<void> {
     const row: SigningKeyTable = {
       id: key.id,

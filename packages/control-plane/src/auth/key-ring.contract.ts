@@ -25,5 +25,17 @@ export function keyRingStoreContract(name: string, open: OpenStore): void {
       expect(await keys.list()).toEqual([record("sgk_3", 3), record("sgk_2", 2), record("sgk_1", 1)]);
       await store.close();
     });
+
+    test("retires what signs, and forgets what has been retired for long", async () => {
+      const store = await open();
+      const keys = new KeyRingStore(store.db);
+      await keys.insert(record("sgk_1", 1));
+      await keys.insert(record("sgk_2", 2));
+      await keys.retireAll(20);
+      expect((await keys.list()).map(({ retiredAt }) => retiredAt)).toEqual([20, 10]);
+      await keys.deleteRetiredBefore(20);
+      expect((await keys.list()).map(({ id }) => id)).toEqual(["sgk_2"]);
+      await store.close();
+    });
   });
 }

@@ -1,8 +1,11 @@
+import { CLOCK_SKEW_SECONDS } from "@fairlead/protocol/enrollment";
+import { decodeProtectedHeader } from "jose";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { OpenedDatabase } from "../db/open.ts";
 import { countingIds, openMemoryStore, STORES, TestClock } from "../testing.fixture.ts";
+import { MAX_TOKEN_TTL_SECONDS } from "../users/user-service.ts";
 import { keyRingStoreContract } from "./key-ring.contract.ts";
-import { type KeyRing, openKeyRing } from "./key-ring.ts";
+import { type KeyRing, openKeyRing, RETIRED_KEY_MS } from "./key-ring.ts";
 import { KeyRingStore } from "./key-ring-store.ts";
 import { memorySealer } from "./memory-sealer.ts";
 import { TokenService } from "./tokens.ts";
@@ -38,21 +41,72 @@ describe("the key ring", () => {
     expect(JSON.stringify(row)).not.toContain('\\"d\\"');
   });
 
-  test("signs with the newest key, while tokens of an older one stay good", async () => {
-    const old = await open();
-    const token = await tokensOf(old).issueSession({ userId: "usr_1", sessionId: "sis_1", ttlSeconds: 600 });
-    const spare = await openMemoryStore();
-    clock.advance(1000);
-    await openKeyRing({ store: new KeyRingStore(spare.db), sealer, clock, ids });
-    const newer = await spare.db.selectFrom("signing_key").selectAll().executeTakeFirstOrThrow();
-    await opened.db.insertInto("signing_key").values(newer).execute();
-    await opened.db.updateTable("signing_key").set({ retired_at: clock.now() }).where("id", "!=", newer.id).execute();
+  test("signs with a new key from the rotation on, and what the old one signed stays good for as long as a token can live", async () => {
+    const ring = await open();
+    const tokens = tokensOf(ring);
+    const monthLong = { userId: "usr_1", sessionId: "sis_1", ttlSeconds: MAX_TOKEN_TTL_SECONDS };
+    const before = await tokens.issueSession(monthLong);
+    const old = ring.signing.keyId;
+    const id = await ring.rotate();
+    expect(id).not.toBe(old);
+    expect(ring.signing.keyId).toBe(id);
+    expect(ring.publicJwks().keys.map(({ kid }) => kid)).toEqual([id, old]);
+    const after = await tokens.issueSession({ ...monthLong, ttlSeconds: 1 });
+    expect(decodeProtectedHeader(after).kid).toBe(id);
+    await expect(tokens.verify(after)).resolves.toMatchObject({ userId: "usr_1" });
+    clock.advance(MAX_TOKEN_TTL_SECONDS * 1000 - 1);
+    await expect(tokens.verify(before)).resolves.toMatchObject({ userId: "usr_1" });
+    clock.advance(CLOCK_SKEW_SECONDS * 1000 + 1);
+    expect(ring.publicJwks().keys.map(({ kid }) => kid)).toEqual([id]);
+    await expect(tokens.verify(before)).rejects.toMatchObject({ code: "invalid_credential" });
+  });
 
-    const rotated = await open();
-    expect(rotated.signing.keyId).toBe(newer.id);
-    expect(rotated.publicJwks().keys).toHaveLength(2);
-    await expect(tokensOf(rotated).verify(token)).resolves.toMatchObject({ userId: "usr_1" });
-    await spare.close();
+  test("holds a rotation over a restart", async () => {
+    const ring = await open();
+    const token = await tokensOf(ring).issueSession({ userId: "usr_1", sessionId: "sis_1", ttlSeconds: 600 });
+    await ring.rotate();
+    const again = await open();
+    expect(again.signing.keyId).toBe(ring.signing.keyId);
+    expect(again.publicJwks()).toEqual(ring.publicJwks());
+    await expect(tokensOf(again).verify(token)).resolves.toMatchObject({ userId: "usr_1" });
+  });
+
+  test("two rotations at once follow each other, and one key signs", async () => {
+    const ring = await open();
+    const ids = await Promise.all([ring.rotate(), ring.rotate()]);
+    expect(ring.signing.keyId).toBe(ids[1]);
+    const signing = await opened.db.selectFrom("signing_key").select("id").where("retired_at", "is", null).execute();
+    expect(signing).toEqual([{ id: ids[1] }]);
+    expect(ring.publicJwks().keys).toHaveLength(3);
+  });
+
+  test("a rotation whose record cannot be written changes nothing", async () => {
+    const ring = await open();
+    const old = ring.signing.keyId;
+    const failed = ring.rotate(async () => {
+      throw new Error("the record");
+    });
+    await expect(failed).rejects.toThrow("the record");
+    expect(ring.signing.keyId).toBe(old);
+    expect((await open()).signing.keyId).toBe(old);
+    expect(await ring.rotate()).toBe(ring.signing.keyId);
+  });
+
+  test("keys that were retired long ago are deleted by the next rotation", async () => {
+    const ring = await open();
+    await ring.rotate();
+    clock.advance(RETIRED_KEY_MS + 1);
+    await ring.rotate();
+    expect(await opened.db.selectFrom("signing_key").select("id").execute()).toHaveLength(2);
+  });
+
+  test("the published set is the same object until a key comes or goes", async () => {
+    const ring = await open();
+    const published = ring.publicJwks();
+    expect(ring.publicJwks()).toBe(published);
+    await ring.rotate();
+    expect(ring.publicJwks()).not.toBe(published);
+    expect(ring.publicJwks()).toBe(ring.publicJwks());
   });
 
   test("does not open under another master key, and says which one it needs", async () => {

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { createHash, hkdfSync, randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, statSync, unlinkSync, writeSync } from "node:fs";
 import { StartError } from "../start-error.ts";
 
@@ -39,6 +39,12 @@ export function createMasterKey(file: string): void {
     closeSync(descriptor);
     unlinkSync(temporary);
   }
+}
+
+/** A secret for one purpose, the same as long as the master key is (RFC 5869). @returns 32 bytes in base64url */
+export function deriveSecret(key: MasterKey, purpose: string): string {
+  const bytes = hkdfSync("sha256", key.bytes, "", `fairlead ${purpose}`, KEY_BYTES);
+  return Buffer.from(bytes).toString("base64url");
 }
 
 function stat(file: string): { readonly mode: number } {

@@ -17,6 +17,8 @@ export interface UserPrincipal {
   readonly kind: "user";
   readonly userId: UserId;
   readonly platformAdmin: boolean;
+  /** Of the token that came; unset where the program acts for somebody without one. */
+  readonly sessionId?: string;
   /** Set on calls that came by HTTP; the audit log keeps it. */
   readonly origin?: CallOrigin;
 }

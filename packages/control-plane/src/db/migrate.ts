@@ -4,6 +4,7 @@ import { StartError } from "../start-error.ts";
 import { dialectOf } from "./dialect.ts";
 import * as initial from "./migrations/0001-initial.ts";
 import * as idempotency from "./migrations/0002-idempotency.ts";
+import * as oauth from "./migrations/0003-oauth.ts";
 import * as oneTimeLinks from "./migrations/0004-one-time-links.ts";
 import * as audit from "./migrations/0006-audit.ts";
 
@@ -16,6 +17,7 @@ export interface Migration {
 export const MIGRATIONS: readonly Migration[] = [
   { name: "0001-initial", up: initial.up },
   { name: "0002-idempotency", up: idempotency.up },
+  { name: "0003-oauth", up: oauth.up },
   { name: "0004-one-time-links", up: oneTimeLinks.up },
   { name: "0006-audit", up: audit.up },
 ];

@@ -1,6 +1,6 @@
 /**
  * Rows as they rest, the same on SQLite and PostgreSQL: text, integers (booleans are 0 or 1, times are Unix milliseconds),
- * JSON as text. The four sign-in tables are better-auth's own (camelCase, ISO dates), so that it needs no migration.
+ * JSON as text. The sign-in and OAuth tables are better-auth's own (camelCase, ISO dates), so that it needs no migration.
  */
 export interface Database {
   installation: InstallationTable;
@@ -9,6 +9,9 @@ export interface Database {
   session: SessionTable;
   account: AccountTable;
   verification: VerificationTable;
+  oauthClient: OAuthClientTable;
+  oauthRefreshToken: OAuthRefreshTokenTable;
+  deviceCode: DeviceCodeTable;
   project: ProjectTable;
   member: MemberTable;
   project_key: ProjectKeyTable;
@@ -88,6 +91,50 @@ export interface VerificationTable {
   expiresAt: string;
   createdAt: string;
   updatedAt: string;
+}
+
+/** The columns that we use of better-auth's many; lists are JSON. */
+export interface OAuthClientTable {
+  id: string;
+  clientId: string;
+  disabled: number | null;
+  scopes: string | null;
+  createdAt: string | null;
+  updatedAt: string | null;
+  name: string | null;
+  redirectUris: string;
+  tokenEndpointAuthMethod: string | null;
+  applicationType: string | null;
+  grantTypes: string | null;
+  responseTypes: string | null;
+  requirePKCE: number | null;
+}
+
+/** The columns that we use; all tokens of one family have the same session. */
+export interface OAuthRefreshTokenTable {
+  id: string;
+  /** SHA-256 (hex) of the token. */
+  token: string;
+  clientId: string;
+  /** Null once the session has ended. */
+  sessionId: string | null;
+  userId: string;
+  expiresAt: string;
+  /** When it was exchanged for the next one. */
+  revoked: string | null;
+}
+
+export interface DeviceCodeTable {
+  id: string;
+  /** SHA-256 (hex) of the device code. */
+  deviceCode: string;
+  userCode: string;
+  userId: string | null;
+  expiresAt: string;
+  status: string;
+  lastPolledAt: string | null;
+  clientId: string | null;
+  scope: string | null;
 }
 
 export interface ProjectTable {

@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+
 /** The OAuth server's names and facts. Pure. */
 
 export const OAUTH_PATHS = {
@@ -11,6 +13,15 @@ export const DEVICE_CODE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 
 /** Every token is for all that its user may do; a client may ask for a refresh token on top of it. */
 export const SCOPES = ["platform", "offline_access"] as const;
+
+/** The one thing that tokens are for (RFC 8707); clients need not name it. */
+export const PLATFORM_RESOURCE = "urn:fairlead:platform";
+export const ACCESS_TOKEN_SECONDS = 600;
+
+/** How codes and refresh tokens rest: they are random, so a plain hash tells nothing. */
+export function hashToken(token: string): string {
+  return createHash("sha256").update(token).digest("hex");
+}
 
 /** A program that people may let act for them. All are public: they hold no secret, and prove themselves by PKCE or a device code. */
 export interface OAuthClient {

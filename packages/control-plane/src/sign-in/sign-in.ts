@@ -1,19 +1,7 @@
 import type { CallOrigin } from "../auth/principal.ts";
+import type { SignInSession } from "../users/user.ts";
 
 /** What signing in is about, in plain values. Pure. */
-
-/** One place where somebody is signed in: a browser, or a program that they let in. */
-export interface SignInSession {
-  readonly id: string;
-  readonly userId: string;
-  /** Unix milliseconds, like `expiresAt`. */
-  readonly createdAt: number;
-  readonly expiresAt: number;
-  /** The browser's `User-Agent`, or the name of the program; null where neither is known. */
-  readonly userAgent: string | null;
-  /** IP address at the sign-in; null where it is not known. */
-  readonly address: string | null;
-}
 
 /** Who is at the other end of a sign-in. */
 export interface SignInCaller {

@@ -1,16 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { AuditService } from "../audit/audit-service.ts";
 import { openKeyRing } from "../auth/key-ring.ts";
 import { KeyRingStore } from "../auth/key-ring-store.ts";
 import { memorySealer } from "../auth/memory-sealer.ts";
 import { TokenService } from "../auth/tokens.ts";
 import type { OpenedDatabase } from "../db/open.ts";
 import { countingIds, openMemoryStore, STORES, TestClock } from "../testing.fixture.ts";
-import { SessionStore } from "./session-store.ts";
 import { emailSchema } from "./user.ts";
 import { MAX_TOKEN_TTL_SECONDS, UserService } from "./user-service.ts";
 import { userStoreContract } from "./user-store.contract.ts";
-import { UserStore } from "./user-store.ts";
 
 for (const { name, open } of STORES) userStoreContract(name, open);
 
@@ -27,8 +26,8 @@ describe("the user service", () => {
     const ids = countingIds();
     const keyRing = await openKeyRing({ store: new KeyRingStore(store.db), sealer: memorySealer(), clock, ids });
     tokens = new TokenService({ keyRing, installationId: "ins_1", clock });
-    const stores = { users: new UserStore(store.db), sessions: new SessionStore(store.db) };
-    service = new UserService({ ...stores, tokens, clock, ids, randomBytes });
+    const audit = new AuditService({ clock, ids });
+    service = new UserService({ db: store.db, audit, tokens, clock, ids, randomBytes });
   });
   afterEach(() => store.close());
 

@@ -2,16 +2,20 @@ import type { Clock } from "@fairlead/protocol/clock";
 import { CLOCK_SKEW_SECONDS } from "@fairlead/protocol/enrollment";
 import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource } from "@fairlead/protocol/ids";
+import type { Kysely } from "kysely";
+import type { AuditActor } from "../audit/audit.ts";
+import type { AuditService } from "../audit/audit-service.ts";
 import type { SignInSessions } from "../auth/authenticate.ts";
 import type { TokenService } from "../auth/tokens.ts";
 import { isUniqueViolation } from "../db/errors.ts";
-import type { SessionStore } from "./session-store.ts";
-import type { UserRecord } from "./user.ts";
-import type { UserStore } from "./user-store.ts";
+import type { Database } from "../db/schema.ts";
+import { SessionStore } from "./session-store.ts";
+import type { SignInSession, UserRecord } from "./user.ts";
+import { UserStore } from "./user-store.ts";
 
 export interface UserServiceDeps {
-  readonly users: UserStore;
-  readonly sessions: SessionStore;
+  readonly db: Kysely<Database>;
+  readonly audit: AuditService;
   readonly tokens: TokenService;
   readonly clock: Clock;
   readonly ids: IdSource;
@@ -25,24 +29,49 @@ export interface CreateUser {
   readonly platformAdmin: boolean;
 }
 
+/** What the user's list of sessions calls a token that the operator made. */
+const OPERATORS_TOKEN = "Token made by the operator";
 const DAY_SECONDS = 24 * 3600;
 export const MAX_TOKEN_TTL_SECONDS = 30 * DAY_SECONDS;
 
-/** Users and their sign-in sessions. */
+/** Users, and the session tokens that the operator makes for them. */
 export class UserService implements SignInSessions {
   readonly #deps: UserServiceDeps;
+  readonly #users: UserStore;
+  readonly #sessions: SessionStore;
 
   constructor(deps: UserServiceDeps) {
     this.#deps = deps;
+    this.#users = new UserStore(deps.db);
+    this.#sessions = new SessionStore(deps.db);
+  }
+
+  /** @param input its e-mail address in lower case. @throws DomainError already_exists */
+  async create(transaction: Kysely<Database>, input: CreateUser & { readonly actor: AuditActor }): Promise<UserRecord> {
+    const { clock, ids, audit } = this.#deps;
+    const { actor, ...rest } = input;
+    const users = new UserStore(transaction);
+    // Looked up before the insert, since PostgreSQL lets a transaction do nothing more after a refused one.
+    if (await users.findByEmail(rest.email)) throw taken(rest.email);
+    const user: UserRecord = { id: ids.next("user"), ...rest, createdAt: clock.now() };
+    try {
+      await users.insert(user);
+    } catch (error) {
+      if (isUniqueViolation(error)) throw taken(rest.email);
+      throw error;
+    }
+    const resource = { type: "user", id: user.id, name: user.email } as const;
+    await audit.record(transaction, { actor, action: "user.create", projectId: null, resource });
+    return user;
   }
 
   /** The user with this e-mail address; made if there is none. An existing one keeps its name, and may become administrator. */
   async ensure(input: CreateUser): Promise<{ readonly user: UserRecord; readonly created: boolean }> {
-    const known = await this.#deps.users.findByEmail(input.email);
+    const known = await this.#users.findByEmail(input.email);
     if (known) return { user: await this.#promote(known, input.platformAdmin), created: false };
     const user: UserRecord = { id: this.#deps.ids.next("user"), ...input, createdAt: this.#deps.clock.now() };
     try {
-      await this.#deps.users.insert(user);
+      await this.#users.insert(user);
     } catch (error) {
       // Somebody made the same user in between.
       if (isUniqueViolation(error)) return this.ensure(input);
@@ -59,44 +88,76 @@ export class UserService implements SignInSessions {
     readonly email: string;
     readonly ttlSeconds: number;
   }): Promise<{ readonly token: string; readonly expiresAt: number }> {
-    const { users, sessions, tokens, clock, ids, randomBytes } = this.#deps;
+    const { tokens, clock, ids, randomBytes } = this.#deps;
     refuseLongLife(input.ttlSeconds);
-    const user = await users.findByEmail(input.email);
+    const user = await this.#users.findByEmail(input.email);
     if (!user) throw new DomainError("not_found", `There is no user with the e-mail address ${input.email}.`);
     const now = clock.now();
-    await sessions.deleteExpired(user.id, now - CLOCK_SKEW_SECONDS * 1000);
-    const session = {
+    await this.#sessions.deleteExpired(user.id, now - CLOCK_SKEW_SECONDS * 1000);
+    const session: SignInSession = {
       id: ids.next("signInSession"),
       userId: user.id,
       createdAt: now,
       expiresAt: now + input.ttlSeconds * 1000,
+      userAgent: OPERATORS_TOKEN,
+      address: null,
     };
-    await sessions.insert(session, Buffer.from(randomBytes(32)).toString("base64url"));
+    await this.#sessions.insert(session, Buffer.from(randomBytes(32)).toString("base64url"));
     const { id: sessionId, userId, expiresAt } = session;
     return { token: await tokens.issueSession({ userId, sessionId, ttlSeconds: input.ttlSeconds }), expiresAt };
   }
 
   /** @param email in lower case. */
   async findByEmail(email: string): Promise<UserRecord | null> {
-    return this.#deps.users.findByEmail(email);
+    return this.#users.findByEmail(email);
+  }
+
+  /** @throws DomainError not_found */
+  async get(userId: string): Promise<UserRecord> {
+    return known(await this.#users.find(userId));
+  }
+
+  /** @throws DomainError not_found */
+  async rename(input: {
+    readonly userId: string;
+    readonly name: string;
+    readonly actor: AuditActor;
+  }): Promise<UserRecord> {
+    const { db, audit, clock } = this.#deps;
+    const { userId, name, actor } = input;
+    return db.transaction().execute(async (transaction) => {
+      const user = known(await new UserStore(transaction).rename(userId, { name, now: clock.now() }));
+      const resource = { type: "user", id: userId, name: user.email } as const;
+      await audit.record(transaction, { actor, action: "user.rename", projectId: null, resource, detail: { name } });
+      return user;
+    });
   }
 
   /** False until the first person is here. */
   async hasAny(): Promise<boolean> {
-    return this.#deps.users.hasAny();
+    return this.#users.hasAny();
   }
 
   async find(sessionId: string): Promise<{ readonly userId: string; readonly platformAdmin: boolean } | null> {
-    const owner = await this.#deps.sessions.findOwner(sessionId);
+    const owner = await this.#sessions.findOwner(sessionId);
     const ended = owner !== null && owner.expiresAt + CLOCK_SKEW_SECONDS * 1000 <= this.#deps.clock.now();
     return ended ? null : owner;
   }
 
   async #promote(user: UserRecord, platformAdmin: boolean): Promise<UserRecord> {
     if (!platformAdmin || user.platformAdmin) return user;
-    await this.#deps.users.makePlatformAdmin(user.id, this.#deps.clock.now());
+    await this.#users.makePlatformAdmin(user.id, this.#deps.clock.now());
     return { ...user, platformAdmin: true };
   }
+}
+
+function known(user: UserRecord | null): UserRecord {
+  if (user) return user;
+  throw new DomainError("not_found", "There is no such user.");
+}
+
+function taken(email: string): DomainError {
+  return new DomainError("already_exists", `There is a user with the e-mail address ${email} already.`);
 }
 
 function refuseLongLife(ttlSeconds: number): void {

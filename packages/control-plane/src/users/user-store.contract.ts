@@ -10,6 +10,7 @@ export function userStoreContract(name: string, open: OpenStore): void {
     let store: OpenedDatabase;
     let users: UserStore;
     let sessions: SessionStore;
+    const from = { userAgent: "Firefox", address: null };
     const ann = { id: "usr_1", email: "ann@example.org", name: "Ann", platformAdmin: false, createdAt: 1_000 };
 
     beforeEach(async () => {
@@ -41,8 +42,8 @@ export function userStoreContract(name: string, open: OpenStore): void {
     });
 
     test("name a session's owner until it is deleted or its user is gone", async () => {
-      await sessions.insert({ id: "sis_1", userId: "usr_1", createdAt: 0, expiresAt: 5_000 }, "c1");
-      await sessions.insert({ id: "sis_2", userId: "usr_1", createdAt: 0, expiresAt: 9_000 }, "c2");
+      await sessions.insert({ id: "sis_1", userId: "usr_1", createdAt: 0, expiresAt: 5_000, ...from }, "c1");
+      await sessions.insert({ id: "sis_2", userId: "usr_1", createdAt: 0, expiresAt: 9_000, ...from }, "c2");
       expect(await sessions.findOwner("sis_1")).toEqual({ userId: "usr_1", platformAdmin: false, expiresAt: 5_000 });
       await sessions.deleteExpired("usr_1", 6_000);
       expect(await sessions.findOwner("sis_1")).toBeNull();

@@ -30,6 +30,24 @@ export class UserStore {
     return row ? fromRow(row) : null;
   }
 
+  async find(userId: string): Promise<UserRecord | null> {
+    const row = await this.#db.selectFrom("user").selectAll().where("id", "=", userId).executeTakeFirst();
+    return row ? fromRow(row) : null;
+  }
+
+  /** @returns null for a user that is gone. */
+  async rename(
+    userId: string,
+    { name, now }: { readonly name: string; readonly now: number },
+  ): Promise<UserRecord | null> {
+    const change = this.#db
+      .updateTable("user")
+      .set({ name, updatedAt: rfc3339(now) })
+      .where("id", "=", userId);
+    const row = await change.returningAll().executeTakeFirst();
+    return row ? fromRow(row) : null;
+  }
+
   /** Whether there is any user at all. */
   async hasAny(): Promise<boolean> {
     return (await this.#db.selectFrom("user").select("id").limit(1).executeTakeFirst()) !== undefined;

@@ -25,9 +25,15 @@ export const userNameSchema = z
   .max(80, "must have at most 80 characters")
   .regex(/^\P{Cc}*$/u, "must not hold control characters");
 
-export interface SignInSessionRecord {
+/** One place where somebody is signed in: a browser, or a program that they let in. */
+export interface SignInSession {
   readonly id: string;
   readonly userId: string;
+  /** Unix milliseconds, like `expiresAt`. */
   readonly createdAt: number;
   readonly expiresAt: number;
+  /** The browser's `User-Agent`, or the name of the program; null where neither is known. */
+  readonly userAgent: string | null;
+  /** IP address at the sign-in; null where it is not known. */
+  readonly address: string | null;
 }

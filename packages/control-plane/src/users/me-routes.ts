@@ -1,0 +1,146 @@
+import { rfc3339 } from "@fairlead/protocol/clock";
+import { type Role, roleSchema } from "@fairlead/protocol/resources";
+import type { FastifySchema } from "fastify";
+import { z } from "zod";
+import type { UserPrincipal } from "../auth/principal.ts";
+import { reference } from "../http/fields.ts";
+import type { PlatformApp } from "../http/platform-host.ts";
+import { principalOf, requirePrincipal } from "../http/require-principal.ts";
+import type { ProjectRecord } from "../projects/project.ts";
+import type { ProjectService } from "../projects/project-service.ts";
+import type { SessionService } from "./session-service.ts";
+import { type SignInSession, type UserRecord, userNameSchema } from "./user.ts";
+import type { UserService } from "./user-service.ts";
+
+export interface MeRouteServices {
+  readonly users: UserService;
+  readonly sessions: SessionService;
+  readonly projects: ProjectService;
+}
+
+const tags = ["Users"];
+const PROJECTS_AT_ONCE = 200;
+
+const userSchema = z
+  .object({
+    id: z.string(),
+    email: z.string(),
+    name: z.string(),
+    platformAdmin: z.boolean().describe("Set from the command line of the server's own machine."),
+    createdAt: z.string(),
+  })
+  .meta({ id: "User" });
+
+const sessionSchema = z
+  .object({
+    id: z.string(),
+    userAgent: z.string().describe("The browser's own name, or the program's; empty when it is not known."),
+    address: z.string().describe("IP address at the sign-in; empty when it is not known."),
+    createdAt: z.string(),
+    expiresAt: z.string(),
+    current: z.boolean().describe("Whether this call was made with it."),
+  })
+  .meta({ id: "SignInSession" });
+
+const getMe = {
+  summary: "Who you are, and in which projects",
+  operationId: "getMe",
+  tags,
+  response: {
+    200: z.object({
+      ...userSchema.shape,
+      projects: z.array(z.object({ id: z.string(), name: z.string(), role: roleSchema })),
+    }),
+  },
+} satisfies FastifySchema;
+
+const updateMe = {
+  summary: "Change your name",
+  operationId: "updateMe",
+  tags,
+  body: z.strictObject({ name: userNameSchema }).meta({ examples: [{ name: "Ann Smith" }] }),
+  response: { 200: userSchema },
+} satisfies FastifySchema;
+
+const listMySessions = {
+  summary: "List where you are signed in",
+  description: "Browsers, and programs that you let in; the newest first.",
+  operationId: "listMySessions",
+  tags,
+  response: { 200: z.object({ sessions: z.array(sessionSchema) }) },
+} satisfies FastifySchema;
+
+const deleteMySession = {
+  summary: "Sign out somewhere",
+  description: "All tokens of the session are void within a second.",
+  operationId: "deleteMySession",
+  tags,
+  errors: ["not_found"],
+  params: z.object({ id: reference("The session's id.") }),
+  response: { 200: z.object({}) },
+} satisfies FastifySchema;
+
+/** What people may see and do of themselves, whatever their roles. */
+export function registerMeRoutes(app: PlatformApp, { users, sessions, projects }: MeRouteServices): void {
+  const onRequest = requirePrincipal("user");
+
+  app.get("/v1/me", { onRequest, schema: getMe }, async (request) => {
+    const caller = principalOf(request, "user");
+    return { ...toUser(await users.get(caller.userId)), projects: await membershipsOf(caller, projects) };
+  });
+
+  app.patch("/v1/me", { onRequest, schema: updateMe }, async (request) => {
+    const actor = principalOf(request, "user");
+    return toUser(await users.rename({ userId: actor.userId, name: request.body.name, actor }));
+  });
+
+  app.get("/v1/me/sessions", { onRequest, schema: listMySessions }, async (request) => {
+    const { userId, sessionId } = principalOf(request, "user");
+    const list = await sessions.list(userId);
+    return { sessions: list.map((session) => toSession(session, sessionId)) };
+  });
+
+  app.delete("/v1/me/sessions/:id", { onRequest, schema: deleteMySession }, async (request) => {
+    const actor = principalOf(request, "user");
+    await sessions.revoke({ userId: actor.userId, sessionId: request.params.id, actor });
+    return {};
+  });
+}
+
+interface Membership {
+  readonly id: string;
+  readonly name: string;
+  readonly role: Role;
+}
+
+/** All of them, the oldest project first. */
+async function membershipsOf(caller: UserPrincipal, projects: ProjectService): Promise<Membership[]> {
+  const roles = new Map((await projects.rolesOf(caller.userId)).map(({ projectId, role }) => [projectId, role]));
+  const memberships: Membership[] = [];
+  let after: string | null = null;
+  do {
+    const page: readonly ProjectRecord[] = await projects.list(caller, { after, limit: PROJECTS_AT_ONCE });
+    for (const { id, name } of page) {
+      const role = roles.get(id);
+      // Nobody's role is guessed: a project that was joined in between is told of next time.
+      if (role !== undefined) memberships.push({ id, name, role });
+    }
+    after = page.length < PROJECTS_AT_ONCE ? null : (page.at(-1)?.id ?? null);
+  } while (after !== null);
+  return memberships;
+}
+
+function toUser({ createdAt, ...user }: UserRecord): z.infer<typeof userSchema> {
+  return { ...user, createdAt: rfc3339(createdAt) };
+}
+
+function toSession(session: SignInSession, currentId: string | undefined): z.infer<typeof sessionSchema> {
+  return {
+    id: session.id,
+    userAgent: session.userAgent ?? "",
+    address: session.address ?? "",
+    createdAt: rfc3339(session.createdAt),
+    expiresAt: rfc3339(session.expiresAt),
+    current: session.id === currentId,
+  };
+}
