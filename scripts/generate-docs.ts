@@ -3,12 +3,14 @@ import { commandReference } from "../packages/cli/src/command-reference.ts";
 import { processContext } from "../packages/cli/src/main.ts";
 import { buildProgram } from "../packages/cli/src/program.ts";
 import { auditReference } from "../packages/control-plane/src/audit/audit-reference.ts";
+import { accessReference } from "../packages/control-plane/src/auth/access-reference.ts";
 import { configReference } from "../packages/control-plane/src/config-reference.ts";
 import { errorReference } from "../packages/control-plane/src/http/error-reference.ts";
 import { nodeStatusReference } from "../packages/control-plane/src/nodes/node-status-reference.ts";
 
 /** Writes the pages that are generated from code; unit tests fail while they differ. Run: `node --conditions=fairlead-source scripts/generate-docs.ts` */
 const docs = new URL("../docs/", import.meta.url);
+writeFileSync(new URL("access.md", docs), accessReference());
 writeFileSync(new URL("audit.md", docs), auditReference());
 writeFileSync(new URL("cli.md", docs), commandReference(buildProgram(processContext())));
 writeFileSync(new URL("config.md", docs), configReference());

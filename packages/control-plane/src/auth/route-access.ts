@@ -1,0 +1,157 @@
+import type { Role } from "@fairlead/protocol/resources";
+import { mayDo, type Operation } from "./access.ts";
+
+/**
+ * Who may call what: every route of both hosts, in one table. `docs/access.md` is generated from it, and `test/access-matrix`
+ * calls every route as every kind of caller and holds the running hosts to it. A route without a line here fails that test.
+ */
+
+/** Who calls, as far as access goes. */
+export const CALLERS = {
+  nobody: "sends no credential",
+  malformed: "sends a text that is no credential of ours",
+  expired: "a session token that has run out",
+  signedOut: "a session token whose session was ended",
+  stranger: "a person who is no member of the project (an owner elsewhere)",
+  viewer: "a member of the project with this role",
+  member: "a member of the project with this role",
+  admin: "a member of the project with this role",
+  owner: "a member of the project with this role",
+  platformAdmin: "a platform administrator who is no member of the project",
+  browser: "a browser with a sign-in cookie and no bearer token",
+  node: "the daemon of the node in question, with its identity token",
+  otherNode: "the daemon of another node of the project",
+  bootstrap: "an unused bootstrap token of the node in question",
+  key: "a project key of the project",
+  disabledKey: "a project key that was disabled",
+  otherKey: "a project key of another project",
+  worker: "a worker-plane token of the project",
+} as const;
+
+export type Caller = keyof typeof CALLERS;
+export const CALLER_NAMES = Object.keys(CALLERS) as Caller[];
+
+/** `yes`: the call is let in. Else the status of the refusal; 303: a page sends the browser to the sign-in page. */
+export type Outcome = "yes" | 303 | 401 | 403 | 404;
+
+/** Who may call a route, in the order in which the hosts decide. */
+export type RouteAccess =
+  /** Whoever it is. */
+  | { readonly for: "anybody" }
+  /** Everybody with a session. */
+  | { readonly for: "session" }
+  /** A browser that is signed in. */
+  | { readonly for: "page" }
+  /** Members whose role allows the operation; to everybody else with a session the thing does not exist. */
+  | { readonly for: "role"; readonly operation: Operation; readonly orTheNode?: true }
+  /** The node itself and nobody else. */
+  | { readonly for: "node" }
+  /** Platform administrators; `others` is what everybody else with a session is told. */
+  | { readonly for: "platformAdmin"; readonly others: 403 | 404 }
+  /** A credential that only this route takes. */
+  | { readonly for: "bootstrap" | "assertion" }
+  /** A project key or worker token; `elsewhere` is what one of another project finds. */
+  | { readonly for: "key"; readonly elsewhere: "yes" | 404 };
+
+const anybody: RouteAccess = { for: "anybody" };
+const session: RouteAccess = { for: "session" };
+const node: RouteAccess = { for: "node" };
+const role = (operation: Operation): RouteAccess => ({ for: "role", operation });
+const roleOrTheNode = (operation: Operation): RouteAccess => ({ for: "role", operation, orTheNode: true });
+
+/** The platform host, in the order of its path names. */
+export const PLATFORM_ROUTES: Readonly<Record<string, RouteAccess>> = {
+  "GET /.well-known/jwks.json": anybody,
+  "GET /healthz": anybody,
+  "GET /metrics": { for: "platformAdmin", others: 404 },
+  "GET /openapi.json": anybody,
+  "GET /readyz": anybody,
+  "GET /v1/audit": { for: "platformAdmin", others: 403 },
+  "GET /v1/nodes": role("node.read"),
+  "POST /v1/nodes": role("node.create"),
+  "GET /v1/nodes:count-active": role("node.read"),
+  "GET /v1/nodes/by-slug/{slug}": roleOrTheNode("node.read"),
+  "GET /v1/nodes/{id}": roleOrTheNode("node.read"),
+  "PATCH /v1/nodes/{id}": role("node.update"),
+  "DELETE /v1/nodes/{id}": role("node.delete"),
+  "POST /v1/nodes/{id}/bootstrap-tokens": role("node.bootstrap"),
+  "GET /v1/nodes/{id}/engine-version": roleOrTheNode("node.read"),
+  "POST /v1/nodes/{id}/enroll": { for: "bootstrap" },
+  "GET /v1/nodes/{id}/events": role("node.read"),
+  "POST /v1/nodes/{id}/identity-tokens": { for: "assertion" },
+  "POST /v1/nodes/{id}/ready": node,
+  "GET /v1/nodes/{id}/workload-version": roleOrTheNode("node.read"),
+  "GET /v1/nodes/{node_id}/secrets": role("node.secrets"),
+  "DELETE /v1/nodes/{node_id}/secrets/{name}": role("node.secrets"),
+  "PUT /v1/nodes/{node_id}/secrets/{name}": role("node.secrets"),
+  "GET /v1/projects": session,
+  "POST /v1/projects": session,
+  "GET /v1/projects/{id}": role("project.read"),
+  "GET /v1/projects/{id}/audit": role("audit.read"),
+  "POST /v1/projects/{project_id}/keys": role("key.create"),
+};
+
+/** Upgrades on the platform host, and what a daemon calls over its link. */
+export const DAEMON_ROUTES: Readonly<Record<string, RouteAccess>> = {
+  "UPGRADE /v1/nodes/{id}/link": node,
+  "UPGRADE /v1/nodes/{id}/tunnel": node,
+  "LINK desiredState": node,
+  "LINK events": node,
+  "LINK heartbeat": node,
+  "LINK hello": node,
+  "LINK observe": node,
+};
+
+/** The inference host. */
+export const INFERENCE_ROUTES: Readonly<Record<string, RouteAccess>> = {
+  "GET /healthz": anybody,
+  "GET /readyz": anybody,
+  "POST /v1/chat/completions": { for: "key", elsewhere: 404 },
+  "GET /v1/models": { for: "key", elsewhere: "yes" },
+  "GET /v1/models/{model}": { for: "key", elsewhere: 404 },
+};
+
+const ROLE_OF_CALLER: Readonly<Partial<Record<Caller, Role>>> = {
+  viewer: "viewer",
+  member: "member",
+  admin: "admin",
+  owner: "owner",
+};
+
+/** What this caller gets on such a route. */
+export function outcomeFor(access: RouteAccess, caller: Caller): Outcome {
+  switch (access.for) {
+    case "anybody":
+      return "yes";
+    case "session":
+      return hasSession(caller) ? "yes" : 401;
+    case "page":
+      return caller === "browser" ? "yes" : 303;
+    case "role":
+      return outcomeByRole(access, caller);
+    case "node":
+      return caller === "node" ? "yes" : caller === "otherNode" ? 404 : 401;
+    case "platformAdmin":
+      if (!hasSession(caller)) return 401;
+      return caller === "platformAdmin" ? "yes" : access.others;
+    case "bootstrap":
+      return caller === "bootstrap" ? "yes" : 401;
+    case "assertion":
+      return caller === "node" ? "yes" : 401;
+    case "key":
+      if (caller === "otherKey") return access.elsewhere;
+      return caller === "key" || caller === "worker" ? "yes" : 401;
+  }
+}
+
+function outcomeByRole(access: RouteAccess & { readonly for: "role" }, caller: Caller): Outcome {
+  const held = ROLE_OF_CALLER[caller];
+  if (held !== undefined) return mayDo(held, access.operation) ? "yes" : 403;
+  if (hasSession(caller)) return 404;
+  if (access.orTheNode && caller === "node") return "yes";
+  return access.orTheNode && caller === "otherNode" ? 404 : 401;
+}
+
+function hasSession(caller: Caller): boolean {
+  return caller === "stranger" || caller === "platformAdmin" || ROLE_OF_CALLER[caller] !== undefined;
+}
