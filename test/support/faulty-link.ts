@@ -46,8 +46,15 @@ export class FaultyLink {
     }
   }
 
+  /** Connections are reset, and new ones refused, as after the other end's power cut. */
   async stop(): Promise<void> {
+    const closed = new Promise((resolve) => this.#server.close(resolve));
     for (const socket of this.#sockets) socket.destroy();
-    await new Promise((resolve) => this.#server.close(resolve));
+    await closed;
+  }
+
+  /** After `stop`, at the same port. */
+  async restart(port: number): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.listen(port, "127.0.0.1", resolve));
   }
 }

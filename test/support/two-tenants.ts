@@ -17,12 +17,16 @@ export interface Tenant {
   readonly keyValue: string;
   readonly identityToken: string;
   readonly bootstrapToken: string;
+  /** What the node's daemon signs with. */
+  readonly daemonKey: NodeKey;
+  readonly installationId: string;
   /** Texts that nobody else's answer may hold. */
   readonly marks: readonly string[];
 }
 
 export interface TwoTenants {
   readonly server: RunningServer;
+  readonly dataDir: string;
   readonly ann: Tenant;
   readonly bob: Tenant;
   close(): Promise<void>;
@@ -32,7 +36,7 @@ const project = z.object({ project: z.object({ id: z.string(), userId: z.string(
 const key = z.object({ key: z.object({ id: z.string(), keyId: z.string(), keyValue: z.string() }) });
 const node = z.object({ node: z.object({ id: z.string(), identifier: z.string() }) });
 const bootstrap = z.object({ token: z.string() });
-const identity = z.object({ identityToken: z.string() });
+const identity = z.object({ identityToken: z.string(), installationId: z.string() });
 
 /** A control plane on a store of its own, with two projects of two people who know nothing of each other. */
 export async function startTwoTenants(kind: (typeof STORES)[number]): Promise<TwoTenants> {
@@ -57,6 +61,7 @@ export async function startTwoTenants(kind: (typeof STORES)[number]): Promise<Tw
   };
   return {
     server,
+    dataDir,
     ann: await tenant("ann"),
     bob: await tenant("bob"),
     close: async () => {
@@ -79,7 +84,8 @@ async function fill(url: string, name: string, token: string): Promise<Tenant> {
   const secret = { token, method: "PUT", body: { value: `${name}-secret` }, answer: z.unknown() };
   await send(`${url}${nodePath}/secrets/${name}_SECRET`, secret);
   const spent = await post(`${nodePath}/bootstrap-tokens`, {}, bootstrap);
-  const body = new NodeKey().enrollRequest(box.id, spent.token);
+  const daemonKey = new NodeKey();
+  const body = daemonKey.enrollRequest(box.id, spent.token);
   const enrolled = await send(`${url}${nodePath}/enroll`, {
     token: spent.token,
     method: "POST",
@@ -95,6 +101,8 @@ async function fill(url: string, name: string, token: string): Promise<Tenant> {
     keyValue: created.keyValue,
     identityToken: enrolled.identityToken,
     bootstrapToken,
+    daemonKey,
+    installationId: enrolled.installationId,
     marks: [projectId, made.project.userId, box.id, created.id, created.keyId, `${name}-`, `${name}_`, `${name}@`],
   };
 }
