@@ -74,7 +74,7 @@ export async function openInstallation(
     const users = new UserService({ ...ports, db, audit, tokens, randomBytes });
     const sessions = new SessionService({ db, audit, clock, randomBytes });
     const oneTimeLinks = new OneTimeLinkService({ ...ports, db, randomBytes });
-    const admin = new AdminService({ db, users, oneTimeLinks, audit, publicUrl: ports.publicUrl });
+    const admin = new AdminService({ db, users, oneTimeLinks, audit, keyRing, publicUrl: ports.publicUrl });
     const signInSecret = deriveSecret(masterKey, "sign-in");
     return { ...opened, audit, record, sealer, keyRing, tokens, users, sessions, signInSecret, oneTimeLinks, admin };
   } catch (error) {

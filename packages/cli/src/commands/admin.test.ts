@@ -27,6 +27,10 @@ function fakeControlPlane(created = true): { load: LoadControlPlane; calls: unkn
             calls.push(["setUpLink"]);
             return Promise.resolve({ url: "http://127.0.0.1/set-up/fli_x", expiresAt: "2026-01-02T00:00:00.000Z" });
           },
+          rotateSigningKey: () => {
+            calls.push(["rotateSigningKey"]);
+            return Promise.resolve({ keyId: "sgk_2" });
+          },
           close: () => {
             calls.push(["close"]);
             return Promise.resolve();

@@ -4,6 +4,7 @@ import type { Kysely } from "kysely";
 import { z } from "zod";
 import type { SystemActor } from "../audit/audit.ts";
 import type { AuditService } from "../audit/audit-service.ts";
+import type { KeyRing } from "../auth/key-ring.ts";
 import type { Database } from "../db/schema.ts";
 import { linkUrl } from "../one-time-links/one-time-link.ts";
 import type { CreateLink, OneTimeLinkService } from "../one-time-links/one-time-link-service.ts";
@@ -32,6 +33,7 @@ export const createTokenAnswerSchema = z.object({ token: z.string(), expiresAt: 
 export const resetLinkSchema = z.strictObject({ email: emailSchema });
 export const noInputSchema = z.strictObject({});
 export const linkAnswerSchema = z.object({ url: z.string(), expiresAt: z.string() });
+export const rotateSigningKeyAnswerSchema = z.object({ keyId: z.string() });
 
 export type CreateUserInput = z.input<typeof createUserSchema>;
 export type CreateUserAnswer = z.infer<typeof createUserAnswerSchema>;
@@ -39,6 +41,7 @@ export type CreateTokenInput = z.input<typeof createTokenSchema>;
 export type CreateTokenAnswer = z.infer<typeof createTokenAnswerSchema>;
 export type ResetLinkInput = z.input<typeof resetLinkSchema>;
 export type LinkAnswer = z.infer<typeof linkAnswerSchema>;
+export type RotateSigningKeyAnswer = z.infer<typeof rotateSigningKeyAnswerSchema>;
 
 /** How long the links live that the operator makes. */
 const RESET_LINK_MS = 3_600_000;
@@ -49,6 +52,7 @@ export interface AdminServiceDeps {
   readonly users: UserService;
   readonly oneTimeLinks: OneTimeLinkService;
   readonly audit: AuditService;
+  readonly keyRing: KeyRing;
   /** Of the platform host: links lead there. */
   readonly publicUrl: string;
 }
@@ -64,14 +68,14 @@ export class AdminService {
 
   /** @param input parsed by `createUserSchema`. */
   async createUser(input: z.output<typeof createUserSchema>): Promise<CreateUserAnswer> {
-    const { user, created } = await this.#deps.users.ensure(input);
+    const { user, created } = await this.#deps.users.ensure({ ...input, actor: OPERATOR });
     const { id, email, name, platformAdmin } = user;
     return { user: { id, email, name, platformAdmin }, created };
   }
 
   /** @param input parsed by `createTokenSchema`. @throws DomainError not_found, invalid_request */
   async createToken(input: z.output<typeof createTokenSchema>): Promise<CreateTokenAnswer> {
-    const { token, expiresAt } = await this.#deps.users.openSession(input);
+    const { token, expiresAt } = await this.#deps.users.openSession({ ...input, actor: OPERATOR });
     return { token, expiresAt: rfc3339(expiresAt) };
   }
 
@@ -103,6 +107,21 @@ export class AdminService {
       await audit.record(transaction, { actor, action: "admin.set_up_link", projectId: null, resource });
       return this.#link(transaction, { ...NOBODY, purpose: "set_up", lifeMs: SET_UP_LINK_MS });
     });
+  }
+
+  /** Signs with a new key from now on; what the one before signed is good until it has run out. @returns the new key's id. */
+  async rotateSigningKey(): Promise<RotateSigningKeyAnswer> {
+    const { keyRing, audit } = this.#deps;
+    const keyId = await keyRing.rotate(async (transaction, id) => {
+      const resource = { type: "signing_key", id } as const;
+      await audit.record(transaction, {
+        actor: OPERATOR,
+        action: "admin.rotate_signing_key",
+        projectId: null,
+        resource,
+      });
+    });
+    return { keyId };
   }
 
   async #link(transaction: Kysely<Database>, input: CreateLink): Promise<LinkAnswer> {

@@ -14,6 +14,7 @@ import {
   linkAnswerSchema,
   noInputSchema,
   resetLinkSchema,
+  rotateSigningKeyAnswerSchema,
 } from "./admin-service.ts";
 
 /** The running server's door for its own operator: HTTP over a socket file that only the owner of the data folder can open. */
@@ -32,6 +33,7 @@ export const CREATE_USER_PATH = "/v1/admin/users";
 export const CREATE_TOKEN_PATH = "/v1/admin/tokens";
 export const RESET_LINK_PATH = "/v1/admin/reset-links";
 export const SET_UP_LINK_PATH = "/v1/admin/set-up-links";
+export const ROTATE_SIGNING_KEY_PATH = "/v1/admin/signing-keys";
 
 /** What fits into the `sun_path` of a socket's address, with its closing zero. */
 const MAX_SOCKET_PATH_BYTES = 107;
@@ -86,6 +88,11 @@ function registerAdminRoutes(app: HttpApp, admin: AdminService): void {
   );
   app.post(SET_UP_LINK_PATH, { schema: { body: noInputSchema, response: { 200: linkAnswerSchema } } }, async () =>
     admin.setUpLink(),
+  );
+  app.post(
+    ROTATE_SIGNING_KEY_PATH,
+    { schema: { body: noInputSchema, response: { 200: rotateSigningKeyAnswerSchema } } },
+    async () => admin.rotateSigningKey(),
   );
 }
 

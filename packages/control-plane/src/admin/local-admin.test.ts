@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "@fairlead/protocol/clock";
 import { systemIds } from "@fairlead/protocol/ids";
+import { decodeProtectedHeader } from "jose";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Config, loadConfig } from "../config.ts";
 import { acquireServerLock, type ServerLock } from "../db/server-lock.ts";
@@ -146,6 +147,31 @@ describe("links that the operator makes", () => {
     await server.stop();
   });
 });
+
+test.each(["with", "without"])(
+  "%s a server, the signing key is rotated and what the old one signed stays good",
+  async (way) => {
+    const offline = await openLocalAdmin(config);
+    await offline.createUser(ann);
+    const { token } = await offline.createToken({ email: ann.email });
+    await offline.close();
+    const server = way === "with" ? await Running.start() : null;
+    const admin = await openLocalAdmin(config);
+    const { keyId } = await admin.rotateSigningKey();
+    const { token: next } = await admin.createToken({ email: ann.email });
+    await admin.close();
+    await server?.stop();
+    expect(decodeProtectedHeader(next).kid).toBe(keyId);
+    const after = await Running.start();
+    for (const good of [token, next])
+      expect(await after.installation.tokens.verify(good)).toMatchObject({ audience: "platform" });
+    const actions = (await after.installation.db.selectFrom("audit_event").select("action").execute()).map(
+      ({ action }) => action,
+    );
+    expect(actions).toEqual(expect.arrayContaining(["user.create", "admin.token", "admin.rotate_signing_key"]));
+    await after.stop();
+  },
+);
 
 describe("local administration of a running server", () => {
   test("goes through a socket that only its owner can open", async () => {

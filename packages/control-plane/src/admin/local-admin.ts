@@ -20,9 +20,17 @@ import {
   type LinkAnswer,
   linkAnswerSchema,
   type ResetLinkInput,
+  type RotateSigningKeyAnswer,
   resetLinkSchema,
+  rotateSigningKeyAnswerSchema,
 } from "./admin-service.ts";
-import { CREATE_TOKEN_PATH, CREATE_USER_PATH, RESET_LINK_PATH, SET_UP_LINK_PATH } from "./admin-socket.ts";
+import {
+  CREATE_TOKEN_PATH,
+  CREATE_USER_PATH,
+  RESET_LINK_PATH,
+  ROTATE_SIGNING_KEY_PATH,
+  SET_UP_LINK_PATH,
+} from "./admin-socket.ts";
 
 /** Administration from the machine itself. Every failure is a `DomainError` or a `StartError` with a sentence for the operator. */
 export interface LocalAdmin {
@@ -34,6 +42,8 @@ export interface LocalAdmin {
   resetLink(input: ResetLinkInput): Promise<LinkAnswer>;
   /** A link, good for 24 hours and one use, by which the first administrator makes their account. */
   setUpLink(): Promise<LinkAnswer>;
+  /** Makes a new key that signs tokens from now on; those that the one before signed are good until they run out. */
+  rotateSigningKey(): Promise<RotateSigningKeyAnswer>;
   close(): Promise<void>;
 }
 
@@ -51,6 +61,7 @@ function askServer(config: Config): LocalAdmin {
     createToken: (input) => call(CREATE_TOKEN_PATH, input, createTokenAnswerSchema),
     resetLink: (input) => call(RESET_LINK_PATH, input, linkAnswerSchema),
     setUpLink: () => call(SET_UP_LINK_PATH, {}, linkAnswerSchema),
+    rotateSigningKey: () => call(ROTATE_SIGNING_KEY_PATH, {}, rotateSigningKeyAnswerSchema),
     close: async () => {},
   };
 }
@@ -70,6 +81,7 @@ async function openStore(config: Config, lock: ServerLock): Promise<LocalAdmin> 
       createToken: async (input) => admin.createToken(parse(createTokenSchema, input)),
       resetLink: async (input) => admin.resetLink(parse(resetLinkSchema, input)),
       setUpLink: () => admin.setUpLink(),
+      rotateSigningKey: () => admin.rotateSigningKey(),
       close: async () => {
         await installation.close();
         lock.release();

@@ -64,7 +64,7 @@ export class OneTimeLinkService {
       ? await new OneTimeLinkStore(transaction).spend(hashLinkToken(token), usedBy, this.#deps.clock.now())
       : null;
     if (link) return link;
-    throw new DomainError("not_found", "This link was used before, was replaced or taken back, or has run out.");
+    throw voidLink();
   }
 
   /** The project's open invitations, the oldest first. `after` is a link's id. */
@@ -81,4 +81,9 @@ export class OneTimeLinkService {
     if (link) return link;
     throw new DomainError("not_found", "There is no such open invitation in this project.");
   }
+}
+
+/** The same words for every reason: nobody is told which it was. */
+export function voidLink(): DomainError {
+  return new DomainError("not_found", "This link was used before, was replaced or taken back, or has run out.");
 }

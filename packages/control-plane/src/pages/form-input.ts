@@ -4,6 +4,9 @@ import { parseInput } from "../http/validation.ts";
 
 /** What people typed, judged in one place: values that services take, or words beside the fields. */
 
+/** Which passwords are good is judged where they are kept; an endless one is cut off here. */
+export const passwordSchema = z.string().max(2048, "is too long");
+
 /** A posted form, as it came. */
 export type FormFields = Readonly<Record<string, string>>;
 export type FormErrors = Readonly<Record<string, string>>;
@@ -36,6 +39,15 @@ export function readForm<T>(schema: z.ZodType<T>, fields: FormFields): ReadForm<
     errors[name] ??= sentence(message);
   }
   return { values: null, errors };
+}
+
+/**
+ * What a service says of one field.
+ * @param names the form's name of a field where it is not the service's. @throws the error, where it is about no field.
+ */
+export function fieldError(error: unknown, names: Readonly<Record<string, string>> = {}): FormErrors {
+  if (!(error instanceof DomainError) || error.code !== "invalid_request" || error.param === null) throw error;
+  return { [names[error.param] ?? error.param]: error.message };
 }
 
 /** "must not be empty" → "Must not be empty." */

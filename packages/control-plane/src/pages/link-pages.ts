@@ -20,7 +20,8 @@ export interface LinkForm {
 
 export const PASSWORD_HINT = `At least ${PASSWORD_MIN} characters. A few words in a row are easy to remember and hard to guess.`;
 
-export function setUpPage(page: LinkForm): Page {
+/** @param page without a `password`, a provider is to be connected afterwards. */
+export function setUpPage(page: LinkForm & { readonly password: boolean }): Page {
   const { fields, errors } = page;
   return {
     title: "Set up Fairlead",
@@ -37,7 +38,9 @@ export function setUpPage(page: LinkForm): Page {
           first: true,
         }),
         nameField(page),
-        newPasswordField(page),
+        page.password && newPasswordField(page),
+        !page.password &&
+          html`<p>Passwords are not used here: connect a provider on the next page, to sign in by later.</p>`,
         submit("Make the administrator's account"),
       ])}`,
   };

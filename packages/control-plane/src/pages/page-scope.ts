@@ -1,6 +1,8 @@
 import { DomainError } from "@fairlead/protocol/errors";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { explainError, type HttpApp } from "../http/http-app.ts";
+import { RETURN_TO, SIGN_IN_PAGE } from "../sign-in/sign-in.ts";
+import type { SignInSession } from "../users/user.ts";
 import type { Assets } from "./assets.ts";
 import { FORM_TOKEN } from "./fields.ts";
 import type { FormGuard } from "./form-guard.ts";
@@ -16,17 +18,11 @@ export interface PageScopeOptions {
   readonly guard: FormGuard;
   readonly assets: Assets;
   /** @param cookies the header, whole. */
-  readonly sessionOfCookie: (cookies: string | undefined) => Promise<Visitor | null>;
-}
-
-/** Who signed in with this browser. */
-export interface Visitor {
-  readonly userId: string;
-  readonly sessionId: string;
+  readonly sessionOfCookie: (cookies: string | undefined) => Promise<SignInSession | null>;
 }
 
 interface Visit {
-  readonly session: Visitor | null;
+  readonly session: SignInSession | null;
   /** For the forms of the page that answers. */
   readonly token: string;
   readonly assets: Assets;
@@ -68,6 +64,18 @@ const HTML = "text/html; charset=utf-8";
 /** Where a GET shows a page. `hide`: pages are for people, and in no API document. */
 export const PAGE = { schema: { hide: true } } as const;
 
+/** A page for people who are signed in; others are asked to sign in first, and come back. */
+export const SIGNED_IN_PAGE = {
+  ...PAGE,
+  onRequest: async (request: FastifyRequest, reply: FastifyReply) =>
+    visitorOf(request) === null ? askToSignIn(request, reply) : undefined,
+} as const;
+
+function askToSignIn(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const back = request.method === "GET" ? `?${new URLSearchParams({ [RETURN_TO]: request.url }).toString()}` : "";
+  return goTo(reply, `${SIGN_IN_PAGE}${back}`);
+}
+
 export function sendPage(request: FastifyRequest, reply: FastifyReply, page: Page): FastifyReply {
   const { assets } = visitOf(request);
   return reply.type(HTML).send(render(page, request.visit, assets));
@@ -84,8 +92,20 @@ export function goTo(reply: FastifyReply, path: string): FastifyReply {
 }
 
 /** Null: nobody has signed in with this browser. */
-export function visitorOf(request: FastifyRequest): Visitor | null {
+export function visitorOf(request: FastifyRequest): SignInSession | null {
   return visitOf(request).session;
+}
+
+/** On a `SIGNED_IN_PAGE`. */
+export function requireVisitor(request: FastifyRequest): SignInSession {
+  const session = visitorOf(request);
+  if (session === null) throw new Error(`${request.routeOptions.url} is a page for everybody`);
+  return session;
+}
+
+/** @param values of `Set-Cookie`. */
+export function setCookies(reply: FastifyReply, values: readonly string[]): void {
+  for (const value of values) void reply.header("set-cookie", value);
 }
 
 /** For the forms of the page that answers this request. */
@@ -110,9 +130,9 @@ function render(page: Page, visit: Visit | null, assets: Assets): string {
 async function receive(request: FastifyRequest, reply: FastifyReply, options: PageScopeOptions): Promise<void> {
   const cookies = request.headers.cookie;
   const session = await options.sessionOfCookie(cookies);
-  const { token, setCookie } = options.guard.tokenFor(cookies, session?.sessionId ?? null);
+  const { token, setCookie } = options.guard.tokenFor(cookies, session?.id ?? null);
   request.visit = { session, token, assets: options.assets };
-  if (setCookie !== null) void reply.header("set-cookie", setCookie);
+  if (setCookie !== null) setCookies(reply, [setCookie]);
 }
 
 function checkedForm(request: FastifyRequest, guard: FormGuard): FormFields {
@@ -120,7 +140,7 @@ function checkedForm(request: FastifyRequest, guard: FormGuard): FormFields {
   const { [FORM_TOKEN]: token, ...fields } = formOf(request);
   const { origin, cookie: cookies } = request.headers;
   const fetchSite = request.headers["sec-fetch-site"];
-  const sessionId = visitorOf(request)?.sessionId ?? null;
+  const sessionId = visitorOf(request)?.id ?? null;
   guard.check({ origin, cookies, sessionId, token, fetchSite: fetchSite?.toString() });
   return fields;
 }

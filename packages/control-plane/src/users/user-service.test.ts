@@ -18,7 +18,8 @@ describe("the user service", () => {
   let clock: TestClock;
   let tokens: TokenService;
   let service: UserService;
-  const ann = { email: "ann@example.org", name: "Ann", platformAdmin: false };
+  const actor = { kind: "system", name: "local_admin" } as const;
+  const ann = { actor, email: "ann@example.org", name: "Ann", platformAdmin: false };
 
   beforeEach(async () => {
     store = await openMemoryStore();
@@ -54,7 +55,7 @@ describe("the user service", () => {
 
   test("a token leads to its user while its session lives", async () => {
     const { user } = await service.ensure({ ...ann, platformAdmin: true });
-    const { token, expiresAt } = await service.openSession({ email: ann.email, ttlSeconds: 60 });
+    const { token, expiresAt } = await service.openSession({ actor, email: ann.email, ttlSeconds: 60 });
     expect(expiresAt).toBe(clock.now() + 60_000);
     expect(await sessionOf(token)).toMatchObject({ userId: user.id, platformAdmin: true });
     await store.db.deleteFrom("session").execute();
@@ -63,7 +64,7 @@ describe("the user service", () => {
 
   test("a session has ended after its time and the allowed skew", async () => {
     await service.ensure(ann);
-    await service.openSession({ email: ann.email, ttlSeconds: 60 });
+    await service.openSession({ actor, email: ann.email, ttlSeconds: 60 });
     const { id } = await store.db.selectFrom("session").select("id").executeTakeFirstOrThrow();
     clock.advance(119_000);
     expect(await service.find(id)).not.toBeNull();
@@ -73,9 +74,9 @@ describe("the user service", () => {
 
   test("sessions that have ended do not pile up", async () => {
     await service.ensure(ann);
-    await service.openSession({ email: ann.email, ttlSeconds: 60 });
+    await service.openSession({ actor, email: ann.email, ttlSeconds: 60 });
     clock.advance(121_000);
-    await service.openSession({ email: ann.email, ttlSeconds: 60 });
+    await service.openSession({ actor, email: ann.email, ttlSeconds: 60 });
     expect(await store.db.selectFrom("session").select("id").execute()).toHaveLength(1);
   });
 
@@ -83,7 +84,7 @@ describe("the user service", () => {
     "a life of %d seconds is refused",
     async (ttlSeconds) => {
       await service.ensure(ann);
-      await expect(service.openSession({ email: ann.email, ttlSeconds })).rejects.toMatchObject({
+      await expect(service.openSession({ actor, email: ann.email, ttlSeconds })).rejects.toMatchObject({
         code: "invalid_request",
         param: "ttlSeconds",
       });
@@ -91,7 +92,7 @@ describe("the user service", () => {
   );
 
   test("nobody gets a token for a user who is not there", async () => {
-    await expect(service.openSession({ email: "x@example.org", ttlSeconds: 60 })).rejects.toMatchObject({
+    await expect(service.openSession({ actor, email: "x@example.org", ttlSeconds: 60 })).rejects.toMatchObject({
       code: "not_found",
     });
   });

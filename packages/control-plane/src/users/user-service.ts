@@ -66,18 +66,20 @@ export class UserService implements SignInSessions {
   }
 
   /** The user with this e-mail address; made if there is none. An existing one keeps its name, and may become administrator. */
-  async ensure(input: CreateUser): Promise<{ readonly user: UserRecord; readonly created: boolean }> {
-    const known = await this.#users.findByEmail(input.email);
-    if (known) return { user: await this.#promote(known, input.platformAdmin), created: false };
-    const user: UserRecord = { id: this.#deps.ids.next("user"), ...input, createdAt: this.#deps.clock.now() };
+  async ensure(
+    input: CreateUser & { readonly actor: AuditActor },
+  ): Promise<{ readonly user: UserRecord; readonly created: boolean }> {
     try {
-      await this.#users.insert(user);
+      return await this.#deps.db.transaction().execute(async (transaction) => {
+        const known = await new UserStore(transaction).findByEmail(input.email);
+        if (known) return { user: await this.#promote(transaction, known, input), created: false };
+        return { user: await this.create(transaction, input), created: true };
+      });
     } catch (error) {
       // Somebody made the same user in between.
-      if (isUniqueViolation(error)) return this.ensure(input);
+      if (error instanceof DomainError && error.code === "already_exists") return this.ensure(input);
       throw error;
     }
-    return { user, created: true };
   }
 
   /**
@@ -87,8 +89,9 @@ export class UserService implements SignInSessions {
   async openSession(input: {
     readonly email: string;
     readonly ttlSeconds: number;
+    readonly actor: AuditActor;
   }): Promise<{ readonly token: string; readonly expiresAt: number }> {
-    const { tokens, clock, ids, randomBytes } = this.#deps;
+    const { db, audit, tokens, clock, ids, randomBytes } = this.#deps;
     refuseLongLife(input.ttlSeconds);
     const user = await this.#users.findByEmail(input.email);
     if (!user) throw new DomainError("not_found", `There is no user with the e-mail address ${input.email}.`);
@@ -102,8 +105,13 @@ export class UserService implements SignInSessions {
       userAgent: OPERATORS_TOKEN,
       address: null,
     };
-    await this.#sessions.insert(session, Buffer.from(randomBytes(32)).toString("base64url"));
     const { id: sessionId, userId, expiresAt } = session;
+    await db.transaction().execute(async (transaction) => {
+      await new SessionStore(transaction).insert(session, Buffer.from(randomBytes(32)).toString("base64url"));
+      const resource = { type: "user", id: userId, name: user.email } as const;
+      const detail = { sessionId, ttlSeconds: input.ttlSeconds };
+      await audit.record(transaction, { actor: input.actor, action: "admin.token", projectId: null, resource, detail });
+    });
     return { token: await tokens.issueSession({ userId, sessionId, ttlSeconds: input.ttlSeconds }), expiresAt };
   }
 
@@ -144,9 +152,15 @@ export class UserService implements SignInSessions {
     return ended ? null : owner;
   }
 
-  async #promote(user: UserRecord, platformAdmin: boolean): Promise<UserRecord> {
+  async #promote(
+    transaction: Kysely<Database>,
+    user: UserRecord,
+    { platformAdmin, actor }: { readonly platformAdmin: boolean; readonly actor: AuditActor },
+  ): Promise<UserRecord> {
     if (!platformAdmin || user.platformAdmin) return user;
-    await this.#users.makePlatformAdmin(user.id, this.#deps.clock.now());
+    await new UserStore(transaction).makePlatformAdmin(user.id, this.#deps.clock.now());
+    const resource = { type: "user", id: user.id, name: user.email } as const;
+    await this.#deps.audit.record(transaction, { actor, action: "admin.platform_admin", projectId: null, resource });
     return { ...user, platformAdmin: true };
   }
 }

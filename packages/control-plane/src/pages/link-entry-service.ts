@@ -1,0 +1,112 @@
+import type { Kysely } from "kysely";
+import type { Database } from "../db/schema.ts";
+import type { OneTimeLinkRecord } from "../one-time-links/one-time-link.ts";
+import { type OneTimeLinkService, voidLink } from "../one-time-links/one-time-link-service.ts";
+import type { SignedIn, SignInCaller } from "../sign-in/sign-in.ts";
+import { type PreparedPassword, type SignInService, signInActor } from "../sign-in/sign-in-service.ts";
+import type { SessionService } from "../users/session-service.ts";
+import type { UserRecord } from "../users/user.ts";
+import type { UserService } from "../users/user-service.ts";
+
+export interface LinkEntryServiceDeps {
+  readonly db: Kysely<Database>;
+  readonly links: OneTimeLinkService;
+  readonly signIn: SignInService;
+  readonly sessions: SessionService;
+  readonly users: UserService;
+}
+
+/** `password` is null where passwords are not used, and a provider is to be connected afterwards. */
+interface NewPerson {
+  readonly token: string;
+  readonly name: string;
+  readonly password: string | null;
+  readonly caller: SignInCaller;
+}
+
+/**
+ * How people come in by one-time links. A link is spent in the transaction of what it is for, so a crash leaves it good; the session
+ * is opened after that, so the worst that a crash leaves is somebody who has to sign in.
+ */
+export class LinkEntryService {
+  readonly #deps: LinkEntryServiceDeps;
+
+  constructor(deps: LinkEntryServiceDeps) {
+    this.#deps = deps;
+  }
+
+  /** Good until the first person is here, however they came. @throws DomainError not_found */
+  async requireSetUp(token: string): Promise<OneTimeLinkRecord> {
+    const link = await this.#require(token, "set_up");
+    if (await this.#deps.users.hasAny()) throw voidLink();
+    return link;
+  }
+
+  /** The first administrator. @throws DomainError not_found; invalid_request for the password */
+  async setUp(person: NewPerson & { readonly email: string }): Promise<SignedIn> {
+    const { db, links, signIn } = this.#deps;
+    const { token, name, email, caller } = person;
+    await this.requireSetUp(token);
+    const password = await this.#prepare(email, person.password);
+    const actor = { kind: "system", name: "sign_in", origin: caller.origin } as const;
+    const user = await db.transaction().execute(async (transaction) => {
+      const made = await signIn.createUser(transaction, { email, name, password, platformAdmin: true, actor });
+      await links.spend(transaction, token, made.id);
+      return made;
+    });
+    return signIn.openSession(user.id, caller, "set_up_link");
+  }
+
+  /** Whose password it sets. @throws DomainError not_found */
+  async requireReset(token: string): Promise<UserRecord> {
+    const { userId } = await this.#require(token, "reset");
+    return this.#deps.users.get(userId ?? "");
+  }
+
+  /** Ends the user's sessions, all but the new one. @throws DomainError not_found; invalid_request for the password */
+  async reset({ token, password, caller }: Omit<NewPerson, "name"> & { readonly password: string }): Promise<SignedIn> {
+    const { db, links, signIn, sessions } = this.#deps;
+    const { id: userId, email } = await this.requireReset(token);
+    const prepared = await signIn.preparePassword({ email, password });
+    const actor = signInActor(caller.origin, userId);
+    const ended = await db.transaction().execute(async (transaction) => {
+      await links.spend(transaction, token, userId);
+      return signIn.setPassword(transaction, { userId, password: prepared, actor });
+    });
+    sessions.announce(ended);
+    return signIn.openSession(userId, caller, "reset_link");
+  }
+
+  /** @throws DomainError not_found */
+  async requireInvitation(token: string): Promise<OneTimeLinkRecord & { readonly email: string }> {
+    const link = await this.#require(token, "invitation");
+    return { ...link, email: link.email ?? "" };
+  }
+
+  /**
+   * An account with the invited address. It does not spend the link, which is good until its person has joined.
+   * @throws DomainError not_found, already_exists; invalid_request for the password
+   */
+  async createInvited({ token, name, password, caller }: NewPerson): Promise<SignedIn> {
+    const { db, signIn } = this.#deps;
+    const { email } = await this.requireInvitation(token);
+    const prepared = await this.#prepare(email, password);
+    const actor = { kind: "system", name: "sign_in", origin: caller.origin } as const;
+    const user = await db
+      .transaction()
+      .execute((transaction) =>
+        signIn.createUser(transaction, { email, name, password: prepared, platformAdmin: false, actor }),
+      );
+    return signIn.openSession(user.id, caller, "invitation");
+  }
+
+  async #require(token: string, purpose: OneTimeLinkRecord["purpose"]): Promise<OneTimeLinkRecord> {
+    const link = await this.#deps.links.find(token);
+    if (link?.purpose !== purpose) throw voidLink();
+    return link;
+  }
+
+  async #prepare(email: string, password: string | null): Promise<PreparedPassword | null> {
+    return password === null ? null : this.#deps.signIn.preparePassword({ email, password });
+  }
+}

@@ -1,0 +1,17 @@
+import type { RateLimits } from "../http/rate-limits.ts";
+import type { ProjectService } from "../projects/project-service.ts";
+import type { SignInService } from "../sign-in/sign-in-service.ts";
+import type { SessionService } from "../users/session-service.ts";
+import type { UserService } from "../users/user-service.ts";
+import type { LinkEntryService } from "./link-entry-service.ts";
+
+/** What pages call. */
+export interface PageServices {
+  readonly publicUrl: string;
+  readonly signIn: SignInService;
+  readonly users: UserService;
+  readonly sessions: SessionService;
+  readonly projects: ProjectService;
+  readonly entry: LinkEntryService;
+  readonly limits: Pick<RateLimits, "signIn" | "links">;
+}

@@ -1,0 +1,72 @@
+import { DomainError } from "@fairlead/protocol/errors";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
+import type { HttpApp } from "../http/http-app.ts";
+import { localPath, RETURN_TO, SIGN_IN_PAGE } from "../sign-in/sign-in.ts";
+import { callerOf } from "./callers.ts";
+import { passwordSchema, readForm } from "./form-input.ts";
+import { formOf, formTokenOf, goTo, PAGE, sendAgain, sendPage, setCookies, visitorOf } from "./page-scope.ts";
+import type { PageServices } from "./page-services.ts";
+import { onwardPage } from "./plain-pages.ts";
+import { type SignInPage, signInPage } from "./sign-in-page.ts";
+
+const returnTo = z.string().max(4096).optional();
+/** As typed: whether it is an address at all makes no difference to what a stranger is told. */
+const signInForm = z.strictObject({
+  email: z.string().max(320),
+  password: passwordSchema,
+  [RETURN_TO]: returnTo,
+});
+const signOutForm = z.strictObject({ [RETURN_TO]: returnTo });
+const querySchema = z.object({ [RETURN_TO]: returnTo });
+
+export function registerSignInRoutes(app: HttpApp, services: PageServices): void {
+  const { signIn, limits, publicUrl } = services;
+  const ownPath = (text: string | undefined): string | null => localPath(text, publicUrl);
+
+  const page = (request: FastifyRequest, more: Partial<SignInPage>): ReturnType<typeof signInPage> =>
+    signInPage({
+      token: formTokenOf(request),
+      returnTo: undefined,
+      providers: [],
+      password: signIn.passwordEnabled,
+      ...more,
+    });
+
+  app.get("/", PAGE, async (request, reply) => goTo(reply, visitorOf(request) ? "/account" : SIGN_IN_PAGE));
+
+  app.get(SIGN_IN_PAGE, PAGE, async (request, reply) => {
+    const to = ownPath(querySchema.parse(request.query)[RETURN_TO]);
+    if (visitorOf(request)) return goOn(request, reply, to ?? "/account");
+    return sendPage(request, reply, page(request, { returnTo: to ?? undefined }));
+  });
+
+  app.post(SIGN_IN_PAGE, PAGE, async (request, reply) => {
+    const { values } = readForm(signInForm, formOf(request));
+    if (values === null) throw new DomainError("invalid_request", "That is too long to be an address or a password.");
+    const { email, password } = values;
+    const to = ownPath(values[RETURN_TO]);
+    const caller = callerOf(request);
+    try {
+      const attempt = { address: caller.origin.address, account: email };
+      const done = await limits.signIn.attempt(attempt, () => signIn.signInWithPassword({ email, password, caller }));
+      setCookies(reply, done.setCookies);
+    } catch (error) {
+      if (!(error instanceof DomainError) || error.code !== "invalid_credential") throw error;
+      return sendAgain(request, reply, page(request, { returnTo: to ?? undefined, email, failure: error.message }));
+    }
+    return goOn(request, reply, to ?? "/account");
+  });
+
+  app.post("/sign-out", PAGE, async (request, reply) => {
+    const { values } = readForm(signOutForm, formOf(request));
+    setCookies(reply, await signIn.signOut(request.headers.cookie, callerOf(request).origin));
+    return goTo(reply, ownPath(values?.[RETURN_TO]) ?? SIGN_IN_PAGE);
+  });
+}
+
+/** After a form: to a page of ours by a redirect, and to what may lead off this host (an OAuth client waits for it) by a page. */
+function goOn(request: FastifyRequest, reply: FastifyReply, path: string): FastifyReply {
+  if (request.method === "GET" || !path.startsWith("/v1/")) return goTo(reply, path);
+  return sendPage(request, reply, onwardPage(path, "the program that sent you here"));
+}
