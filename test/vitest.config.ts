@@ -23,7 +23,7 @@ export default defineConfig({
         test: {
           name: "system",
           root,
-          include: ["test/system/**/*.test.ts"],
+          include: ["test/system/**/*.test.ts", "test/access-matrix/**/*.test.ts"],
           fileParallelism: false,
           testTimeout: 120_000,
           hookTimeout: 300_000,

@@ -34,6 +34,11 @@ function tellReady({ admission }: CallDependencies, _request: IncomingMessage, e
 
 const MODEL_ROUTE: Route = { name: "/v1/models/{model}", methods: READ, handle: getModel };
 
+/** Every route of this host: `GET /v1/models`. */
+export const INFERENCE_ROUTE_NAMES: readonly string[] = [...PLAIN_ROUTES, MODEL_ROUTE].flatMap(({ name, methods }) =>
+  methods.filter((method) => method !== "HEAD").map((method) => `${method} ${name}`),
+);
+
 /** The pattern of the request's route, for metrics. */
 export function routeName(request: IncomingMessage): string {
   return findRoute(pathOf(request))?.name ?? UNKNOWN_ROUTE;

@@ -9,7 +9,7 @@ export interface TunnelAcceptor {
 }
 
 /** The two connections that a daemon opens. Both are its own node's only. */
-export function daemonUpgrades(links: LinkServer, tunnels: TunnelAcceptor): UpgradeRoute[] {
+export function daemonUpgrades(links: Pick<LinkServer, "accept">, tunnels: TunnelAcceptor): UpgradeRoute[] {
   return [
     upgradeRoute("websocket", LINK_PATH, ({ request, socket, head, principal }) =>
       links.accept({ request, socket, head, nodeId: principal.nodeId }),

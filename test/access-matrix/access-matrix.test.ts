@@ -1,0 +1,172 @@
+import { Agent } from "node:http";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import {
+  CALLER_NAMES,
+  type Caller,
+  DAEMON_ROUTES,
+  INFERENCE_ROUTES,
+  type Outcome,
+  outcomeFor,
+  PLATFORM_ROUTES,
+  type RouteAccess,
+} from "../../packages/control-plane/src/auth/route-access.ts";
+import { daemonUpgrades } from "../../packages/control-plane/src/link/daemon-upgrades.ts";
+import { type RawAnswer, rawCall } from "../support/raw-http.ts";
+import { type Call, INFERENCE_CALLS, type MakeCall, PLATFORM_CALLS } from "./calls.ts";
+import { tryAsDaemon } from "./daemon-calls.ts";
+import { recordRoutes, type ServedRoutes } from "./routes.ts";
+import { World } from "./world.ts";
+
+/**
+ * Every route of both hosts, called as every kind of caller: what comes back is what the table of
+ * `packages/control-plane/src/auth/route-access.ts` says, and no route is without a line there.
+ *
+ * `yes` means a good answer: 2xx, a redirect to elsewhere than the sign-in, an accepted upgrade, or one of the few codes that a call
+ * names because only who was let in gets them. A call that was let in and then found wrong (400, 409) is no `yes`.
+ */
+
+let world: World;
+let routes: ServedRoutes;
+const agent = new Agent({ keepAlive: true, maxSockets: 4 });
+
+beforeAll(async () => {
+  const recorded = await recordRoutes(() => World.start());
+  world = recorded.started;
+  routes = recorded.routes;
+});
+afterAll(async () => {
+  agent.destroy();
+  await world.close();
+});
+
+const errorSchema = z.object({ error: z.object({ code: z.string() }) });
+
+function codeOf({ text }: RawAnswer): string {
+  try {
+    return errorSchema.parse(JSON.parse(text)).error.code;
+  } catch {
+    return "";
+  }
+}
+
+/** Anything that is no outcome of the table is told as status and code, and so differs from it. */
+function outcomeOf(answer: RawAnswer, call: Call): Outcome | string {
+  const { status } = answer;
+  if (status === 401 || status === 403 || status === 404) return status;
+  if (status >= 300 && status < 400) return String(answer.headers["location"]).includes("/sign-in") ? 303 : "yes";
+  if (status < 300 || call.letIn?.includes(codeOf(answer))) return "yes";
+  return `${status} ${codeOf(answer)}`;
+}
+
+function headersFor(caller: Caller, { bearer, headers = {} }: Call): Record<string, string> {
+  const { bearer: own, cookie } = world.credential(caller);
+  const token = bearer ?? own;
+  return {
+    ...headers,
+    ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    ...(cookie === undefined ? {} : { cookie }),
+  };
+}
+
+async function callHost(
+  url: string,
+  route: string,
+  calls: Readonly<Record<string, MakeCall>>,
+): Promise<Map<Caller, Outcome | string>> {
+  const make = calls[route];
+  if (!make) throw new Error(`calls.ts does not know how to call ${route}`);
+  const [method = ""] = route.split(" ");
+  const cells = new Map<Caller, Outcome | string>();
+  for (const caller of CALLER_NAMES) {
+    const call = await make(world, caller);
+    const body = call.body === undefined ? undefined : JSON.stringify(call.body);
+    const headers = {
+      ...headersFor(caller, call),
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+    };
+    const answer = await rawCall(agent, { url, method, path: call.path, headers, body });
+    cells.set(caller, outcomeOf(answer, call));
+  }
+  return cells;
+}
+
+/** One line for each cell that is not as the table says. */
+function differences(route: string, access: RouteAccess, cells: ReadonlyMap<Caller, Outcome | string>): string[] {
+  return CALLER_NAMES.flatMap((caller) => {
+    const expected = outcomeFor(access, caller);
+    const found = cells.get(caller);
+    return found === expected ? [] : [`${route} as ${caller}: the table says ${expected}, the host ${found}`];
+  });
+}
+
+describe("the table of access", () => {
+  test("has a line for every route of the platform host, and none for another", () => {
+    expect(Object.keys(PLATFORM_ROUTES).toSorted()).toEqual(routes.platform.toSorted());
+  });
+
+  test("has a line for every route that the API document names", async () => {
+    const answer = await rawCall(agent, {
+      url: world.server.platformUrl,
+      method: "GET",
+      path: "/openapi.json",
+      headers: {},
+    });
+    const { paths } = z
+      .object({ paths: z.record(z.string(), z.record(z.string(), z.unknown())) })
+      .parse(JSON.parse(answer.text));
+    const methods = ["get", "post", "put", "patch", "delete"];
+    const documented = Object.entries(paths).flatMap(([path, item]) =>
+      methods
+        .filter((method) => method in item)
+        .map((method) => `${method.toUpperCase()} ${"servers" in item ? "/v1" : ""}${path}`),
+    );
+    expect(documented.filter((route) => !(route in PLATFORM_ROUTES || route in INFERENCE_ROUTES))).toEqual([]);
+    expect(documented.length).toBeGreaterThan(20);
+  });
+
+  test("has a line for every route of the inference host, and none for another", () => {
+    expect(Object.keys(INFERENCE_ROUTES).toSorted()).toEqual(routes.inference.toSorted());
+  });
+
+  test("has a line for every upgrade and every procedure of the daemon link, and none for another", () => {
+    const named = Object.keys(DAEMON_ROUTES);
+    const procedures = named.filter((route) => route.startsWith("LINK "));
+    expect(procedures.toSorted()).toEqual(routes.link.map((name) => `LINK ${name}`).toSorted());
+    const upgrades = named.filter((route) => route.startsWith("UPGRADE ")).map((route) => route.slice(8));
+    const served = daemonUpgrades({ accept: () => undefined }, { attach: () => undefined });
+    expect(served).toHaveLength(upgrades.length);
+    for (const path of upgrades) expect(served.filter((route) => route.match(path))).toHaveLength(1);
+  });
+
+  test("knows how to call every line", () => {
+    expect(Object.keys(PLATFORM_CALLS).toSorted()).toEqual(Object.keys(PLATFORM_ROUTES).toSorted());
+    expect(Object.keys(INFERENCE_CALLS).toSorted()).toEqual(Object.keys(INFERENCE_ROUTES).toSorted());
+  });
+});
+
+describe("the platform host answers every kind of caller as the table says", () => {
+  test.each(Object.entries(PLATFORM_ROUTES))("%s", async (route, access) => {
+    const cells = await callHost(world.server.platformUrl, route, PLATFORM_CALLS);
+    expect(differences(route, access, cells)).toEqual([]);
+  });
+});
+
+describe("the inference host answers every kind of caller as the table says", () => {
+  test.each(Object.entries(INFERENCE_ROUTES))("%s", async (route, access) => {
+    const cells = await callHost(world.server.inferenceUrl, route, INFERENCE_CALLS);
+    expect(differences(route, access, cells)).toEqual([]);
+  });
+});
+
+describe("daemons' connections are opened, and called over, as the table says", () => {
+  test.each(Object.entries(DAEMON_ROUTES))("%s", async (route, access) => {
+    const cells = new Map<Caller, Outcome | string>();
+    const { platformUrl } = world.server;
+    for (const caller of CALLER_NAMES) {
+      const headers = headersFor(caller, { path: "" });
+      cells.set(caller, await tryAsDaemon(route, { platformUrl, nodeId: world.node.id, headers }));
+    }
+    expect(differences(route, access, cells)).toEqual([]);
+  });
+});

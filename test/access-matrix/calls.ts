@@ -1,0 +1,123 @@
+import { z } from "zod";
+import type { Caller } from "../../packages/control-plane/src/auth/route-access.ts";
+import type { World } from "./world.ts";
+
+/**
+ * How every route is called so that whoever is let in gets a good answer: valid paths, bodies and rows. Calls that change something
+ * make the rows that they need anew for every cell, so that no cell finds what an earlier one left.
+ */
+export interface Call {
+  readonly path: string;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Where the caller's credential hangs on a row that was made for this cell. */
+  readonly bearer?: string;
+  /** Codes that are answered only to who was let in, where a good answer would take a running engine. */
+  readonly letIn?: readonly string[];
+}
+
+/** Stands wherever a call carries a secret of its own; it must turn up nowhere. */
+export const SECRET = "m4trix-s3cret-value";
+
+export type MakeCall = (world: World, caller: Caller) => Call | Promise<Call>;
+
+const at =
+  (path: string): MakeCall =>
+  () => ({ path });
+const project =
+  (rest = ""): MakeCall =>
+  ({ projectId }) => ({ path: `/v1/projects/${projectId}${rest}` });
+const node =
+  (rest = "", more: Omit<Call, "path"> = {}): MakeCall =>
+  (world) => ({
+    path: `/v1/nodes/${world.node.id}${rest}`,
+    ...more,
+  });
+const newNode =
+  (rest = "", more: Omit<Call, "path"> = {}): MakeCall =>
+  async (world) => ({
+    path: `/v1/nodes/${(await world.createNode()).id}${rest}`,
+    ...more,
+  });
+
+const NO_ENGINE = { letIn: ["no_running_engine"] };
+
+const enroll: MakeCall = async (world, caller) => {
+  const { id } = await world.createNode();
+  const token = await world.bootstrapToken(id);
+  const body = world.node.key.enrollRequest(id, token);
+  return { path: `/v1/nodes/${id}/enroll`, body, ...(caller === "bootstrap" ? { bearer: token } : {}) };
+};
+
+const identityToken: MakeCall = ({ node: { id, key }, installationId }, caller) => {
+  const now = Math.floor(Date.now() / 1000);
+  const claims = { sub: id, iss: id, aud: installationId, iat: now, exp: now + 60, jti: crypto.randomUUID() };
+  // Whoever is not the node has not got its key, and can only make something up.
+  const assertion = caller === "node" ? key.sign(claims) : "eyJhbGciOiJFZERTQSJ9.e30.AA";
+  return { path: `/v1/nodes/${id}/identity-tokens`, body: { assertion } };
+};
+
+const secret: MakeCall = async (world) => {
+  const path = `/v1/nodes/${world.node.id}/secrets/MATRIX`;
+  await world.send({ method: "PUT", path, body: { value: "x" } }, z.object({}));
+  return { path };
+};
+
+export const PLATFORM_CALLS: Readonly<Record<string, MakeCall>> = {
+  "GET /.well-known/jwks.json": at("/.well-known/jwks.json"),
+  "GET /healthz": at("/healthz"),
+  // As through a proxy: to programs on the server's own machine, as this test is one, they are open.
+  "GET /metrics": () => ({ path: "/metrics", headers: { "x-forwarded-for": "192.0.2.1" } }),
+  "GET /openapi.json": at("/openapi.json"),
+  "GET /readyz": at("/readyz"),
+  "GET /v1/audit": at("/v1/audit"),
+  "GET /v1/nodes": ({ projectId }) => ({ path: `/v1/nodes?projectId=${projectId}` }),
+  "POST /v1/nodes": ({ projectId }) => ({ path: "/v1/nodes", body: { projectId, planId: "byo", name: "Box" } }),
+  "GET /v1/nodes:count-active": ({ projectId }) => ({ path: `/v1/nodes:count-active?projectId=${projectId}` }),
+  "GET /v1/nodes/by-slug/{slug}": (world) => ({
+    path: `/v1/nodes/by-slug/${world.node.identifier}?projectId=${world.projectId}`,
+  }),
+  "GET /v1/nodes/{id}": node(),
+  "PATCH /v1/nodes/{id}": newNode("", {
+    body: {
+      node: { name: "Rack", engineConfig: { preset: "fairlead-demo", env: { API_TOKEN: SECRET } } },
+      providerKeys: { openai: SECRET },
+    },
+  }),
+  "DELETE /v1/nodes/{id}": newNode(),
+  "POST /v1/nodes/{id}/bootstrap-tokens": newNode("/bootstrap-tokens", { body: {} }),
+  "GET /v1/nodes/{id}/engine-version": node("/engine-version", NO_ENGINE),
+  "POST /v1/nodes/{id}/enroll": enroll,
+  "GET /v1/nodes/{id}/events": node("/events"),
+  "POST /v1/nodes/{id}/identity-tokens": identityToken,
+  "POST /v1/nodes/{id}/ready": ({ node: { id } }) => ({
+    path: `/v1/nodes/${id}/ready`,
+    body: { id, workloadReports: [], operatingSystem: "Debian", workerImageDigest: "" },
+  }),
+  "GET /v1/nodes/{id}/workload-version": node("/workload-version", NO_ENGINE),
+  "GET /v1/nodes/{node_id}/secrets": node("/secrets"),
+  "DELETE /v1/nodes/{node_id}/secrets/{name}": secret,
+  "PUT /v1/nodes/{node_id}/secrets/{name}": node("/secrets/MATRIX", { body: { value: SECRET } }),
+  "GET /v1/projects": at("/v1/projects"),
+  "POST /v1/projects": () => ({ path: "/v1/projects", body: { name: "Matrix" } }),
+  "GET /v1/projects/{id}": project(),
+  "GET /v1/projects/{id}/audit": project("/audit"),
+  "POST /v1/projects/{project_id}/keys": ({ projectId }) => ({
+    path: `/v1/projects/${projectId}/keys`,
+    body: { name: "matrix" },
+  }),
+};
+
+const model: MakeCall = ({ node: { identifier } }) => ({ path: `/v1/models/${identifier}/tinychat-6m`, ...NO_ENGINE });
+
+export const INFERENCE_CALLS: Readonly<Record<string, MakeCall>> = {
+  "GET /healthz": at("/healthz"),
+  "GET /readyz": at("/readyz"),
+  "POST /v1/chat/completions": ({ node: { identifier } }) => ({
+    path: "/v1/chat/completions",
+    body: { model: `${identifier}/tinychat-6m`, messages: [{ role: "user", content: "Hi" }] },
+    ...NO_ENGINE,
+  }),
+  "GET /v1/models": at("/v1/models"),
+  "GET /v1/models/{model}": model,
+};

@@ -1,0 +1,42 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { FastifyInstance } from "fastify";
+import { printedRoute } from "../../packages/control-plane/src/http/request-tally.ts";
+import { INFERENCE_ROUTE_NAMES } from "../../packages/control-plane/src/inference/inference-routes.ts";
+import { daemonRouter } from "../../packages/control-plane/src/link/daemon-router.ts";
+
+/** What the apps themselves say that they serve: `GET /v1/nodes/{id}`. */
+export interface ServedRoutes {
+  readonly platform: readonly string[];
+  readonly inference: readonly string[];
+  /** Procedures of the daemon link. */
+  readonly link: readonly string[];
+}
+
+const CREATED = "fastify.initialization";
+/** Fastify adds the first, and our own 405 answers stand at the others. */
+const NOT_WALKED = new Set(["HEAD", "OPTIONS"]);
+
+/** Listens while `start` brings the hosts up, pages and all. */
+export async function recordRoutes<T>(start: () => Promise<T>): Promise<{ started: T; routes: ServedRoutes }> {
+  const apps: Set<string>[] = [];
+  const onCreated = (message: unknown): void => {
+    const routes = new Set<string>();
+    apps.push(routes);
+    const { fastify } = message as { fastify: FastifyInstance };
+    fastify.addHook("onRoute", ({ method, url }) => {
+      // A list of methods is what a path's 405 answers are registered with, after all that it serves.
+      if (Array.isArray(method) && method.length > 2) return;
+      for (const name of [method].flat()) if (!NOT_WALKED.has(name)) routes.add(`${name} ${printedRoute(url)}`);
+    });
+  };
+  subscribe(CREATED, onCreated);
+  try {
+    const started = await start();
+    const platform = apps.find((routes) => routes.has("GET /openapi.json"));
+    if (!platform) throw new Error("no app serves the API document");
+    const link = Object.keys(daemonRouter._def.procedures);
+    return { started, routes: { platform: [...platform], inference: INFERENCE_ROUTE_NAMES, link } };
+  } finally {
+    unsubscribe(CREATED, onCreated);
+  }
+}
