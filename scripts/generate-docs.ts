@@ -6,12 +6,14 @@ import { auditReference } from "../packages/control-plane/src/audit/audit-refere
 import { accessReference } from "../packages/control-plane/src/auth/access-reference.ts";
 import { configReference } from "../packages/control-plane/src/config-reference.ts";
 import { errorReference } from "../packages/control-plane/src/http/error-reference.ts";
+import { bridgeReference } from "../packages/control-plane/src/inference/bridge/bridge-reference.ts";
 import { nodeStatusReference } from "../packages/control-plane/src/nodes/node-status-reference.ts";
 
 /** Writes the pages that are generated from code; unit tests fail while they differ. Run: `node --conditions=fairlead-source scripts/generate-docs.ts` */
 const docs = new URL("../docs/", import.meta.url);
 writeFileSync(new URL("access.md", docs), accessReference());
 writeFileSync(new URL("audit.md", docs), auditReference());
+writeFileSync(new URL("bridge.md", docs), bridgeReference());
 writeFileSync(new URL("cli.md", docs), commandReference(buildProgram(processContext())));
 writeFileSync(new URL("config.md", docs), configReference());
 writeFileSync(new URL("errors.md", docs), errorReference());

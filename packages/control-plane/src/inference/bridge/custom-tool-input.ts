@@ -40,25 +40,23 @@ export class CustomToolInput {
     const source = this.#held + delta;
     this.#held = "";
     let text = "";
-    for (let at = 0; at < source.length; ) {
+    let at = 0;
+    while (at < source.length) {
       const character = source.charAt(at);
       if (character === '"') {
         this.#state = "closed";
-        return text;
+        return text.toWellFormed();
       }
       const read = character === "\\" ? readEscape(source, at) : { text: character, length: 1 };
-      if (read === null) return this.#hold(source.slice(at), text);
+      if (read === null) break;
       text += read.text;
       at += read.length;
     }
+    // Half a pair on its own is no text that every JSON parser takes: it waits for its other half.
     const last = text.charCodeAt(text.length - 1);
-    // Half a pair on its own is no text that every JSON parser takes.
-    return last >= 0xd800 && last < 0xdc00 ? this.#hold(text.slice(-1), text.slice(0, -1)) : text;
-  }
-
-  #hold(rest: string, text: string): string {
-    this.#held = rest;
-    return text;
+    const whole = last >= 0xd800 && last < 0xdc00 ? text.length - 1 : text.length;
+    this.#held = text.slice(whole) + source.slice(at);
+    return text.slice(0, whole).toWellFormed();
   }
 }
 

@@ -33,8 +33,8 @@ const eventSchema = z.object({
   item_id: z.string().catch(""),
   delta: z.string().catch(""),
   logprobs: logprobsSchema.catch([]),
-  annotation: z.unknown(),
-  item: z.unknown(),
+  annotation: z.unknown().optional(),
+  item: z.unknown().optional(),
   response: z
     .looseObject({ model: z.string().nullish().catch(null), service_tier: z.string().nullish().catch(null) })
     .nullish()

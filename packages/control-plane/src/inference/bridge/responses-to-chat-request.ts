@@ -82,7 +82,7 @@ function limitFields(source: JsonObject, name: "max_tokens" | "max_completion_to
 
 const textSchema = z.object({
   format: z.looseObject({ type: z.string() }).nullish(),
-  verbosity: z.unknown(),
+  verbosity: z.unknown().optional(),
 });
 
 function textFields(value: unknown): object {
@@ -99,7 +99,7 @@ function formatField(format: JsonObject | null | undefined): object {
 }
 
 function reasoningFields(value: unknown): object {
-  const { effort } = parseAt(z.object({ effort: z.unknown() }).optional(), value, "reasoning") ?? {};
+  const { effort } = parseAt(z.object({ effort: z.unknown().optional() }).optional(), value, "reasoning") ?? {};
   return effort === undefined || effort === null ? {} : { reasoning_effort: effort };
 }
 
