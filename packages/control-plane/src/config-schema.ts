@@ -2,6 +2,7 @@ import { z } from "zod";
 import { isNetwork } from "./http/client-address.ts";
 import { DEFAULT_LIMITS } from "./inference/limits.ts";
 import { LOG_LEVELS } from "./log.ts";
+import { signInSettings } from "./sign-in/sign-in-config.ts";
 
 /** Every setting of the control plane, once: the parser, the environment's names and `docs/config.md` all come from here. */
 
@@ -84,6 +85,7 @@ export const configSchema = z.strictObject({
         .describe("Least level that is logged, as JSON lines on standard output."),
     })
     .prefault({}),
+  signIn: signInSettings,
   rateLimits: z
     .strictObject({
       signInsPerAddress: rate(60, "Failed sign-ins from one address within 15 minutes."),

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { DomainError } from "@fairlead/protocol/errors";
 import { registerAuditRoutes } from "./audit/audit-routes.ts";
@@ -19,8 +20,11 @@ import { registerNodeObservedRoutes } from "./nodes/node-observed-routes.ts";
 import { registerNodeRoutes } from "./nodes/node-routes.ts";
 import { registerNodeSecretRoutes } from "./nodes/node-secret-routes.ts";
 import { nodeStores } from "./nodes/node-stores.ts";
+import { registerPages } from "./pages/page-routes.ts";
 import { registerProjectRoutes } from "./projects/project-routes.ts";
 import type { Services } from "./services.ts";
+import { registerOAuthRoutes } from "./sign-in/oauth-routes.ts";
+import { registerMeRoutes } from "./users/me-routes.ts";
 
 /** Composition: the platform host, its routes, links and tunnels, as one thing that starts and stops. */
 
@@ -48,7 +52,7 @@ export function createPlatform(context: Context, services: Services, inference: 
     requests,
     trustedProxies: context.config.server.trustedProxies,
     routes: (routes) => {
-      registerRoutes(routes, { ...services, limits });
+      registerRoutes(routes, { ...services, limits, publicUrl: addresses.publicUrl });
       registerMetricsRoutes(routes, metrics);
     },
     document: { publicUrl: addresses.publicUrl, inferencePaths: inferencePaths(addresses.modelsUrl) },
@@ -84,8 +88,13 @@ export function createPlatform(context: Context, services: Services, inference: 
   };
 }
 
-function registerRoutes(app: PlatformApp, services: Services & { readonly limits: RateLimits }): void {
+type RouteServices = Services & { readonly limits: RateLimits; readonly publicUrl: string };
+
+function registerRoutes(app: PlatformApp, services: RouteServices): void {
   const { auditLog, idempotency, projects, keys, nodes, limits } = services;
+  registerPages(app, services, randomBytes);
+  registerMeRoutes(app, services);
+  registerOAuthRoutes(app, { ...services, limit: limits.oauth });
   registerProjectRoutes(app, { projects, idempotency });
   registerKeyRoutes(app, { keys, idempotency });
   registerNodeRoutes(app, { ...nodes, idempotency });

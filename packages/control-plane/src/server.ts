@@ -22,6 +22,10 @@ import { OneTimeLinkStore } from "./one-time-links/one-time-link-store.ts";
 import { createPlatform } from "./platform.ts";
 import { type Retention, startRetention } from "./retention.ts";
 import { createServices, type Services } from "./services.ts";
+import { OAuthStore } from "./sign-in/oauth-store.ts";
+import { signInRetention } from "./sign-in/sign-in-retention.ts";
+import { sessionRetention } from "./users/session-retention.ts";
+import { SessionStore } from "./users/session-store.ts";
 
 /** The composition root: the only file that sees every resource. */
 
@@ -87,6 +91,7 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   const deadline = new StopDeadline(ports.clock, config.server.shutdownSeconds * 1000);
   const context: Context = { config, log, ports, installation, addresses, deadline, statements };
   const services = createServices(context);
+  await services.oauth.start();
   const stopSweeper = startNodeSweeper(services.nodes.liveness, log);
   closers.push(stopSweeper);
   for (const retention of retentions(context)) closers.push(startRetention(retention, log));
@@ -118,6 +123,8 @@ function retentions({ config, installation, ports: { clock } }: Context): Retent
   const { longReads } = installation;
   const { auditDays } = config.retention;
   return [
+    sessionRetention(new SessionStore(longReads), clock),
+    signInRetention(new OAuthStore(longReads), clock),
     auditRetention({ events: new AuditStore(longReads), days: auditDays, clock }),
     nodeEventRetention(nodeStores(longReads).events, clock),
     idempotencyRetention(new IdempotencyStore(longReads), clock),

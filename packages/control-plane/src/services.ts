@@ -8,19 +8,26 @@ import { KeyStore } from "./keys/key-store.ts";
 import { LinkHub } from "./link/link-hub.ts";
 import { LinkServer } from "./link/link-server.ts";
 import { createNodeIdentities, createNodeServices, type NodeServices } from "./nodes/node-services.ts";
+import { LinkEntryService } from "./pages/link-entry-service.ts";
 import { ProjectService } from "./projects/project-service.ts";
 import { projectStores } from "./projects/project-stores.ts";
 import { SecretService } from "./secrets/secret-service.ts";
+import { createSignInServices, type SignInServices } from "./sign-in/sign-in-services.ts";
 import { TunnelHub } from "./tunnel/tunnel-hub.ts";
+import type { SessionService } from "./users/session-service.ts";
+import type { UserService } from "./users/user-service.ts";
 
 /** Composition: every service on its stores, and what they tell each other. */
 
 const LINK_RESYNC_MS = 10 * 60_000;
 
-export interface Services {
+export interface Services extends SignInServices {
   readonly authenticate: Authenticate;
   readonly auditLog: AuditReadService;
   readonly idempotency: IdempotencyService;
+  readonly users: UserService;
+  readonly sessions: SessionService;
+  readonly entry: LinkEntryService;
   readonly projects: ProjectService;
   readonly keys: KeyService;
   readonly nodes: NodeServices;
@@ -29,7 +36,7 @@ export interface Services {
   readonly tunnels: TunnelHub;
 }
 
-export function createServices({ log, ports, installation, addresses }: Context): Services {
+export function createServices({ config, log, ports, installation, addresses }: Context): Services {
   const { db, audit, tokens, users, record } = installation;
   const { publicUrl, modelsUrl } = addresses;
   const identities = createNodeIdentities(db);
@@ -58,7 +65,19 @@ export function createServices({ log, ports, installation, addresses }: Context)
     tunnels.disconnect(nodeId);
     liveness.forget(nodeId);
   });
+  const signInServices = createSignInServices({
+    ...ports,
+    ...installation,
+    randomBytes,
+    log,
+    publicUrl,
+    settings: config.signIn,
+  });
   return {
+    ...signInServices,
+    users,
+    sessions: installation.sessions,
+    entry: new LinkEntryService({ ...installation, ...signInServices, links: installation.oneTimeLinks }),
     authenticate: createAuthenticate({ tokens, sessions: users, nodes: identities, modelsUrl }),
     auditLog: new AuditReadService({ longReads: installation.longReads, access }),
     idempotency: new IdempotencyService({ db, clock: ports.clock }),

@@ -4,7 +4,14 @@ import type { RouteOptions } from "fastify";
 import { createJsonSchemaTransform, createJsonSchemaTransformObject } from "fastify-type-provider-zod";
 import { z } from "zod";
 import type { PrincipalKind } from "../auth/principal.ts";
-import { ANSWER_HEADERS, ERROR_SCHEMA, errorResponses, REQUEST_ID_HEADER } from "./error-responses.ts";
+import {
+  ANSWER_HEADERS,
+  ERROR_SCHEMA,
+  errorResponses,
+  OAUTH_ERROR_RESPONSES,
+  OAUTH_ERROR_SCHEMA,
+  REQUEST_ID_HEADER,
+} from "./error-responses.ts";
 import type { HttpApp } from "./http-app.ts";
 import { principalKindsOf } from "./require-principal.ts";
 
@@ -14,6 +21,8 @@ declare module "fastify" {
   interface FastifySchema {
     /** Codes that this route may answer with, beside those that follow from its guard and its schemas. */
     errors?: readonly ErrorCode[];
+    /** Its errors have the form of RFC 6749 (decision 0010). */
+    oauthErrors?: boolean;
   }
 }
 
@@ -96,7 +105,7 @@ interface RouteToDescribe {
 function describeRoute(routeToDescribe: RouteToDescribe): unknown {
   const { schema = {}, url, route } = routeToDescribe;
   if (schema.hide === true) return { schema, url };
-  const { errors = [], ...rest } = schema;
+  const { errors = [], oauthErrors = false, ...rest } = schema;
   const guards = principalKindsOf(route.onRequest);
   const security = rest.security ?? guards.map((kind) => ({ [SCHEMES[kind]]: [] }));
   const judged = rest.body ?? rest.params ?? rest.querystring ?? rest.headers;
@@ -107,7 +116,7 @@ function describeRoute(routeToDescribe: RouteToDescribe): unknown {
     ...errors,
     ...ALWAYS,
   ];
-  const described = { ...rest, security, "x-errors": [...new Set(codes)] };
+  const described = { ...rest, security, "x-errors": [...new Set(codes)], "x-oauth-errors": oauthErrors };
   return describeSchemas({ ...routeToDescribe, schema: described } as never);
 }
 
@@ -117,7 +126,7 @@ function complete(document: Json, options: ApiDocumentOptions): Json {
     for (const operation of Object.values(item as Json)) completeOperation(operation as Json);
   }
   const components = document["components"] as Json;
-  const schemas: Json = { Error: ERROR_SCHEMA, ...(components["schemas"] as Json) };
+  const schemas: Json = { Error: ERROR_SCHEMA, OAuthError: OAUTH_ERROR_SCHEMA, ...(components["schemas"] as Json) };
   for (const [name, schema] of Object.entries(schemas)) if (!name.endsWith("Input")) allowMoreFields(schema);
   return {
     ...document,
@@ -127,7 +136,7 @@ function complete(document: Json, options: ApiDocumentOptions): Json {
 }
 
 function completeOperation(operation: Json): void {
-  const { "x-errors": errors, ...rest } = operation;
+  const { "x-errors": errors, "x-oauth-errors": oauthErrors, ...rest } = operation;
   const answers = rest["responses"] as Record<string, Json>;
   for (const answer of Object.values(answers)) {
     allowMoreFields(answer);
@@ -137,8 +146,10 @@ function completeOperation(operation: Json): void {
   // The framework's part takes every body for required; one that may be null may be left out.
   const body = rest["requestBody"] as { required: boolean } | undefined;
   if (body && JSON.stringify(body).includes('{"type":"null"}]}')) body.required = false;
-  operation["responses"] = { ...answers, ...errorResponses((errors ?? []) as ErrorCode[]) };
+  const failures = oauthErrors === true ? OAUTH_ERROR_RESPONSES : errorResponses((errors ?? []) as ErrorCode[]);
+  operation["responses"] = { ...answers, ...failures };
   delete operation["x-errors"];
+  delete operation["x-oauth-errors"];
 }
 
 /** Interface §9: answers may gain fields, so their schemas must not forbid any. */

@@ -56,3 +56,40 @@ function response(codes: readonly ErrorCode[]): Json {
 function exampleOf(code: ErrorCode): DomainError {
   return new DomainError(code, ERROR_CODES[code].meaning, code === "invalid_request" ? { param: "name" } : {});
 }
+
+/** The component `OAuthError`. */
+export const OAUTH_ERROR_SCHEMA: Json = {
+  type: "object",
+  description: "The body of error answers of the OAuth endpoints, as RFC 6749 §5.2 has it.",
+  required: ["error"],
+  properties: {
+    error: {
+      type: "string",
+      description: "`invalid_grant`, `authorization_pending`… as the OAuth standards name them.",
+    },
+    error_description: { type: "string", description: "For the developer of the client." },
+  },
+};
+
+/** By status, of every OAuth endpoint. */
+export const OAUTH_ERROR_RESPONSES: Json = {
+  "400": oauthResponse("The request or its grant is refused: `error` says why.", "invalid_grant"),
+  "429": oauthResponse(
+    "Too many calls from this address; `retry-after` says when to come back.",
+    "temporarily_unavailable",
+  ),
+  "500": oauthResponse("Fairlead's own fault; the log has the request id.", "server_error"),
+  "503": oauthResponse(
+    "Fairlead cannot answer this just now. Nothing was refused: try again.",
+    "temporarily_unavailable",
+  ),
+};
+
+function oauthResponse(description: string, error: string): Json {
+  const value = { error, error_description: description };
+  return {
+    description,
+    headers: ANSWER_HEADERS,
+    content: { "application/json": { schema: { $ref: "#/components/schemas/OAuthError" }, example: value } },
+  };
+}

@@ -10,6 +10,8 @@ export interface LibraryCall {
   readonly transaction: Kysely<Database>;
   /** The session that an access token is signed for. */
   readonly sessionId: string;
+  /** The device code that was made; it rests as a hash. */
+  deviceCode: string | null;
   /** Whom an access token was signed for. */
   grantedTo: { readonly userId: string; readonly clientId: string } | null;
   /** The first statement that failed. The library answers some failures of the store as if the caller were wrong. */
@@ -62,7 +64,7 @@ export class LibraryCalls {
     start: Pick<LibraryCall, "transaction" | "sessionId">,
     work: (call: LibraryCall) => Promise<T>,
   ): Promise<T> {
-    const call: LibraryCall = { ...start, grantedTo: null, fault: null };
+    const call: LibraryCall = { ...start, deviceCode: null, grantedTo: null, fault: null };
     const outcome = await this.#current.run(call, () => settled(work(call)));
     if (call.fault) throw call.fault.error;
     if ("error" in outcome) throw outcome.error;

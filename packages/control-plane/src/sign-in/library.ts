@@ -1,7 +1,7 @@
 import { oauthDeviceAuthorization, oauthProvider } from "@better-auth/oauth-provider";
 import type { IdSource } from "@fairlead/protocol/ids";
 import { type BetterAuthOptions, type BetterAuthPlugin, betterAuth } from "better-auth";
-import { createAuthEndpoint } from "better-auth/api";
+import { createAuthEndpoint, isAPIError } from "better-auth/api";
 import { deleteSessionCookie, setSessionCookie } from "better-auth/cookies";
 import { jwt } from "better-auth/plugins";
 import { z } from "zod";
@@ -50,7 +50,7 @@ export interface OAuthEndpoints {
   deviceDeny(input: EndpointInput): Promise<Response>;
 }
 
-interface EndpointInput {
+export interface EndpointInput {
   readonly asResponse: true;
   readonly headers: Headers;
   readonly request?: Request;
@@ -78,7 +78,30 @@ export function createLibrary(options: LibraryOptions): Library {
       return found && { sessionId: found.session.id, userId: found.user.id };
     },
     forgettingCookies: async () => (await auth.api.forgetSession({ returnHeaders: true })).headers.getSetCookie(),
-    oauth: auth.api as unknown as OAuthEndpoints,
+    oauth: answering(auth.api as unknown as OAuthEndpoints),
+  };
+}
+
+/** What the library's hooks throw is an answer too. */
+function answering(api: OAuthEndpoints): OAuthEndpoints {
+  const whole =
+    (endpoint: (input: EndpointInput) => Promise<Response>) =>
+    async (input: EndpointInput): Promise<Response> => {
+      try {
+        return await endpoint(input);
+      } catch (error) {
+        if (isAPIError(error)) return Response.json(error.body ?? {}, { status: error.statusCode });
+        throw error;
+      }
+    };
+  return {
+    oauth2Authorize: whole(api.oauth2Authorize),
+    oauth2Consent: whole(api.oauth2Consent),
+    oauth2Token: whole(api.oauth2Token),
+    deviceCode: whole(api.deviceCode),
+    deviceVerify: whole(api.deviceVerify),
+    deviceApprove: whole(api.deviceApprove),
+    deviceDeny: whole(api.deviceDeny),
   };
 }
 
@@ -108,6 +131,7 @@ export function oauthPlugins(options: LibraryOptions): BetterAuthPlugin[] {
       expiresIn: DEVICE_CODE_LIFE,
       interval: DEVICE_CODE_INTERVAL,
       verificationUri: options.publicUrl + DEVICE_PAGE,
+      generateDeviceCode: () => deviceCode(options),
       generateUserCode: () => userCode(options.randomBytes),
     }),
   ] as unknown as BetterAuthPlugin[];
@@ -181,6 +205,13 @@ async function signAccessToken(payload: unknown, { calls, tokens }: LibraryOptio
   const call = calls.current();
   call.grantedTo = { userId, clientId };
   return tokens.issueSession({ userId, sessionId: call.sessionId, ttlSeconds: ACCESS_TOKEN_SECONDS });
+}
+
+/** The library keeps only its hash; the client is given what it was made of. */
+function deviceCode({ calls, randomBytes }: LibraryOptions): string {
+  const secret = Buffer.from(randomBytes(32)).toString("base64url");
+  calls.current().deviceCode = secret;
+  return hashToken(secret);
 }
 
 function userCode(randomBytes: (n: number) => Uint8Array): string {

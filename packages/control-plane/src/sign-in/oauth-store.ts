@@ -1,8 +1,7 @@
 import { rfc3339 } from "@fairlead/protocol/clock";
 import type { Kysely, Selectable } from "kysely";
 import type { Database, OAuthRefreshTokenTable } from "../db/schema.ts";
-import type { OAuthClient } from "./oauth.ts";
-import { DEVICE_CODE_GRANT, hashToken, SCOPES } from "./oauth.ts";
+import { DEVICE_CODE_GRANT, hashToken, type OAuthClient, SCOPES } from "./oauth.ts";
 
 export interface RefreshTokenRecord {
   readonly userId: string;
@@ -11,13 +10,6 @@ export interface RefreshTokenRecord {
   readonly sessionId: string | null;
   /** It was exchanged for the next one. */
   readonly spent: boolean;
-}
-
-export interface DeviceCodeRecord {
-  readonly clientId: string;
-  readonly scopes: readonly string[];
-  /** Whom the library holds it for: the first who looked at it. */
-  readonly userId: string | null;
 }
 
 /** Our part of the OAuth server's rows; the library writes the rest. */
@@ -52,6 +44,12 @@ export class OAuthStore {
     }
   }
 
+  async findRefreshToken(token: string): Promise<RefreshTokenRecord | null> {
+    const query = this.#db.selectFrom("oauthRefreshToken").selectAll().where("token", "=", hashToken(token));
+    const row = await query.executeTakeFirst();
+    return row ? fromRow(row) : null;
+  }
+
   /** Holds the row until the transaction ends, so that one token is exchanged once, whatever comes at the same time. */
   async findRefreshTokenForUpdate(token: string): Promise<RefreshTokenRecord | null> {
     const row = await this.#db
@@ -73,19 +71,6 @@ export class OAuthStore {
   async isSessionOf(sessionId: string, clientId: string): Promise<boolean> {
     const query = this.#db.selectFrom("oauthRefreshToken").select("id").where("sessionId", "=", sessionId);
     return (await query.where("clientId", "=", clientId).limit(1).executeTakeFirst()) !== undefined;
-  }
-
-  /** @param userCode as it rests: without a dash, in capitals. @returns null unless somebody waits for an answer to it. */
-  async findPendingDevice(userCode: string, now: number): Promise<DeviceCodeRecord | null> {
-    const row = await this.#db
-      .selectFrom("deviceCode")
-      .selectAll()
-      .where("userCode", "=", userCode)
-      .where("status", "=", "pending")
-      .where("expiresAt", ">", rfc3339(now))
-      .executeTakeFirst();
-    if (!row?.clientId) return null;
-    return { clientId: row.clientId, scopes: row.scope?.split(" ") ?? [], userId: row.userId };
   }
 
   /** Tokens, codes and what else the library keeps for a moment only. @returns how many there were, at most `limit` of each kind. */

@@ -23,6 +23,34 @@ export function hashToken(token: string): string {
   return createHash("sha256").update(token).digest("hex");
 }
 
+/** RFC 6749 §5.2, RFC 8628 §3.5, RFC 7009 §2.2; what clients of the standard know how to read. */
+export const OAUTH_ERRORS = [
+  "invalid_request",
+  "invalid_client",
+  "invalid_grant",
+  "unauthorized_client",
+  "unsupported_grant_type",
+  "unsupported_response_type",
+  "invalid_scope",
+  "access_denied",
+  "authorization_pending",
+  "slow_down",
+  "expired_token",
+] as const;
+export type OAuthErrorCode = (typeof OAUTH_ERRORS)[number];
+
+/** A refusal as the OAuth standards have it; every other failure of these endpoints is a `DomainError` as elsewhere. */
+export class OAuthRefusal extends Error {
+  override readonly name = "OAuthRefusal";
+  readonly code: OAuthErrorCode;
+
+  /** @param message public: for the developer of the client. */
+  constructor(code: OAuthErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
 /** A program that people may let act for them. All are public: they hold no secret, and prove themselves by PKCE or a device code. */
 export interface OAuthClient {
   readonly id: string;
@@ -37,6 +65,24 @@ export const CLI_CLIENT: OAuthClient = {
   name: "Fairlead command line",
   redirectUris: ["http://127.0.0.1/callback", "http://[::1]/callback"],
 };
+
+/** @throws OAuthRefusal */
+export function registeredClient(clients: readonly OAuthClient[], clientId: string): OAuthClient {
+  const client = clients.find(({ id }) => id === clientId);
+  if (client) return client;
+  throw new OAuthRefusal("invalid_client", "This platform knows no such client; its configuration lists them.");
+}
+
+/** @param asked space-separated. @returns it with what every token is for, whether or not it was asked */
+export function wholeScope(asked: string | undefined): string {
+  const scopes = (asked ?? "").split(" ").filter((scope) => scope !== "");
+  return [...new Set(["platform", ...scopes])].join(" ");
+}
+
+/** As people read it: `BCDF-GHJK`. */
+export function shownUserCode(code: string): string {
+  return `${code.slice(0, code.length / 2)}-${code.slice(code.length / 2)}`;
+}
 
 /** What somebody is asked to let in: by the consent page, or by the device page. */
 export interface AccessRequest {

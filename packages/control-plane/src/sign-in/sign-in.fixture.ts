@@ -1,0 +1,114 @@
+import { randomBytes } from "node:crypto";
+import { systemClock } from "@fairlead/protocol/clock";
+import { type IdSource, systemIds } from "@fairlead/protocol/ids";
+import { pino } from "pino";
+import { AuditService } from "../audit/audit-service.ts";
+import { createAuthenticate } from "../auth/authenticate.ts";
+import { type KeyRing, openKeyRing } from "../auth/key-ring.ts";
+import { KeyRingStore } from "../auth/key-ring-store.ts";
+import { memorySealer } from "../auth/memory-sealer.ts";
+import { TokenService } from "../auth/tokens.ts";
+import type { OpenedDatabase } from "../db/open.ts";
+import { listen, reservePort } from "../http/listen.ts";
+import { createPlatformHost } from "../http/platform-host.ts";
+import { RateLimit } from "../http/rate-limit.ts";
+import { RequestTally } from "../http/request-tally.ts";
+import { ProjectService } from "../projects/project-service.ts";
+import { projectStores } from "../projects/project-stores.ts";
+import type { OpenStore } from "../testing.fixture.ts";
+import { registerMeRoutes } from "../users/me-routes.ts";
+import { SessionService } from "../users/session-service.ts";
+import type { UserRecord } from "../users/user.ts";
+import { UserService } from "../users/user-service.ts";
+import { registerOAuthRoutes } from "./oauth-routes.ts";
+import type { SignedIn, SignInCaller } from "./sign-in.ts";
+import { type SignInSettings, signInSettings } from "./sign-in-config.ts";
+import { createSignInServices, type SignInServices } from "./sign-in-services.ts";
+
+/** A platform host with nothing but sign-in, on a real port. Time is the machine's, since the library asks no other clock. */
+export interface SignInHost extends SignInServices {
+  readonly url: string;
+  readonly store: OpenedDatabase;
+  readonly users: UserService;
+  readonly sessions: SessionService;
+  readonly projects: ProjectService;
+  readonly keyRing: KeyRing;
+  readonly tokens: TokenService;
+  /** A user with a password. */
+  addUser(email: string, password?: string): Promise<UserRecord>;
+  /** Actions of the audit log, the oldest first. */
+  audited(): Promise<readonly string[]>;
+  close(): Promise<void>;
+}
+
+export const PASSWORD = "correct horse battery staple";
+
+export const BROWSER: SignInCaller = {
+  origin: { requestId: "req_1", address: "192.0.2.7" },
+  userAgent: "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0",
+};
+
+/** The header that a browser sends back. */
+export function cookieOf({ setCookies }: Pick<SignedIn, "setCookies">): string {
+  return setCookies.map((cookie) => cookie.split(";")[0]).join("; ");
+}
+
+/** @param settings of `signIn` in the config. */
+export async function openSignInHost(open: OpenStore, settings: Partial<SignInSettings> = {}): Promise<SignInHost> {
+  const store = await open();
+  const { db } = store;
+  const clock = systemClock;
+  const ids: IdSource = systemIds(() => systemClock.now());
+  const sealer = memorySealer();
+  const log = pino({ level: "silent" });
+  const audit = new AuditService({ clock, ids });
+  const keyRing = await openKeyRing({ store: new KeyRingStore(db), sealer, clock, ids });
+  const tokens = new TokenService({ keyRing, installationId: "ins_1", clock });
+  const users = new UserService({ db, audit, tokens, clock, ids, randomBytes });
+  const sessions = new SessionService({ db, audit, clock, randomBytes });
+  const projects = new ProjectService({ stores: projectStores(db), audit, clock, ids });
+  const port = await reservePort({ host: "127.0.0.1", port: 0, setting: "test" });
+  const url = `http://127.0.0.1:${port.port}`;
+  const services = createSignInServices({
+    ...{ db, users, sessions, tokens, audit, sealer, clock, ids, randomBytes, log },
+    signInSecret: randomBytes(32).toString("base64url"),
+    publicUrl: url,
+    settings: { ...signInSettings.parse({}), ...settings },
+  });
+  await services.oauth.start();
+  const nodes = { find: async () => null };
+  const app = createPlatformHost({
+    ids,
+    log,
+    authenticate: createAuthenticate({ tokens, sessions: users, nodes, modelsUrl: "http://models" }),
+    requests: new RequestTally(),
+    document: { publicUrl: url, inferencePaths: {} },
+    health: { publicJwks: () => keyRing.publicJwks(), ready: async () => undefined },
+    routes: (scope) => {
+      registerMeRoutes(scope, { users, sessions, projects });
+      const limit = new RateLimit({ what: "calls", limit: 10_000, seconds: 60 });
+      registerOAuthRoutes(scope, { ...services, limit, publicUrl: url });
+    },
+  });
+  await app.ready();
+  await port.release();
+  await listen(app.server, { host: "127.0.0.1", port: port.port, setting: "test" });
+  return {
+    ...{ ...services, url, store, users, sessions, projects, keyRing, tokens },
+    addUser: async (email, password = PASSWORD) => {
+      const prepared = await services.signIn.preparePassword({ email, password });
+      const actor = { kind: "system", name: "server" } as const;
+      const input = { email, name: "Ann", platformAdmin: false, password: prepared, actor };
+      return db.transaction().execute((transaction) => services.signIn.createUser(transaction, input));
+    },
+    audited: async () => {
+      const rows = await db.selectFrom("audit_event").select("action").orderBy("id").execute();
+      return rows.map(({ action }) => action);
+    },
+    close: async () => {
+      app.server.closeAllConnections();
+      await app.close();
+      await store.close();
+    },
+  };
+}
