@@ -49,9 +49,9 @@ export class Person {
     });
   }
 
-  /** Without scripts, where nothing else is asked: the pages need none. */
-  static async arrive(browser: Browser, options: { readonly javaScriptEnabled?: boolean } = {}): Promise<Person> {
-    const context = await browser.newContext({ ...options, viewport: { width: 320, height: 640 } });
+  /** On a small screen, and without scripts, since the pages need none. */
+  static async arrive(browser: Browser): Promise<Person> {
+    const context = await browser.newContext({ javaScriptEnabled: false, viewport: { width: 320, height: 640 } });
     return new Person(context, await context.newPage());
   }
 

@@ -122,9 +122,12 @@ function providersSection({ token, providers }: AccountPage): Html {
       <div><p><strong>${name}</strong></p></div>
       ${
         linked
-          ? html`<span class="tag">connected</span>`
+          ? form(
+              { action: `/account/providers/${id}/disconnect`, token },
+              html`<span class="tag">connected</span> <button class="danger" aria-label="Disconnect ${name}">Disconnect</button>`,
+            )
           : form(
-              { action: `/account/providers/${encodeURIComponent(id)}`, token },
+              { action: `/account/providers/${id}`, token },
               html`<button class="plain" aria-label="Connect ${name}">Connect</button>`,
             )
       }

@@ -18,7 +18,8 @@ const NOTICES = {
   session: "That session was signed out.",
   welcome: "Welcome. You are signed in.",
   reset: "Your password was set. You are signed out everywhere else.",
-  connected: "You can sign in with it from now on.",
+  connected: "The provider is connected: you can sign in by it from now on.",
+  disconnected: "The provider is disconnected.",
 } as const;
 
 /** Where a form of the account leads when it is done. */
@@ -73,9 +74,10 @@ export function registerAccountRoutes(app: HttpApp, services: PageServices): voi
 }
 
 async function accountOf(request: FastifyRequest, services: PageServices, more: Partial<AccountPage>): Promise<Page> {
-  const { users, sessions, signIn } = services;
+  const { users, sessions, signIn, oidc } = services;
   const visitor = requireVisitor(request);
   const { email, name, platformAdmin } = await users.get(visitor.userId);
+  const linked = new Set((await oidc.linkedAccounts(visitor.userId)).map(({ providerId }) => providerId));
   return accountPage({
     token: formTokenOf(request),
     email,
@@ -83,7 +85,7 @@ async function accountOf(request: FastifyRequest, services: PageServices, more: 
     platformAdmin,
     hasPassword: signIn.passwordEnabled && (await signIn.hasPassword(visitor.userId)),
     sessions: (await sessions.list(visitor.userId)).map((session) => toRow(session, visitor.id)),
-    providers: [],
+    providers: oidc.providers().map((provider) => ({ ...provider, linked: linked.has(provider.id) })),
     ...more,
   });
 }

@@ -1,5 +1,7 @@
 import type { RateLimits } from "../http/rate-limits.ts";
 import type { ProjectService } from "../projects/project-service.ts";
+import type { OAuthService } from "../sign-in/oauth-service.ts";
+import type { OidcService } from "../sign-in/oidc-service.ts";
 import type { SignInService } from "../sign-in/sign-in-service.ts";
 import type { SessionService } from "../users/session-service.ts";
 import type { UserService } from "../users/user-service.ts";
@@ -9,6 +11,8 @@ import type { LinkEntryService } from "./link-entry-service.ts";
 export interface PageServices {
   readonly publicUrl: string;
   readonly signIn: SignInService;
+  readonly oidc: OidcService;
+  readonly oauth: OAuthService;
   readonly users: UserService;
   readonly sessions: SessionService;
   readonly projects: ProjectService;

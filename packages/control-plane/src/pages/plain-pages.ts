@@ -35,6 +35,9 @@ function refuseScript(url: string): void {
 const ERROR_TITLES: Readonly<Partial<Record<ErrorCode, string>>> = {
   not_found: "This leads nowhere",
   permission_denied: "That was refused",
+  invalid_credential: "That did not work",
+  already_exists: "That did not work",
+  rate_limit_exceeded: "Too many tries",
   unavailable: "Not just now",
   invalid_request: "That did not work",
 };

@@ -21,14 +21,14 @@ const signOutForm = z.strictObject({ [RETURN_TO]: returnTo });
 const querySchema = z.object({ [RETURN_TO]: returnTo });
 
 export function registerSignInRoutes(app: HttpApp, services: PageServices): void {
-  const { signIn, limits, publicUrl } = services;
+  const { signIn, oidc, limits, publicUrl } = services;
   const ownPath = (text: string | undefined): string | null => localPath(text, publicUrl);
 
   const page = (request: FastifyRequest, more: Partial<SignInPage>): ReturnType<typeof signInPage> =>
     signInPage({
       token: formTokenOf(request),
       returnTo: undefined,
-      providers: [],
+      providers: oidc.providers(),
       password: signIn.passwordEnabled,
       ...more,
     });
