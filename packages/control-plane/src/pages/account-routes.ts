@@ -9,8 +9,8 @@ import { callerOf, personOf } from "./callers.ts";
 import { deviceName } from "./device-name.ts";
 import { type FormErrors, fieldError, passwordSchema, readForm } from "./form-input.ts";
 import type { Page } from "./layout.ts";
+import type { PageServices } from "./page-deps.ts";
 import { formOf, formTokenOf, goTo, requireVisitor, SIGNED_IN_PAGE, sendAgain, sendPage } from "./page-scope.ts";
-import type { PageServices } from "./page-services.ts";
 
 const NOTICES = {
   name: "Your name was saved.",

@@ -7,9 +7,9 @@ import { accountAfter } from "./account-routes.ts";
 import { callerOf } from "./callers.ts";
 import { type FormErrors, fieldError, passwordSchema, readForm } from "./form-input.ts";
 import { type LinkForm, resetPage, setUpPage } from "./link-pages.ts";
+import type { PageServices } from "./page-deps.ts";
 import { SECRET_ADDRESS_HEADERS } from "./page-headers.ts";
 import { formOf, formTokenOf, goTo, PAGE, sendAgain, sendPage, setCookies } from "./page-scope.ts";
-import type { PageServices } from "./page-services.ts";
 
 /** A page whose address is a secret. Guessing one is limited, and so is knocking with an old one. */
 export function secretPage(limits: PageServices["limits"]): typeof PAGE & { readonly onRequest: RateGuard[] } {

@@ -29,7 +29,8 @@ function goOn(url: string): Html {
 }
 
 function refuseScript(url: string): void {
-  if (/^(javascript|data|vbscript):$/.test(new URL(url).protocol)) throw new Error(`not an address to go to: ${url}`);
+  if (/^(javascript|data|vbscript):$/.test(new URL(url, "http://own.invalid").protocol))
+    throw new Error(`not an address to go to: ${url}`);
 }
 
 const ERROR_TITLES: Readonly<Partial<Record<ErrorCode, string>>> = {

@@ -8,8 +8,8 @@ import { CONSENT_PAGE, DEVICE_PAGE } from "../sign-in/sign-in.ts";
 import { callerOf } from "./callers.ts";
 import { readForm } from "./form-input.ts";
 import type { Page } from "./layout.ts";
+import type { PageServices } from "./page-deps.ts";
 import { formOf, formTokenOf, goTo, requireVisitor, SIGNED_IN_PAGE, sendAgain, sendPage } from "./page-scope.ts";
-import type { PageServices } from "./page-services.ts";
 import { messagePage, onwardPage } from "./plain-pages.ts";
 import { deviceCodePage, programPage } from "./program-pages.ts";
 

@@ -8,8 +8,8 @@ import type { SignInSession } from "../users/user.ts";
 import { accountAfter } from "./account-routes.ts";
 import { callerOf } from "./callers.ts";
 import { readForm } from "./form-input.ts";
+import type { PageServices } from "./page-deps.ts";
 import { formOf, goTo, PAGE, requireVisitor, SIGNED_IN_PAGE, sendPage, setCookies } from "./page-scope.ts";
-import type { PageServices } from "./page-services.ts";
 import { onwardPage } from "./plain-pages.ts";
 
 const paramsSchema = z.object({ provider: z.string() });

@@ -5,8 +5,8 @@ import type { HttpApp } from "../http/http-app.ts";
 import { localPath, RETURN_TO, SIGN_IN_PAGE } from "../sign-in/sign-in.ts";
 import { callerOf } from "./callers.ts";
 import { passwordSchema, readForm } from "./form-input.ts";
+import type { PageServices } from "./page-deps.ts";
 import { formOf, formTokenOf, goTo, PAGE, sendAgain, sendPage, setCookies, visitorOf } from "./page-scope.ts";
-import type { PageServices } from "./page-services.ts";
 import { onwardPage } from "./plain-pages.ts";
 import { type SignInPage, signInPage } from "./sign-in-page.ts";
 
