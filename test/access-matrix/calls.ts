@@ -1,29 +1,9 @@
 import { z } from "zod";
-import type { Caller } from "../../packages/control-plane/src/auth/route-access.ts";
-import type { World } from "./world.ts";
+import { at, type Call, type MakeCall, SECRET } from "./call.ts";
+import { PERSON_CALLS } from "./person-calls.ts";
 
-/**
- * How every route is called so that whoever is let in gets a good answer: valid paths, bodies and rows. Calls that change something
- * make the rows that they need anew for every cell, so that no cell finds what an earlier one left.
- */
-export interface Call {
-  readonly path: string;
-  readonly body?: unknown;
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Where the caller's credential hangs on a row that was made for this cell. */
-  readonly bearer?: string;
-  /** Codes that are answered only to who was let in, where a good answer would take a running engine. */
-  readonly letIn?: readonly string[];
-}
+/** How the routes of projects, nodes and daemons are called; those of people stand in `person-calls.ts`. */
 
-/** Stands wherever a call carries a secret of its own; it must turn up nowhere. */
-export const SECRET = "m4trix-s3cret-value";
-
-export type MakeCall = (world: World, caller: Caller) => Call | Promise<Call>;
-
-const at =
-  (path: string): MakeCall =>
-  () => ({ path });
 const project =
   (rest = ""): MakeCall =>
   ({ projectId }) => ({ path: `/v1/projects/${projectId}${rest}` });
@@ -40,7 +20,7 @@ const newNode =
     ...more,
   });
 
-const NO_ENGINE = { letIn: ["no_running_engine"] };
+const NO_ENGINE = { letIn: ['"code":"no_running_engine"'] };
 
 const enroll: MakeCall = async (world, caller) => {
   const { id } = await world.createNode();
@@ -64,6 +44,7 @@ const secret: MakeCall = async (world) => {
 };
 
 export const PLATFORM_CALLS: Readonly<Record<string, MakeCall>> = {
+  ...PERSON_CALLS,
   "GET /.well-known/jwks.json": at("/.well-known/jwks.json"),
   "GET /healthz": at("/healthz"),
   // As through a proxy: to programs on the server's own machine, as this test is one, they are open.

@@ -16,6 +16,11 @@ const CREATED = "fastify.initialization";
 /** Fastify adds the first, and our own 405 answers stand at the others. */
 const NOT_WALKED = new Set(["HEAD", "OPTIONS"]);
 
+/** Assets are served under names that hold their hash. */
+function nameOf(url: string): string {
+  return printedRoute(url).replace(/^\/assets\/.*/, "/assets/{file}");
+}
+
 /** Listens while `start` brings the hosts up, pages and all. */
 export async function recordRoutes<T>(start: () => Promise<T>): Promise<{ started: T; routes: ServedRoutes }> {
   const apps: Set<string>[] = [];
@@ -26,7 +31,7 @@ export async function recordRoutes<T>(start: () => Promise<T>): Promise<{ starte
     fastify.addHook("onRoute", ({ method, url }) => {
       // A list of methods is what a path's 405 answers are registered with, after all that it serves.
       if (Array.isArray(method) && method.length > 2) return;
-      for (const name of [method].flat()) if (!NOT_WALKED.has(name)) routes.add(`${name} ${printedRoute(url)}`);
+      for (const name of [method].flat()) if (!NOT_WALKED.has(name)) routes.add(`${name} ${nameOf(url)}`);
     });
   };
   subscribe(CREATED, onCreated);

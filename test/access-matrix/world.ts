@@ -1,9 +1,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "@fairlead/protocol/clock";
+import { rfc3339, systemClock } from "@fairlead/protocol/clock";
 import { systemIds } from "@fairlead/protocol/ids";
 import type { Role } from "@fairlead/protocol/resources";
+import { decodeJwt } from "jose";
 import { z } from "zod";
 import type { Caller } from "../../packages/control-plane/src/auth/route-access.ts";
 import { TokenService } from "../../packages/control-plane/src/auth/tokens.ts";
@@ -11,6 +12,8 @@ import { loadConfig } from "../../packages/control-plane/src/config.ts";
 import { type Installation, openInstallation } from "../../packages/control-plane/src/installation.ts";
 import { NodeKey } from "../../packages/control-plane/src/nodes/node.fixture.ts";
 import { type RunningServer, startServer } from "../../packages/control-plane/src/server.ts";
+import { StubIssuer } from "./stub-issuer.ts";
+import { Visitor } from "./visitor.ts";
 
 /** What a caller sends to say who they are. */
 export interface Credential {
@@ -33,13 +36,49 @@ const issuedToken = z.object({ token: z.string() });
 const enrolled = z.object({ identityToken: z.string(), installationId: z.string() });
 
 const HOUR_MS = 3_600_000;
+export const PASSWORD = "correct horse battery staple";
+/** Of the one OIDC provider that people may sign in by. */
+export const PROVIDER = "stub";
 /** No cell may be spoilt by the limits; they have tests of their own. */
 const UNLIMITED = "1000000";
+
+/** Somebody who was made for one cell. */
+export interface Person {
+  readonly email: string;
+  readonly visitor: Visitor;
+  /** Signs in once more. @returns the session's id. */
+  anotherSession(): Promise<string>;
+  /** Connects an account of the OIDC provider. */
+  link(): Promise<void>;
+}
+
+/** Callers that are people, and what their accounts are called. */
+const PERSON_OF_CALLER: Readonly<Partial<Record<Caller, string>>> = {
+  stranger: "stranger",
+  viewer: "viewer",
+  member: "member",
+  admin: "admin",
+  owner: "owner",
+  platformAdmin: "root",
+};
+
+const NO_TOKENS = {
+  accessToken: null,
+  refreshToken: null,
+  idToken: null,
+  accessTokenExpiresAt: null,
+  refreshTokenExpiresAt: null,
+  scope: null,
+  password: null,
+};
 
 /** A running server, one project with everybody in and around it, and every kind of credential. */
 export class World {
   readonly #dataDir = mkdtempSync(join(tmpdir(), "fairlead-matrix-"));
+  #issuer: StubIssuer | null = null;
   #server: RunningServer | null = null;
+  #visitor: Visitor | null = null;
+  #people = 0;
   #installation: Installation | null = null;
   #credentials: Readonly<Record<Caller, Credential>> | null = null;
   #node: EnrolledNode | null = null;
@@ -69,6 +108,11 @@ export class World {
   /** The store itself, for what no route does. */
   get installation(): Installation {
     return there(this.#installation);
+  }
+
+  /** The browser that the caller `browser` has its cookie from. */
+  get visitor(): Visitor {
+    return there(this.#visitor);
   }
 
   credential(caller: Caller): Credential {
@@ -107,19 +151,72 @@ export class World {
     return (await this.send({ method: "POST", path: `/v1/nodes/${nodeId}/bootstrap-tokens` }, issuedToken)).token;
   }
 
+  /** A browser in which nobody is signed in. */
+  newVisitor(): Visitor {
+    return new Visitor(this.server.platformUrl);
+  }
+
+  /** Somebody whom nobody else is, signed in with the password that all have. */
+  async newPerson(): Promise<Person> {
+    this.#people += 1;
+    const name = `person${this.#people}`;
+    const visitor = this.newVisitor();
+    await visitor.submit(await this.resetPath(name), { email: emailOf(name), password: PASSWORD });
+    const userId = await this.#userId(name);
+    return {
+      email: emailOf(name),
+      visitor,
+      anotherSession: () => this.#anotherSession(name),
+      link: async () => {
+        const at = rfc3339(systemClock.now());
+        const row = { id: `acc_${name}`, accountId: name, providerId: PROVIDER, userId, createdAt: at, updatedAt: at };
+        await this.installation.db
+          .insertInto("account")
+          .values({ ...NO_TOKENS, ...row })
+          .execute();
+      },
+    };
+  }
+
+  /** Where somebody, new or known, sets a password. */
+  async resetPath(name = "forgetful"): Promise<string> {
+    const { admin } = this.installation;
+    await admin.createUser({ email: emailOf(name), name, platformAdmin: false });
+    return new URL((await admin.resetLink({ email: emailOf(name) })).url).pathname;
+  }
+
+  /** Null for callers that are no people. */
+  async anotherSessionOf(caller: Caller): Promise<string | null> {
+    const name = PERSON_OF_CALLER[caller];
+    return name === undefined ? null : this.#anotherSession(name);
+  }
+
+  async stylesheetPath(): Promise<string> {
+    const { text } = await this.newVisitor().open("/sign-in");
+    const path = /href="(\/assets\/[^"]+\.css)"/.exec(text)?.[1];
+    if (path === undefined) throw new Error("the sign-in page has no stylesheet");
+    return path;
+  }
+
   async close(): Promise<void> {
     await this.#installation?.close();
     await this.#server?.close();
+    this.#issuer?.close();
     rmSync(this.#dataDir, { recursive: true });
   }
 
   async #fill(): Promise<void> {
+    this.#issuer = await StubIssuer.start();
+    const provider = { id: PROVIDER, name: "Stub", issuer: this.#issuer.url, clientId: "matrix" };
     const env = {
       FAIRLEAD_DATA_DIR: this.#dataDir,
       FAIRLEAD_SERVER_PLATFORM_PORT: "0",
       FAIRLEAD_SERVER_INFERENCE_PORT: "0",
       FAIRLEAD_LOG_LEVEL: "silent",
       FAIRLEAD_RATE_LIMITS_DAEMONS_PER_ADDRESS: UNLIMITED,
+      FAIRLEAD_RATE_LIMITS_LINKS_PER_ADDRESS: UNLIMITED,
+      FAIRLEAD_RATE_LIMITS_OAUTH_CALLS_PER_ADDRESS: UNLIMITED,
+      FAIRLEAD_SIGN_IN_OIDC: JSON.stringify([provider]),
     };
     const config = loadConfig({ env });
     this.#server = await startServer(config);
@@ -137,6 +234,7 @@ export class World {
     this.#credentials = { owner } as Record<Caller, Credential>;
     this.#node = await this.#enrolledNode();
     const otherNode = await this.#enrolledNode();
+    this.#visitor = (await this.newPerson()).visitor;
     const bearer = (value: string): Credential => ({ bearer: value });
     return {
       nobody: {},
@@ -149,7 +247,7 @@ export class World {
       admin: await this.#member("admin"),
       owner,
       platformAdmin: await this.#person("root", { platformAdmin: true }),
-      browser: { cookie: "fairlead=1" },
+      browser: { cookie: this.#visitor.cookie },
       node: bearer(this.#node.identityToken),
       otherNode: bearer(otherNode.identityToken),
       bootstrap: bearer(await this.bootstrapToken((await this.createNode()).id)),
@@ -172,6 +270,12 @@ export class World {
     const row = { project_id: this.projectId, user_id: await this.#userId(role), role, created_at: systemClock.now() };
     await this.installation.db.insertInto("member").values(row).execute();
     return credential;
+  }
+
+  async #anotherSession(name: string): Promise<string> {
+    const { token } = await this.installation.admin.createToken({ email: emailOf(name), ttlSeconds: 600 });
+    const { sid } = z.object({ sid: z.string() }).parse(decodeJwt(token));
+    return sid;
   }
 
   async #userId(name: string): Promise<string> {

@@ -40,6 +40,8 @@ export type RouteAccess =
   | { readonly for: "anybody" }
   /** Everybody with a session. */
   | { readonly for: "session" }
+  /** Nobody: links for the first start, once somebody is here. */
+  | { readonly for: "nobody" }
   /** A browser that is signed in. */
   | { readonly for: "page" }
   /** Members whose role allows the operation; to everybody else with a session the thing does not exist. */
@@ -55,18 +57,48 @@ export type RouteAccess =
 
 const anybody: RouteAccess = { for: "anybody" };
 const session: RouteAccess = { for: "session" };
+const page: RouteAccess = { for: "page" };
+const nobody: RouteAccess = { for: "nobody" };
 const node: RouteAccess = { for: "node" };
 const role = (operation: Operation): RouteAccess => ({ for: "role", operation });
 const roleOrTheNode = (operation: Operation): RouteAccess => ({ for: "role", operation, orTheNode: true });
 
 /** The platform host, in the order of its path names. */
 export const PLATFORM_ROUTES: Readonly<Record<string, RouteAccess>> = {
+  "GET /": page,
   "GET /.well-known/jwks.json": anybody,
+  "GET /.well-known/oauth-authorization-server": anybody,
+  "GET /.well-known/openid-configuration": anybody,
+  "GET /account": page,
+  "POST /account/name": page,
+  "POST /account/password": page,
+  "POST /account/providers/{provider}": page,
+  "POST /account/providers/{provider}/disconnect": page,
+  "POST /account/sessions": page,
+  "GET /assets/{file}": anybody,
+  "GET /consent": page,
+  "POST /consent": page,
+  "GET /device": page,
+  "POST /device": page,
+  "POST /device/decision": page,
   "GET /healthz": anybody,
   "GET /metrics": { for: "platformAdmin", others: 404 },
   "GET /openapi.json": anybody,
   "GET /readyz": anybody,
+  "GET /reset/{token}": anybody,
+  "POST /reset/{token}": anybody,
+  "GET /set-up/{token}": nobody,
+  "POST /set-up/{token}": nobody,
+  "GET /sign-in": anybody,
+  "POST /sign-in": anybody,
+  "GET /sign-in/{provider}/callback": anybody,
+  "POST /sign-in/{provider}": anybody,
+  "POST /sign-out": anybody,
   "GET /v1/audit": { for: "platformAdmin", others: 403 },
+  "GET /v1/me": session,
+  "PATCH /v1/me": session,
+  "GET /v1/me/sessions": session,
+  "DELETE /v1/me/sessions/{id}": session,
   "GET /v1/nodes": role("node.read"),
   "POST /v1/nodes": role("node.create"),
   "GET /v1/nodes:count-active": role("node.read"),
@@ -84,6 +116,10 @@ export const PLATFORM_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "GET /v1/nodes/{node_id}/secrets": role("node.secrets"),
   "DELETE /v1/nodes/{node_id}/secrets/{name}": role("node.secrets"),
   "PUT /v1/nodes/{node_id}/secrets/{name}": role("node.secrets"),
+  "GET /v1/oauth/authorize": page,
+  "POST /v1/oauth/device/code": anybody,
+  "POST /v1/oauth/revoke": anybody,
+  "POST /v1/oauth/token": anybody,
   "GET /v1/projects": session,
   "POST /v1/projects": session,
   "GET /v1/projects/{id}": role("project.read"),
@@ -123,6 +159,8 @@ export function outcomeFor(access: RouteAccess, caller: Caller): Outcome {
   switch (access.for) {
     case "anybody":
       return "yes";
+    case "nobody":
+      return 404;
     case "session":
       return hasSession(caller) ? "yes" : 401;
     case "page":
