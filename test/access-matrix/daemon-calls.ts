@@ -2,7 +2,6 @@ import { request } from "node:http";
 import { LINK_PATH, TUNNEL_PATH, TUNNEL_UPGRADE } from "@fairlead/protocol/daemon-link";
 import { WebSocket } from "ws";
 import { z } from "zod";
-import type { Outcome } from "../../packages/control-plane/src/auth/route-access.ts";
 
 /** What daemons open and call, tried as anybody. */
 export interface DaemonAttempt {
@@ -47,13 +46,13 @@ const answerSchema = z.looseObject({
 });
 
 /** @param route `UPGRADE /v1/nodes/{id}/tunnel` or `LINK hello`. @returns what came of it, for the matrix. */
-export async function tryAsDaemon(route: string, attempt: DaemonAttempt): Promise<Outcome | string> {
+export async function tryAsDaemon(route: string, attempt: DaemonAttempt): Promise<string> {
   const [kind, name = ""] = route.split(" ");
   if (kind === "LINK") return callOverLink(name, attempt);
   return name.endsWith("/tunnel") ? openTunnel(attempt) : openLink(attempt, (socket) => socket.close());
 }
 
-function openTunnel({ platformUrl, nodeId, headers }: DaemonAttempt): Promise<Outcome | string> {
+function openTunnel({ platformUrl, nodeId, headers }: DaemonAttempt): Promise<string> {
   const upgrade = { ...headers, connection: "upgrade", upgrade: TUNNEL_UPGRADE };
   return new Promise((resolve, reject) => {
     const sent = request(`${platformUrl}${TUNNEL_PATH(nodeId)}`, { headers: upgrade, agent: false });
@@ -63,7 +62,7 @@ function openTunnel({ platformUrl, nodeId, headers }: DaemonAttempt): Promise<Ou
     });
     sent.on("response", (response) => {
       response.resume();
-      resolve(outcomeOf(response.statusCode));
+      resolve(String(response.statusCode));
     });
     sent.on("error", reject);
     sent.end();
@@ -74,7 +73,7 @@ function openTunnel({ platformUrl, nodeId, headers }: DaemonAttempt): Promise<Ou
 function openLink(
   { platformUrl, nodeId, headers }: DaemonAttempt,
   opened: (socket: WebSocket) => void | Promise<void>,
-): Promise<Outcome | string> {
+): Promise<string> {
   const socket = new WebSocket(`${platformUrl.replace("http", "ws")}${LINK_PATH(nodeId)}`, { headers });
   return new Promise((resolve, reject) => {
     socket.on("open", () => {
@@ -82,13 +81,13 @@ function openLink(
     });
     socket.on("unexpected-response", (_request, response) => {
       response.resume();
-      resolve(outcomeOf(response.statusCode));
+      resolve(String(response.statusCode));
     });
     socket.on("error", reject);
   });
 }
 
-async function callOverLink(name: string, attempt: DaemonAttempt): Promise<Outcome | string> {
+async function callOverLink(name: string, attempt: DaemonAttempt): Promise<string> {
   const procedure = PROCEDURES[name];
   if (!procedure) return `no message for the procedure ${name} is known here`;
   let refused: string | null = null;
@@ -106,8 +105,4 @@ async function callOverLink(name: string, attempt: DaemonAttempt): Promise<Outco
     socket.close();
   });
   return refused ?? outcome;
-}
-
-function outcomeOf(status: number | undefined): Outcome | string {
-  return status === 401 || status === 403 || status === 404 ? status : String(status);
 }

@@ -47,9 +47,9 @@ export interface Person {
   readonly email: string;
   readonly visitor: Visitor;
   /** Signs in once more. @returns the session's id. */
-  anotherSession(): Promise<string>;
+  readonly anotherSession: () => Promise<string>;
   /** Connects an account of the OIDC provider. */
-  link(): Promise<void>;
+  readonly link: () => Promise<void>;
 }
 
 /** Callers that are people, and what their accounts are called. */
