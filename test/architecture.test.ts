@@ -68,6 +68,8 @@ describe("the rules", () => {
       `${server}/nodes/a.ts`,
       'import { applyWSSHandler } from "@trpc/server/adapters/ws";',
     ],
+    ["code of the openai package", `${server}/inference/bridge/a.ts`, 'import OpenAI from "openai";'],
+    ["a clock in the bridge", `${server}/inference/bridge/a.ts`, 'import { systemClock } from "../limits.ts";'],
     ["an import over several lines", `${server}/nodes/a.ts`, 'import {\n  SignJWT,\n  type JWK,\n} from "jose";'],
     ["a dynamic import", `${server}/nodes/a.ts`, 'const { pino } = await import("pino");'],
     ["a side-effect import", `${server}/nodes/a.ts`, 'import "ws";'],
@@ -93,6 +95,11 @@ describe("the rules", () => {
     ],
     ["another resource's service", `${server}/keys/key-service.ts`, 'import { s } from "../nodes/node-service.ts";'],
     ["a store in the composition root", `${server}/server.ts`, 'import { s } from "./nodes/node-store.ts";'],
+    [
+      "types of the openai package",
+      `${server}/inference/bridge/a.ts`,
+      'import type { Response } from "openai/resources/responses/responses";',
+    ],
     ["a Date made from a given time", `${server}/nodes/node.ts`, "const at = new Date(now);"],
     [
       "what stands in a comment",

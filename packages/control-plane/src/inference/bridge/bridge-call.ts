@@ -24,10 +24,13 @@ type IdKind = "resp" | "chatcmpl" | "msg" | "rs" | "fc" | "ctc" | "call";
 
 /** Makes the ids of one answer. */
 export class AnswerIds {
+  readonly requestId: string;
   readonly #seed: string;
 
-  constructor(callId: string) {
-    this.#seed = callId.replace(/^[a-z]+_/, "");
+  /** @param requestId a call's `id`. */
+  constructor(requestId: string) {
+    this.requestId = requestId;
+    this.#seed = requestId.replace(/^[a-z]+_/, "");
   }
 
   answer(kind: "resp" | "chatcmpl"): string {

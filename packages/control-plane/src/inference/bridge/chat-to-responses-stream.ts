@@ -3,9 +3,9 @@ import { AnswerOutput } from "./answer-output.ts";
 import { type ReadChunk, readChunk } from "./chat-chunk.ts";
 import type { FinalStatus } from "./output-item.ts";
 import type { ResponsesContext } from "./responses-to-chat-request.ts";
-import { errorForResponses, errorIn, ownError } from "./upstream-error.ts";
+import { errorForResponses, errorIn, ownError, type ToldError } from "./upstream-error.ts";
 import { toResponseUsage } from "./usage.ts";
-import type { Emit, JsonObject, ResponseEvent, ResponseObject, WireError } from "./wire.ts";
+import type { Emit, JsonObject, ResponseEvent, ResponseObject } from "./wire.ts";
 
 type Status = ResponseObject["status"];
 type ErrorCode = NonNullable<ResponseObject["error"]>["code"];
@@ -96,11 +96,11 @@ export class ResponsesStream {
     throw error;
   }
 
-  #fail(told: WireError): readonly ResponseEvent[] {
+  #fail(told: ToldError): readonly ResponseEvent[] {
     if (this.ended) return [];
     this.#start();
     this.#state = "ended";
-    const error = errorForResponses(told);
+    const error = errorForResponses(told, this.#context.ids.requestId);
     const { message, code, param } = error;
     this.#emit({ type: "error", message, code, param, error });
     const response = this.#response("failed", { error: { code: RESPONSE_CODES.get(code) ?? "server_error", message } });

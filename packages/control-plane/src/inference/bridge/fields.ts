@@ -6,8 +6,10 @@ import type { JsonObject } from "./wire.ts";
  *
  * - passed: goes on under the same name, with the value as submitted; so does every field that stands in no table.
  * - converted: goes on in the other dialect's form.
- * - refused: 400 naming the field, unless its value is null or false.
+ * - refused: 400 naming the field.
  * - ignored: the bridge cannot give it, and the call is worth having without it; the context names it in `ignored`.
+ *
+ * A field that is null, or asks for what is so anyway, is as good as absent.
  */
 type Fate = "passed" | "converted" | "refused" | "ignored";
 
@@ -15,17 +17,19 @@ export interface FieldRule {
   readonly fate: Fate;
   /** Converted: the other dialect's field. Refused and ignored: why, in words for the caller. */
   readonly note: string;
+  /** Refused and ignored: the value that is in effect anyway. */
+  readonly inEffect?: unknown;
 }
 
 export type FieldRules = Readonly<Record<string, FieldRule>>;
 
-const rule =
+const ruleFor =
   (fate: Fate) =>
-  (note: string): FieldRule => ({ fate, note });
-const passed = rule("passed")("");
-const converted = rule("converted");
-const refused = rule("refused");
-const ignored = rule("ignored");
+  (note: string, inEffect?: unknown): FieldRule => ({ fate, note, inEffect });
+const passed = ruleFor("passed")("");
+const converted = ruleFor("converted");
+const refused = ruleFor("refused");
+const ignored = ruleFor("ignored");
 
 const SHARED: FieldRules = {
   temperature: passed,
@@ -59,12 +63,15 @@ export const RESPONSES_FIELDS: FieldRules = {
   stream: converted("same name"),
   stream_options: converted("same name, with `include_usage`"),
   n: converted("only 1: a response has one answer"),
-  background: refused("a bridged call is answered while the caller waits"),
+  background: refused("a bridged call is answered while the caller waits", false),
   conversation: refused("this host stores no conversations: send the history in `input`"),
   prompt: refused("this host stores no prompt templates: send the text in `input`"),
   previous_response_id: refused("this host stores no responses: send the history in `input`"),
-  store: ignored("this host stores no responses; the answer says `store: false`"),
-  truncation: ignored("nothing is cut; what is too long is the upstream's error; the answer says `disabled`"),
+  store: ignored("this host stores no responses; the answer says `store: false`", false),
+  truncation: ignored(
+    "nothing is cut; what is too long is the upstream's error; the answer says `disabled`",
+    "disabled",
+  ),
   max_tool_calls: ignored("it counts calls of hosted tools, and a bridged answer has none"),
   context_management: ignored("nothing is compacted; what is too long is the upstream's error"),
 };
@@ -102,23 +109,23 @@ export interface SplitFields {
   readonly ignored: readonly string[];
 }
 
-const isUnset = (value: unknown): boolean => value === null || value === undefined;
-
 /** @throws DomainError `invalid_request` for a field that is refused. */
 export function splitFields(body: JsonObject, rules: FieldRules): SplitFields {
-  const of = (fate: Fate): [string, unknown][] =>
-    Object.entries(body).filter(
-      ([name, value]) => fateOf(rules, name) === fate && !(isUnset(value) && Object.hasOwn(rules, name)),
-    );
-  for (const [name, value] of of("refused")) {
-    if (value !== false) throw refusal(name, `\`${name}\` cannot be given here: ${rules[name]?.note}.`);
+  const ruled = Object.entries(body).map(([name, value]) => ({ name, value, rule: ruleOf(rules, name) }));
+  const of = (fate: Fate) =>
+    ruled.filter(({ rule, value }) => (rule?.fate ?? "passed") === fate && !(rule && isAbsent(rule, value)));
+  for (const { name, rule } of of("refused")) {
+    throw refusal(name, `\`${name}\` cannot be given here: ${rule?.note}.`);
   }
   return {
-    passed: Object.fromEntries(of("passed")),
-    converted: Object.fromEntries(of("converted")),
-    ignored: of("ignored").map(([name]) => name),
+    passed: Object.fromEntries(of("passed").map(({ name, value }) => [name, value])),
+    converted: Object.fromEntries(of("converted").map(({ name, value }) => [name, value])),
+    ignored: of("ignored").map(({ name }) => name),
   };
 }
 
-const fateOf = (rules: FieldRules, name: string): Fate =>
-  Object.hasOwn(rules, name) ? (rules[name]?.fate ?? "passed") : "passed";
+const ruleOf = (rules: FieldRules, name: string): FieldRule | undefined =>
+  Object.hasOwn(rules, name) ? rules[name] : undefined;
+
+const isAbsent = (rule: FieldRule, value: unknown): boolean =>
+  value === null || value === undefined || (rule.inEffect !== undefined && value === rule.inEffect);

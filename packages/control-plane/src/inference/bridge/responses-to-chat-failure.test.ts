@@ -46,6 +46,8 @@ describe("a responses stream that fails", () => {
       "code",
       "message",
       "param",
+      "requestId",
+      "source",
       "type",
     ]);
   });
@@ -59,7 +61,16 @@ describe("a responses stream that fails", () => {
     const stream = new ChatStream(context);
     const error = new DomainError("upstream_timeout", "Silent.");
     expect([...stream.fail(error), ...stream.fail(error), ...stream.end(), ...stream.push(created)]).toEqual([
-      { error: { message: "Silent.", type: "upstream_error", param: null, code: "upstream_timeout" } },
+      {
+        error: {
+          message: "Silent.",
+          type: "upstream_error",
+          param: null,
+          code: "upstream_timeout",
+          source: "provider",
+          requestId: CALL.id,
+        },
+      },
     ]);
   });
 

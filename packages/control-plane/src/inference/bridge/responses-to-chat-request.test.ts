@@ -123,7 +123,7 @@ describe("a responses request for a chat upstream", () => {
       input: [{ type: "web_search_call", id: "ws_1" }, ...input],
     };
     expect(ignoredIn(body)).toEqual(["store", "truncation", "tools[0]", "input[0]"]);
-    expect(ignoredIn({})).toEqual([]);
+    expect(ignoredIn({ store: false, truncation: "disabled", max_tool_calls: null })).toEqual([]);
   });
 
   test("is refused whole where it is no object or has no input", () => {

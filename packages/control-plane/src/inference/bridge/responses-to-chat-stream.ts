@@ -7,9 +7,9 @@ import { type ReadEvent, readEvent } from "./response-event.ts";
 import { endOf, type OutputPiece, piecesOf } from "./response-output.ts";
 import { BETWEEN_THOUGHTS } from "./responses-to-chat-answer.ts";
 import { type StreamedItem, StreamedItems } from "./streamed-items.ts";
-import { errorForChat, errorIn, ownError } from "./upstream-error.ts";
+import { errorForChat, errorIn, ownError, type ToldError } from "./upstream-error.ts";
 import { toChatUsage } from "./usage.ts";
-import type { ChatChunk, ChatDelta, ChatEvent, ChatFinish, JsonObject, WireError } from "./wire.ts";
+import type { ChatChunk, ChatDelta, ChatEvent, ChatFinish, JsonObject } from "./wire.ts";
 
 /**
  * Turns the events of a response into chat completion chunks, each as soon as it is known. The last chunks are the finish and,
@@ -62,9 +62,9 @@ export class ChatStream {
     return this.#drain();
   }
 
-  #fail(error: WireError): void {
+  #fail(error: ToldError): void {
     this.#state = "ended";
-    this.#events.push({ error: errorForChat(error) });
+    this.#events.push({ error: errorForChat(error, this.#context.ids.requestId) });
   }
 
   #take(event: ReadEvent): void {
@@ -230,7 +230,7 @@ export class ChatStream {
   }
 }
 
-function failureIn({ response, source }: ReadEvent): WireError {
+function failureIn({ response, source }: ReadEvent): ToldError {
   const told = errorIn(response) ?? errorIn(source) ?? errorIn({ error: source });
   return told ?? ownError(new DomainError("upstream_failed", "The upstream's answer failed."));
 }

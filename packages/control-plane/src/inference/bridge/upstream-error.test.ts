@@ -4,8 +4,10 @@ import { toErrorBody } from "./upstream-error.ts";
 const UPSTREAM = { message: "Too long", type: "invalid_request_error", code: "context_length_exceeded" };
 
 describe("an upstream's refusal, for the caller of a bridged call", () => {
-  test("has all four keys, and the upstream's words", () => {
-    expect(toErrorBody({ error: UPSTREAM }, "chat")).toEqual({ error: { ...UPSTREAM, param: null } });
+  test("has all keys of an error, and the upstream's words", () => {
+    expect(toErrorBody({ error: UPSTREAM }, { dialect: "chat", requestId: "req_1" })).toEqual({
+      error: { ...UPSTREAM, param: null, source: "provider", requestId: "req_1" },
+    });
   });
 
   test.each([
@@ -18,7 +20,9 @@ describe("an upstream's refusal, for the caller of a bridged call", () => {
     ["temperature", "temperature"],
     ["constructor", "constructor"],
   ])("names %s of chat completions as %s of responses", (param, expected) => {
-    expect(toErrorBody({ error: { ...UPSTREAM, param } }, "responses").error.param).toBe(expected);
+    expect(
+      toErrorBody({ error: { ...UPSTREAM, param } }, { dialect: "responses", requestId: "req_1" }).error.param,
+    ).toBe(expected);
   });
 
   test.each([
@@ -27,7 +31,9 @@ describe("an upstream's refusal, for the caller of a bridged call", () => {
     ["text.format.schema", "response_format"],
     ["reasoning.effort", "reasoning_effort"],
   ])("names %s of responses as %s of chat completions", (param, expected) => {
-    expect(toErrorBody({ error: { ...UPSTREAM, param } }, "chat").error.param).toBe(expected);
+    expect(toErrorBody({ error: { ...UPSTREAM, param } }, { dialect: "chat", requestId: "req_1" }).error.param).toBe(
+      expected,
+    );
   });
 
   test.each([
@@ -39,11 +45,13 @@ describe("an upstream's refusal, for the caller of a bridged call", () => {
     ["null", null, "without a message"],
     ["a message that is no text", { error: { message: { a: 1 } } }, "without a message"],
   ])("is read from %s", (_what, body, words) => {
-    expect(toErrorBody(body, "chat").error.message).toContain(words);
+    expect(toErrorBody(body, { dialect: "chat", requestId: "req_1" }).error.message).toContain(words);
   });
 
   test("is cut where it is long", () => {
-    expect(toErrorBody({ error: { message: "x".repeat(100_000) } }, "chat").error.message).toHaveLength(4000);
+    expect(
+      toErrorBody({ error: { message: "x".repeat(100_000) } }, { dialect: "chat", requestId: "req_1" }).error.message,
+    ).toHaveLength(4000);
   });
 
   test.each([
@@ -52,7 +60,10 @@ describe("an upstream's refusal, for the caller of a bridged call", () => {
     { code: 402 },
     { code: "insufficient_quota" },
   ])("does not tell of the platform's own account: %j", (rest) => {
-    const { error } = toErrorBody({ error: { message: "Key sk-1 is out of money", ...rest } }, "chat");
+    const { error } = toErrorBody(
+      { error: { message: "Key sk-1 is out of money", ...rest } },
+      { dialect: "chat", requestId: "req_1" },
+    );
     expect(JSON.stringify(error)).not.toContain("sk-1");
     expect(error).toMatchObject({ code: "upstream_failed", type: "upstream_error" });
   });

@@ -1,30 +1,38 @@
-import { type DomainError, ERROR_CODES } from "@fairlead/protocol/errors";
+import { type DomainError, errorBody } from "@fairlead/protocol/errors";
 import { isObject } from "./parse.ts";
 import type { JsonObject, WireError } from "./wire.ts";
 
 /** Errors, whole or in a stream: reading what upstreams send, and what the bridge tells its caller. */
 
+/** An error before it is known whose call it ends. */
+export type ToldError = Omit<WireError, "requestId">;
+
 const LONGEST_MESSAGE = 4000;
 const NO_MESSAGE = "The upstream told of an error without a message.";
 
 /** The error that an event of a stream, or a whole answer, tells of; null where it tells of none. */
-export function errorIn(value: unknown): WireError | null {
+export function errorIn(value: unknown): ToldError | null {
   if (!isObject(value)) return null;
   if (value["error"]) return readUpstreamError(value["error"]);
   return value["object"] === "error" ? readUpstreamError(value) : null;
 }
 
+interface Refused {
+  readonly dialect: "chat" | "responses";
+  readonly requestId: string;
+}
+
 /** The body of an upstream's refusal, for the caller of a bridged call. @param body parsed, or a text that is no JSON. */
-export function toErrorBody(body: unknown, dialect: "chat" | "responses"): { readonly error: WireError } {
+export function toErrorBody(body: unknown, { dialect, requestId }: Refused): { readonly error: WireError } {
   const error = errorIn(body) ?? readUpstreamError(body);
-  return { error: dialect === "chat" ? errorForChat(error) : errorForResponses(error) };
+  return { error: dialect === "chat" ? errorForChat(error, requestId) : errorForResponses(error, requestId) };
 }
 
 /**
  * @param value the upstream's `error`: OpenAI's object, or a bare text, or what FastAPI makes (`detail`).
  * @returns in the words of the upstream, but for its quarrels with us over credentials and money, which are not the caller's.
  */
-function readUpstreamError(value: unknown): WireError {
+function readUpstreamError(value: unknown): ToldError {
   const error = isObject(value) ? value : { message: value };
   const message = [error["message"], error["detail"], error["error"]].find(
     (each) => typeof each === "string" && each !== "",
@@ -38,21 +46,21 @@ function readUpstreamError(value: unknown): WireError {
       type: "upstream_error",
       param: null,
       code: "upstream_failed",
+      source: "provider",
     };
   }
-  const told = typeof message === "string" ? message.slice(0, LONGEST_MESSAGE) : NO_MESSAGE;
-  return { message: told, type, param: textOrNull(error["param"]), code };
+  const told = typeof message === "string" ? message.slice(0, LONGEST_MESSAGE).toWellFormed() : NO_MESSAGE;
+  return { message: told, type, param: textOrNull(error["param"]), code, source: "provider" };
 }
 
 const OURS =
   /^(401|402|403|authentication_error|permission_error|billing_error|invalid_api_key|insufficient_quota|insufficient_balance|account_deactivated)$/;
 
-export const ownError = ({ message, code, param }: DomainError): WireError => ({
-  message,
-  type: ERROR_CODES[code].type,
-  param,
-  code,
-});
+/** An error of ours, or of what stands between us and the upstream. */
+export function ownError(error: DomainError): ToldError {
+  const { requestId: _unknown, ...told } = errorBody(error, "").error;
+  return told;
+}
 
 const textOrNull = (value: unknown): string | null => (typeof value === "string" ? value : null);
 
@@ -76,10 +84,16 @@ const CHAT_PARAMS: JsonObject = {
 };
 
 /** An upstream names the field that it was sent; the caller knows it by another name. */
-export const errorForResponses = (error: WireError): WireError => renamed(error, RESPONSES_PARAMS);
-export const errorForChat = (error: WireError): WireError => renamed(error, CHAT_PARAMS);
+export const errorForResponses = (error: ToldError, requestId: string): WireError => ({
+  ...renamed(error, RESPONSES_PARAMS),
+  requestId,
+});
+export const errorForChat = (error: ToldError, requestId: string): WireError => ({
+  ...renamed(error, CHAT_PARAMS),
+  requestId,
+});
 
-function renamed(error: WireError, names: JsonObject): WireError {
+function renamed(error: ToldError, names: JsonObject): ToldError {
   const [field = ""] = error.param?.split(/[.[]/, 1) ?? [];
   const name = Object.hasOwn(names, field) ? names[field] : undefined;
   return typeof name === "string" ? { ...error, param: name } : error;

@@ -48,12 +48,14 @@ export type ChatDelta = ChatCompletionChunk.Choice.Delta & {
 type ChatChunkChoice = Omit<ChatCompletionChunk.Choice, "delta"> & { readonly delta: ChatDelta };
 export type ChatChunk = Omit<ChatCompletionChunk, "choices"> & { readonly choices: readonly ChatChunkChoice[] };
 
-/** An error of either dialect, whole or in a stream: all four keys, always. */
+/** An error of either dialect, whole or in a stream: OpenAI's four keys, always, and this host's two (design §4). */
 export interface WireError {
   readonly message: string;
   readonly type: string;
   readonly param: string | null;
   readonly code: string | null;
+  readonly source: "fairlead" | "provider";
+  readonly requestId: string;
 }
 
 export type ChatEvent = ChatChunk | { readonly error: WireError };
