@@ -49,8 +49,8 @@ export class AnswerOutput {
     if (piece.text !== null && (piece.text !== "" || piece.logprobs.length > 0)) {
       this.#message().text(piece.text, piece.logprobs);
     }
+    if (this.#open instanceof MessageItem) this.#open.annotate(toResponseAnnotations(piece.annotations));
     if (piece.refusal !== "") this.#message().refusal(piece.refusal);
-    for (const annotation of toResponseAnnotations(piece.annotations)) this.#message().annotation(annotation);
     for (const call of piece.calls) this.#call(call);
   }
 
@@ -59,8 +59,8 @@ export class AnswerOutput {
     if (this.#calls.some(({ item, id, waiting }) => !item && id + waiting !== "")) {
       throw new DomainError("upstream_failed", "The upstream called a tool without naming it.");
     }
-    // An answer without any item makes agents ask again, and shows nothing to people.
-    const isEmpty = this.#calls.length === 0 && !this.#items.some((item) => item instanceof MessageItem);
+    // An answer that says nothing makes agents ask again, and shows nothing to people.
+    const isEmpty = this.#items.every((item) => item instanceof ThinkingItem);
     if (status === "completed" && isEmpty) this.#message().text("", []);
     this.#items.forEach((item, index) => item.close(this.#statusAt(index, status)));
   }

@@ -229,6 +229,14 @@ describe("a chat stream told as a response", () => {
     ]);
   });
 
+  test("keeps valid order where a citation comes before any text, or after a refusal", () => {
+    const url_citation = { url: "https://a.example", title: "A", start_index: 0, end_index: 2 };
+    const cited = chunk({ annotations: [{ type: "url_citation", url_citation }] });
+    assertResponsesOrder(streamResponses([cited, chunk({ content: "Hi" }), chunk({}, "stop")]));
+    assertResponsesOrder(streamResponses([chunk({ refusal: "No." }), cited, chunk({}, "stop")]));
+    assertResponsesOrder(streamResponses([callChunk(0, "{}", { id: "a", name: "look" }), cited, chunk({}, "stop")]));
+  });
+
   test("gives a free-form tool its text, and a tool of a namespace its own name", () => {
     const tools = [
       { type: "custom", name: "patch" },

@@ -43,15 +43,19 @@ export class MessageItem implements OutputItem {
     this.#place.emit({ type: "response.refusal.delta", ...this.#at, delta });
   }
 
-  annotation(annotation: ResponseOutputText.URLCitation): void {
-    const { annotations } = this.#textPart();
-    annotations.push(annotation);
-    this.#place.emit({
-      type: "response.output_text.annotation.added",
-      ...this.#at,
-      annotation_index: annotations.length - 1,
-      annotation,
-    });
+  /** Only on text that is there: a citation of nothing has no place. */
+  annotate(found: readonly ResponseOutputText.URLCitation[]): void {
+    const part = this.#parts.at(-1);
+    if (part?.type !== "output_text") return;
+    for (const annotation of found) {
+      part.annotations.push(annotation);
+      this.#place.emit({
+        type: "response.output_text.annotation.added",
+        ...this.#at,
+        annotation_index: part.annotations.length - 1,
+        annotation,
+      });
+    }
   }
 
   close(status: FinalStatus): void {
