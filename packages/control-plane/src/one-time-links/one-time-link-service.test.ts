@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { OpenedDatabase } from "../db/open.ts";
 import { countingIds, insertUser, openMemoryStore, STORES, TestClock } from "../testing.fixture.ts";
-import { isLinkToken, linkUrl } from "./one-time-link.ts";
+import { isLinkToken, linkUrl, maskedEmail } from "./one-time-link.ts";
 import { type CreateLink, OneTimeLinkService } from "./one-time-link-service.ts";
 import { oneTimeLinkStoreContract } from "./one-time-link-store.contract.ts";
 
@@ -88,6 +88,15 @@ describe("the one-time link service", () => {
     expect(isLinkToken(text)).toBe(false);
     expect(await service.find(text)).toBeNull();
     await expect(service.spend(store.db, text, "usr_ann")).rejects.toMatchObject({ code: "not_found" });
+  });
+
+  test.each([
+    ["bob@example.org", "b…@example.org"],
+    ["🚢@example.org", "🚢…@example.org"],
+    ["odd", "o…"],
+    ["", "…"],
+  ])("the address %s is shown to others as %s", (email, shown) => {
+    expect(maskedEmail(email)).toBe(shown);
   });
 
   test("tokens carry 256 bits and their own prefix, and each page has its address", async () => {

@@ -67,3 +67,9 @@ const PATHS: Readonly<Record<LinkPurpose, string>> = {
 export function linkUrl(publicUrl: string, purpose: LinkPurpose, token: string): string {
   return `${publicUrl}${PATHS[purpose]}/${token}`;
 }
+
+/** `b…@example.org`: enough for its owner to know it by, for whoever else holds the link. */
+export function maskedEmail(email: string): string {
+  const at = email.lastIndexOf("@");
+  return `${[...email][0] ?? ""}…${at < 0 ? "" : email.slice(at)}`;
+}

@@ -1,15 +1,14 @@
 import type { UserId } from "@fairlead/protocol/ids";
 import type { FastifyRequest } from "fastify";
 import type { UserPrincipal } from "../auth/principal.ts";
-import { clientAddress } from "../http/client-address.ts";
+import { originOf } from "../http/require-principal.ts";
 import type { SignInCaller } from "../sign-in/sign-in.ts";
 import type { SignInSession } from "../users/user.ts";
 
 /** Who is at the other end of a page, as services ask for it. */
 
 export function callerOf(request: FastifyRequest): SignInCaller {
-  const origin = { requestId: request.id, address: clientAddress(request) };
-  return { origin, userAgent: request.headers["user-agent"] };
+  return { origin: originOf(request), userAgent: request.headers["user-agent"] };
 }
 
 /** The person who signed in with this browser. */
@@ -19,6 +18,6 @@ export function personOf(request: FastifyRequest, { userId, id: sessionId }: Sig
     userId: userId as UserId,
     platformAdmin: false,
     sessionId,
-    origin: callerOf(request).origin,
+    origin: originOf(request),
   };
 }

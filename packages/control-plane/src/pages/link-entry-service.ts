@@ -1,9 +1,10 @@
+import type { Role } from "@fairlead/protocol/resources";
 import type { Kysely } from "kysely";
 import type { Database } from "../db/schema.ts";
 import type { OneTimeLinkRecord } from "../one-time-links/one-time-link.ts";
 import { type OneTimeLinkService, voidLink } from "../one-time-links/one-time-link-service.ts";
 import type { SignedIn, SignInCaller } from "../sign-in/sign-in.ts";
-import { type PreparedPassword, type SignInService, signInActor } from "../sign-in/sign-in-service.ts";
+import { type SignInService, signInActor } from "../sign-in/sign-in-service.ts";
 import type { SessionService } from "../users/session-service.ts";
 import type { UserRecord } from "../users/user.ts";
 import type { UserService } from "../users/user-service.ts";
@@ -16,11 +17,10 @@ export interface LinkEntryServiceDeps {
   readonly users: UserService;
 }
 
-/** `password` is null where passwords are not used, and a provider is to be connected afterwards. */
 interface NewPerson {
   readonly token: string;
   readonly name: string;
-  readonly password: string | null;
+  readonly password: string;
   readonly caller: SignInCaller;
 }
 
@@ -42,12 +42,19 @@ export class LinkEntryService {
     return link;
   }
 
-  /** The first administrator. @throws DomainError not_found; invalid_request for the password */
-  async setUp(person: NewPerson & { readonly email: string }): Promise<SignedIn> {
+  /**
+   * The first administrator.
+   * @param person `password` is null where passwords are not used, and a provider is to be connected afterwards.
+   * @throws DomainError not_found; invalid_request for the password
+   */
+  async setUp(
+    person: Omit<NewPerson, "password"> & { readonly email: string; readonly password: string | null },
+  ): Promise<SignedIn> {
     const { db, links, signIn } = this.#deps;
     const { token, name, email, caller } = person;
     await this.requireSetUp(token);
-    const password = await this.#prepare(email, person.password);
+    const password =
+      person.password === null ? null : await signIn.preparePassword({ email, password: person.password });
     const actor = { kind: "system", name: "sign_in", origin: caller.origin } as const;
     const user = await db.transaction().execute(async (transaction) => {
       const made = await signIn.createUser(transaction, { email, name, password, platformAdmin: true, actor });
@@ -64,7 +71,7 @@ export class LinkEntryService {
   }
 
   /** Ends the user's sessions, all but the new one. @throws DomainError not_found; invalid_request for the password */
-  async reset({ token, password, caller }: Omit<NewPerson, "name"> & { readonly password: string }): Promise<SignedIn> {
+  async reset({ token, password, caller }: Omit<NewPerson, "name">): Promise<SignedIn> {
     const { db, links, signIn, sessions } = this.#deps;
     const { id: userId, email } = await this.requireReset(token);
     const prepared = await signIn.preparePassword({ email, password });
@@ -77,10 +84,13 @@ export class LinkEntryService {
     return signIn.openSession(userId, caller, "reset_link");
   }
 
-  /** @throws DomainError not_found */
-  async requireInvitation(token: string): Promise<OneTimeLinkRecord & { readonly email: string }> {
-    const link = await this.#require(token, "invitation");
-    return { ...link, email: link.email ?? "" };
+  /** Whom it is for, where it leads, and as what. @throws DomainError not_found */
+  async requireInvitation(
+    token: string,
+  ): Promise<{ readonly email: string; readonly projectId: string; readonly role: Role }> {
+    const { email, projectId, role } = await this.#require(token, "invitation");
+    if (email === null || projectId === null || role === null) throw new Error("an invitation without its subject");
+    return { email, projectId, role };
   }
 
   /**
@@ -90,7 +100,7 @@ export class LinkEntryService {
   async createInvited({ token, name, password, caller }: NewPerson): Promise<SignedIn> {
     const { db, signIn } = this.#deps;
     const { email } = await this.requireInvitation(token);
-    const prepared = await this.#prepare(email, password);
+    const prepared = await signIn.preparePassword({ email, password });
     const actor = { kind: "system", name: "sign_in", origin: caller.origin } as const;
     const user = await db
       .transaction()
@@ -104,9 +114,5 @@ export class LinkEntryService {
     const link = await this.#deps.links.find(token);
     if (link?.purpose !== purpose) throw voidLink();
     return link;
-  }
-
-  async #prepare(email: string, password: string | null): Promise<PreparedPassword | null> {
-    return password === null ? null : this.#deps.signIn.preparePassword({ email, password });
   }
 }

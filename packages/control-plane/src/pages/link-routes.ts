@@ -61,7 +61,7 @@ export function registerSetUpRoutes(app: HttpApp, { entry, signIn, limits }: Pag
 }
 
 /** The field is there where passwords are used, and only there. */
-export function passwordFieldOf({ passwordEnabled }: PageServices["signIn"]): z.ZodType<string | undefined> {
+function passwordFieldOf({ passwordEnabled }: PageServices["signIn"]): z.ZodType<string | undefined> {
   return passwordEnabled ? passwordSchema : z.undefined().optional();
 }
 

@@ -1,3 +1,4 @@
+import type { CallOrigin } from "../auth/principal.ts";
 import type { RateLimits } from "../http/rate-limits.ts";
 import type { ProjectService } from "../projects/project-service.ts";
 import type { OAuthService } from "../sign-in/oauth-service.ts";
@@ -18,4 +19,13 @@ export interface PageServices {
   readonly projects: ProjectService;
   readonly entry: LinkEntryService;
   readonly limits: Pick<RateLimits, "signIn" | "links">;
+}
+
+/** Who lets invited people in. */
+export interface Joining {
+  acceptInvitation(
+    user: { readonly userId: string; readonly email: string },
+    token: string,
+    origin: CallOrigin,
+  ): Promise<{ readonly projectId: string }>;
 }

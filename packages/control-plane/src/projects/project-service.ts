@@ -64,6 +64,13 @@ export class ProjectService implements Memberships {
     return project;
   }
 
+  /** For somebody who holds an invitation, and is no member yet. @throws DomainError not_found */
+  async nameOf(projectId: string): Promise<string> {
+    const project = await this.#deps.stores.projects.find(projectId);
+    if (!project) throw new DomainError("not_found", "There is no such project any more.");
+    return project.name;
+  }
+
   /** The caller's own projects, the oldest first. */
   async list(
     caller: UserPrincipal,

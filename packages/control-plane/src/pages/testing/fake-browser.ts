@@ -67,7 +67,7 @@ export class FakeBrowser {
   async #go(path: string, init: RequestInit): Promise<Shown> {
     let at = new URL(path, this.#base);
     let response = await this.#fetch(at, init);
-    for (let i = 0; i < MAX_REDIRECTS && response.status === 303; i++) {
+    for (let i = 0; i < MAX_REDIRECTS && [302, 303].includes(response.status); i++) {
       at = new URL(response.headers.get("location") ?? "", at);
       response = await this.#fetch(at, { method: "GET" });
     }

@@ -1,0 +1,100 @@
+import { DomainError } from "@fairlead/protocol/errors";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
+import type { HttpApp } from "../http/http-app.ts";
+import { maskedEmail } from "../one-time-links/one-time-link.ts";
+import { userNameSchema } from "../users/user.ts";
+import { callerOf } from "./callers.ts";
+import { type FormErrors, fieldError, passwordSchema, readForm } from "./form-input.ts";
+import type { Page } from "./layout.ts";
+import { type Invitation, invitationPage, joinPage, otherPersonPage } from "./link-pages.ts";
+import { linkForm, linkTokenOf, secretPage } from "./link-routes.ts";
+import type { Joining, PageServices } from "./page-deps.ts";
+import { formOf, goTo, sendAgain, sendPage, setCookies, visitorOf } from "./page-scope.ts";
+
+const newPersonForm = z.strictObject({
+  /** Shown for people and password managers; the invitation's own counts. */
+  email: z.string(),
+  name: userNameSchema,
+  password: passwordSchema,
+});
+
+type Invited = Invitation & { readonly projectId: string };
+
+/** An invitation leads to its project: who is signed in joins by a click, others by an account with the invited address. */
+export function registerInvitationRoutes(app: HttpApp, services: PageServices & { readonly members: Joining }): void {
+  const { limits, users, signIn } = services;
+
+  app.get("/invitations/:token", secretPage(limits), async (request, reply) => {
+    const invitation = await invitationOf(request, services);
+    const visitor = visitorOf(request);
+    if (!visitor) return sendPage(request, reply, pageForStranger(request, services, { invitation }));
+    const { email } = await users.get(visitor.userId);
+    if (email === invitation.email) return sendPage(request, reply, joinPage({ ...linkForm(request), invitation }));
+    return sendPage(request, reply, pageForOther(request, { email, invitation }));
+  });
+
+  app.post("/invitations/:token", secretPage(limits), async (request, reply) => {
+    const invitation = await invitationOf(request, services);
+    const visitor = visitorOf(request);
+    if (visitor) return join(request, reply, { services, userId: visitor.userId });
+    if (!signIn.passwordEnabled) throw new DomainError("permission_denied", "Sign in first, then join.");
+    const { values, errors } = readForm(newPersonForm, formOf(request));
+    if (errors) return sendAgain(request, reply, pageForStranger(request, services, { invitation, errors }));
+    const person = { token: linkTokenOf(request), name: values.name, password: values.password };
+    try {
+      const { session, ...done } = await services.entry.createInvited({ ...person, caller: callerOf(request) });
+      setCookies(reply, done.setCookies);
+      return await join(request, reply, { services, userId: session.userId });
+    } catch (error) {
+      const wrong = isTaken(error) ? { failure: HAS_ACCOUNT } : { errors: fieldError(error) };
+      return sendAgain(request, reply, pageForStranger(request, services, { invitation, ...wrong }));
+    }
+  });
+}
+
+const HAS_ACCOUNT = "There is an account with this address already. Sign in to join.";
+
+async function invitationOf(request: FastifyRequest, { entry, projects }: PageServices): Promise<Invited> {
+  const { email, role, projectId } = await entry.requireInvitation(linkTokenOf(request));
+  return { email, role, projectId, projectName: await projects.nameOf(projectId) };
+}
+
+async function join(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  {
+    services: { members, users },
+    userId,
+  }: { readonly services: PageServices & { readonly members: Joining }; readonly userId: string },
+): Promise<FastifyReply> {
+  const { email } = await users.get(userId);
+  const { projectId } = await members.acceptInvitation(
+    { userId, email },
+    linkTokenOf(request),
+    callerOf(request).origin,
+  );
+  return goTo(reply, `/account?${new URLSearchParams({ joined: projectId }).toString()}`);
+}
+
+function pageForStranger(
+  request: FastifyRequest,
+  { signIn, oidc }: PageServices,
+  page: { readonly invitation: Invitation; readonly errors?: FormErrors; readonly failure?: string },
+): Page {
+  const { invitation, errors, failure } = page;
+  const ways = { providers: oidc.providers(), password: signIn.passwordEnabled };
+  return invitationPage({ ...linkForm(request, errors), failure, invitation, ...ways });
+}
+
+function pageForOther(
+  request: FastifyRequest,
+  { email, invitation }: { readonly email: string; readonly invitation: Invitation },
+): Page {
+  const { path, token } = linkForm(request);
+  return otherPersonPage({ path, token, signedInAs: email, invitedAs: maskedEmail(invitation.email) });
+}
+
+function isTaken(error: unknown): boolean {
+  return error instanceof DomainError && error.code === "already_exists";
+}
