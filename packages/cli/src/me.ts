@@ -2,8 +2,11 @@ import { roleSchema } from "@fairlead/protocol/resources";
 import { z } from "zod";
 import { callJson, type Host } from "./http-client.ts";
 
-const meSchema = z.object({
-  user: z.looseObject({ id: z.string(), email: z.string(), name: z.string(), platformAdmin: z.boolean() }),
+const meSchema = z.looseObject({
+  id: z.string(),
+  email: z.string(),
+  name: z.string(),
+  platformAdmin: z.boolean(),
   projects: z.array(z.looseObject({ id: z.string(), name: z.string(), role: roleSchema })),
 });
 export type Me = z.infer<typeof meSchema>;

@@ -95,6 +95,13 @@ describe("fairlead admin", () => {
     expect(calls).toContainEqual(["resetLink", { email: "a@b.c" }]);
   });
 
+  test("rotate-signing-key names the new key", async () => {
+    const { load, calls } = fakeControlPlane();
+    const result = await run(["admin", "rotate-signing-key"], { loadControlPlane: load });
+    expect(result).toMatchObject({ code: 0, out: expect.stringMatching(/^\S+ signs from now on\n$/) });
+    expect(calls).toContainEqual(["rotateSigningKey"]);
+  });
+
   test("a refusal of the installation shows its message and code", async () => {
     const loadControlPlane: LoadControlPlane = () =>
       Promise.reject(new DomainError("not_found", "There is no user with this e-mail address."));

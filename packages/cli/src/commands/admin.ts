@@ -58,6 +58,10 @@ export function addAdminCommands(program: Command, context: Context): void {
     .description("make the link by which the first administrator makes their account")
     .addHelpText("after", "\nExample:\n  fairlead admin set-up-link --config /etc/fairlead/config.yaml")
     .action((options: AdminOptions) => showLink(context, options, (local) => local.setUpLink()));
+  addLocalOptions(admin.command("rotate-signing-key"))
+    .description("sign tokens with a new key from now on; those of the key before are good until they run out")
+    .addHelpText("after", "\nExample:\n  fairlead admin rotate-signing-key")
+    .action((options: AdminOptions) => rotateSigningKey(context, options));
 }
 
 function addLocalOptions(command: Command): Command {
@@ -80,6 +84,11 @@ async function createToken(context: Context, options: TokenOptions): Promise<voi
   const answer = await withAdmin(context, options, (admin) => admin.createToken({ email, ttlSeconds: ttl }));
   print(context.terminal, answer, { json: options.json, text: ({ token }) => `${token}\n` });
   if (!options.json) context.terminal.note(`valid until ${answer.expiresAt}`);
+}
+
+async function rotateSigningKey(context: Context, options: AdminOptions): Promise<void> {
+  const answer = await withAdmin(context, options, (admin) => admin.rotateSigningKey());
+  print(context.terminal, answer, { json: options.json, text: ({ keyId }) => `${keyId} signs from now on\n` });
 }
 
 async function showLink(

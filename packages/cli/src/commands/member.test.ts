@@ -79,7 +79,7 @@ describe("fairlead member", () => {
     const user = { id: "usr_1", email: "ann@example.org", name: "Ann", platformAdmin: false };
     const project = { id: "prj_1", userId: "usr_1", name: "Research", createdAt, updatedAt: createdAt };
     host = await startStubHost({
-      "GET /v1/me": { body: { user, projects: [] } },
+      "GET /v1/me": { body: { ...user, projects: [] } },
       "GET /v1/projects/prj_1": { body: project },
       "DELETE /v1/projects/prj_1/members/usr_1": { body: {} },
     });

@@ -114,8 +114,8 @@ async function removeMember(context: Context, who: string, options: ClientOption
 async function leave(context: Context, options: ClientOptions): Promise<void> {
   const host = platformHost(context, options);
   const projectId = host.projectId();
-  const { user } = await fetchMe(host);
-  const answer = await callJson(host, { method: "DELETE", path: memberPath(host, user.id) }, z.object({}));
+  const { id } = await fetchMe(host);
+  const answer = await callJson(host, { method: "DELETE", path: memberPath(host, id) }, z.object({}));
   if (context.logins.projectId(host.url) === projectId) await context.logins.useProject(host.url, null);
   print(context.terminal, answer, { json: options.json, text: () => `left ${projectId}\n` });
 }

@@ -32,7 +32,7 @@ export function addSignInCommands(program: Command, context: Context): void {
     .action((options: ClientOptions) => logout(context, options));
   addPlatformOptions(program.command("whoami"))
     .description("show who you are to the platform")
-    .addHelpText("after", "\nExample:\n  fairlead whoami --json | jq -r .user.email")
+    .addHelpText("after", "\nExample:\n  fairlead whoami --json | jq -r .email")
     .action((options: ClientOptions) => whoami(context, options));
 }
 
@@ -44,15 +44,9 @@ async function login(context: Context, options: LoginOptions): Promise<void> {
   await logins.keep(server, await interruptible(terminal, (signal) => grant({ context, options, server, signal })));
   // The new login itself, whatever FAIRLEAD_TOKEN holds.
   const host = { ...platformHost(context, options), credential: () => logins.accessToken(baseUrl) };
-  const { user } = await fetchMe(host);
-  print(
-    terminal,
-    { baseUrl, user },
-    {
-      json: options.json,
-      text: () => `signed in to ${baseUrl} as ${visible(user.email)}\n`,
-    },
-  );
+  const user = await fetchMe(host);
+  const text = `signed in to ${baseUrl} as ${visible(user.email)}\n`;
+  print(terminal, { baseUrl, user }, { json: options.json, text: () => text });
   if (settings.find("FAIRLEAD_TOKEN") !== null) {
     terminal.note("FAIRLEAD_TOKEN is set: commands use that token instead of this login until you unset it");
   }
@@ -145,8 +139,7 @@ async function whoami(context: Context, options: ClientOptions): Promise<void> {
   print(context.terminal, me, { json: options.json, text: (answer) => describe(answer, host.url) });
 }
 
-function describe({ user, projects }: Me, url: string): string {
-  const { email, name, id, platformAdmin } = user;
+function describe({ email, name, id, platformAdmin, projects }: Me, url: string): string {
   const who = `${email} (${name}, ${id}${platformAdmin ? ", platform administrator" : ""}) at ${url}`;
   const rows = projects.map((project) => [project.id, project.name, project.role]);
   return `${visible(who)}\n${rows.length === 0 ? "" : `\n${formatTable(["PROJECT", "NAME", "ROLE"], rows)}`}`;

@@ -175,7 +175,7 @@ function authorize(stub: StubServer, query: URLSearchParams, response: ServerRes
 function me(stub: StubServer, authorization: string, response: ServerResponse): void {
   if (stub.goodAccess.has(authorization.replace("Bearer ", ""))) {
     const user = { id: "usr_1", email: "ann@example.org", name: "Ann", platformAdmin: false };
-    return json(response, { user, projects: [{ id: "prj_1", name: "Research", role: "owner" }] });
+    return json(response, { ...user, projects: [{ id: "prj_1", name: "Research", role: "owner" }] });
   }
   json(response, { error: { message: "The token is good no more.", code: "invalid_credential" } }, 401);
 }
