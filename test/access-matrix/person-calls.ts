@@ -40,7 +40,7 @@ const resetPath: MakeCall = async (world) => ({ path: await world.resetPath() })
 const deviceAnswer = z.object({ device_code: z.string(), user_code: z.string() });
 
 async function askForDevice(world: World): Promise<z.infer<typeof deviceAnswer>> {
-  const body = new URLSearchParams({ client_id: CLIENT });
+  const body = new URLSearchParams({ client_id: CLIENT, scope: "offline_access" });
   const response = await fetch(`${world.server.platformUrl}/v1/oauth/device/code`, { method: "POST", body });
   return deviceAnswer.parse(await response.json());
 }

@@ -74,7 +74,7 @@ const NO_TOKENS = {
 
 /** A running server, one project with everybody in and around it, and every kind of credential. */
 export class World {
-  readonly #dataDir = mkdtempSync(join(tmpdir(), "fairlead-matrix-"));
+  readonly dataDir = mkdtempSync(join(tmpdir(), "fairlead-world-"));
   #issuer: StubIssuer | null = null;
   #server: RunningServer | null = null;
   #visitor: Visitor | null = null;
@@ -85,10 +85,11 @@ export class World {
   projectId = "";
   installationId = "";
 
-  static async start(): Promise<World> {
+  /** @param databaseUrl of a PostgreSQL; none: SQLite. */
+  static async start(databaseUrl?: string): Promise<World> {
     const world = new World();
     try {
-      await world.#fill();
+      await world.#fill(databaseUrl);
       return world;
     } catch (error) {
       await world.close();
@@ -158,8 +159,7 @@ export class World {
 
   /** Somebody whom nobody else is, signed in with the password that all have. */
   async newPerson(): Promise<Person> {
-    this.#people += 1;
-    const name = `person${this.#people}`;
+    const name = this.#newName();
     const visitor = this.newVisitor();
     await visitor.submit(await this.resetPath(name), { email: emailOf(name), password: PASSWORD });
     const userId = await this.#userId(name);
@@ -178,8 +178,8 @@ export class World {
     };
   }
 
-  /** Where somebody, new or known, sets a password. */
-  async resetPath(name = "forgetful"): Promise<string> {
+  /** Where somebody sets a password; a newer link for the same person would make it void. */
+  async resetPath(name = this.#newName()): Promise<string> {
     const { admin } = this.installation;
     await admin.createUser({ email: emailOf(name), name, platformAdmin: false });
     return new URL((await admin.resetLink({ email: emailOf(name) })).url).pathname;
@@ -202,14 +202,15 @@ export class World {
     await this.#installation?.close();
     await this.#server?.close();
     this.#issuer?.close();
-    rmSync(this.#dataDir, { recursive: true });
+    rmSync(this.dataDir, { recursive: true });
   }
 
-  async #fill(): Promise<void> {
+  async #fill(databaseUrl: string | undefined): Promise<void> {
     this.#issuer = await StubIssuer.start();
     const provider = { id: PROVIDER, name: "Stub", issuer: this.#issuer.url, clientId: "matrix" };
     const env = {
-      FAIRLEAD_DATA_DIR: this.#dataDir,
+      FAIRLEAD_DATA_DIR: this.dataDir,
+      FAIRLEAD_DATABASE_URL: databaseUrl,
       FAIRLEAD_SERVER_PLATFORM_PORT: "0",
       FAIRLEAD_SERVER_INFERENCE_PORT: "0",
       FAIRLEAD_LOG_LEVEL: "silent",
@@ -270,6 +271,11 @@ export class World {
     const row = { project_id: this.projectId, user_id: await this.#userId(role), role, created_at: systemClock.now() };
     await this.installation.db.insertInto("member").values(row).execute();
     return credential;
+  }
+
+  #newName(): string {
+    this.#people += 1;
+    return `person${this.#people}`;
   }
 
   async #anotherSession(name: string): Promise<string> {

@@ -1,12 +1,16 @@
-import { Agent, type IncomingMessage, request } from "node:http";
+import { Agent } from "node:http";
 import { join } from "node:path";
-import { LINK_PATH, TUNNEL_PATH, TUNNEL_UPGRADE } from "@fairlead/protocol/daemon-link";
 import Sqlite from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import type { Caller } from "../../packages/control-plane/src/auth/route-access.ts";
 import { STORES } from "../../packages/control-plane/src/testing.fixture.ts";
+import { type Call, type MakeCall, wireOf } from "../access-matrix/call.ts";
+import { INFERENCE_CALLS, PLATFORM_CALLS } from "../access-matrix/calls.ts";
+import { tryAsDaemon } from "../access-matrix/daemon-calls.ts";
+import { World } from "../access-matrix/world.ts";
 import { FaultyLink } from "../support/faulty-link.ts";
 import { type RawAnswer, rawCall } from "../support/raw-http.ts";
-import { startTwoTenants, type TwoTenants } from "../support/two-tenants.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 /**
@@ -14,219 +18,182 @@ import { waitFor } from "../support/wait-for.ts";
  * stop for good, and programs throw their keys away.
  */
 
-interface Call {
+interface Probe {
   readonly what: string;
-  readonly send: (tenants: TwoTenants) => Promise<RawAnswer>;
+  readonly caller: Caller;
+  readonly route: string;
 }
+
+/** Every kind of credential, on a call that has to ask the store whether it is good, and writes nothing. */
+const READING: readonly Probe[] = [
+  { what: "a session token", caller: "owner", route: "GET /v1/projects" },
+  { what: "a session token in a project", caller: "owner", route: "GET /v1/projects/{id}" },
+  { what: "a platform administrator's token", caller: "platformAdmin", route: "GET /v1/audit" },
+  { what: "a sign-in cookie", caller: "browser", route: "GET /account" },
+  { what: "a one-time link", caller: "nobody", route: "GET /reset/{token}" },
+  { what: "a node identity token", caller: "node", route: "GET /v1/nodes/{id}" },
+  { what: "a node's assertion", caller: "node", route: "POST /v1/nodes/{id}/identity-tokens" },
+  { what: "a project key", caller: "key", route: "GET /v1/models" },
+];
+
+const WRITING: readonly Probe[] = [
+  { what: "a session token", caller: "owner", route: "POST /v1/projects" },
+  { what: "a bootstrap token", caller: "bootstrap", route: "POST /v1/nodes/{id}/enroll" },
+  { what: "a password", caller: "nobody", route: "POST /sign-in" },
+  { what: "a one-time link", caller: "nobody", route: "POST /reset/{token}" },
+  { what: "a device code", caller: "nobody", route: "POST /v1/oauth/token" },
+  { what: "a refresh token", caller: "nobody", route: "refresh" },
+];
+
+const UPGRADES = ["UPGRADE /v1/nodes/{id}/link", "UPGRADE /v1/nodes/{id}/tunnel"];
 
 const agent = new Agent({ keepAlive: false });
+const tokenAnswer = z.object({ refresh_token: z.string() });
 
-const asJson = (token: string): Record<string, string> => ({
-  authorization: `Bearer ${token}`,
-  "content-type": "application/json",
-});
+/** A refresh token that has not been used yet. */
+const refresh: MakeCall = async (world, caller) => {
+  const exchange = await PLATFORM_CALLS["POST /v1/oauth/token"]?.(world, caller);
+  if (!exchange) throw new Error("calls.ts does not know how to get a token");
+  const answer = await send(world, { route: "POST /v1/oauth/token", caller }, exchange);
+  const { refresh_token } = tokenAnswer.parse(JSON.parse(answer.text));
+  return { ...exchange, form: { grant_type: "refresh_token", refresh_token, client_id: "fairlead-cli" } };
+};
 
-function platform(
-  { server }: TwoTenants,
-  call: { readonly method: string; readonly path: string; readonly token?: string; readonly body?: unknown },
-): Promise<RawAnswer> {
-  const { method, path, token = "none", body } = call;
-  const text = body === undefined ? undefined : JSON.stringify(body);
-  return rawCall(agent, { url: server.platformUrl, method, path, headers: asJson(token), body: text });
+async function send(world: World, { route, caller }: Omit<Probe, "what">, call: Call): Promise<RawAnswer> {
+  const { platformUrl, inferenceUrl } = world.server;
+  const url = route in INFERENCE_CALLS && !(route in PLATFORM_CALLS) ? inferenceUrl : platformUrl;
+  const method = route === "refresh" ? "POST" : (route.split(" ", 1)[0] ?? "");
+  return rawCall(agent, { url, method, path: call.path, ...wireOf(world, caller, call) });
 }
 
-function upgrade({ server, ann }: TwoTenants, path: string, protocol: string): Promise<RawAnswer> {
-  const headers = {
-    ...asJson(ann.identityToken),
-    connection: "upgrade",
-    upgrade: protocol,
-    "sec-websocket-key": Buffer.alloc(16).toString("base64"),
-    "sec-websocket-version": "13",
-  };
-  return new Promise((resolve, reject) => {
-    const sent = request(`${server.platformUrl}${path}`, { headers, agent });
-    const answered = (response: IncomingMessage, text: string): void =>
-      resolve({ status: response.statusCode ?? 0, headers: response.headers, text });
-    sent.on("upgrade", (response, socket) => {
-      socket.destroy();
-      answered(response, "");
-    });
-    sent.on("response", (response) => {
-      void response.toArray().then((pieces: Buffer[]) => answered(response, Buffer.concat(pieces).toString()), reject);
-    });
-    sent.on("error", reject);
-    sent.end();
-  });
+/** All calls are made ready while the store is there, with links, codes and forms of their own. */
+class Probes {
+  readonly world: World;
+  readonly #calls = new Map<Probe, Call>();
+
+  constructor(world: World) {
+    this.world = world;
+  }
+
+  async prepare(): Promise<void> {
+    for (const probe of [...READING, ...WRITING]) {
+      const { route, caller } = probe;
+      const make = route === "refresh" ? refresh : (PLATFORM_CALLS[route] ?? INFERENCE_CALLS[route]);
+      if (!make) throw new Error(`calls.ts does not know how to call ${route}`);
+      this.#calls.set(probe, await make(this.world, caller));
+    }
+  }
+
+  async send(probe: Probe): Promise<RawAnswer> {
+    const call = this.#calls.get(probe);
+    if (!call) throw new Error("prepare first");
+    return send(this.world, probe, call);
+  }
+
+  async upgrade(route: string): Promise<string> {
+    const { headers } = wireOf(this.world, "node", { path: "" });
+    const { platformUrl } = this.world.server;
+    return tryAsDaemon(route, { platformUrl, nodeId: this.world.node.id, headers });
+  }
 }
-
-function assertionOf({ ann }: TwoTenants): string {
-  const now = Math.floor(Date.now() / 1000);
-  const claims = { sub: ann.nodeId, iss: ann.nodeId, aud: ann.installationId, iat: now, exp: now + 60 };
-  return ann.daemonKey.sign({ ...claims, jti: crypto.randomUUID() });
-}
-
-/** Every kind of credential, on a call that has to ask the store whether it is good. Each answers 2xx or 101 where the store is there. */
-const CHECKED: readonly Call[] = [
-  {
-    what: "a session token",
-    send: (tenants) => platform(tenants, { method: "GET", path: "/v1/projects", token: tenants.ann.token }),
-  },
-  {
-    what: "a session token on a route of one project",
-    send: (tenants) =>
-      platform(tenants, {
-        method: "GET",
-        path: `/v1/projects/${tenants.ann.projectId}`,
-        token: tenants.ann.token,
-      }),
-  },
-  {
-    what: "a node identity token",
-    send: (tenants) =>
-      platform(tenants, { method: "GET", path: `/v1/nodes/${tenants.ann.nodeId}`, token: tenants.ann.identityToken }),
-  },
-  {
-    what: "a node's assertion",
-    send: (tenants) =>
-      platform(tenants, {
-        method: "POST",
-        path: `/v1/nodes/${tenants.ann.nodeId}/identity-tokens`,
-        body: { assertion: assertionOf(tenants) },
-      }),
-  },
-  {
-    what: "a node identity token that opens the daemon link",
-    send: (tenants) => upgrade(tenants, LINK_PATH(tenants.ann.nodeId), "websocket"),
-  },
-  {
-    what: "a node identity token that opens the tunnel",
-    send: (tenants) => upgrade(tenants, TUNNEL_PATH(tenants.ann.nodeId), TUNNEL_UPGRADE),
-  },
-  {
-    what: "a project key",
-    send: ({ server, ann }) =>
-      rawCall(agent, { url: server.inferenceUrl, method: "GET", path: "/v1/models", headers: asJson(ann.keyValue) }),
-  },
-];
-
-/** Calls that write. */
-const WRITTEN: readonly Call[] = [
-  {
-    what: "a session token",
-    send: (tenants) =>
-      platform(tenants, { method: "POST", path: "/v1/projects", token: tenants.ann.token, body: { name: "Away" } }),
-  },
-  {
-    what: "a bootstrap token",
-    send: (tenants) => {
-      const { nodeId, bootstrapToken, daemonKey } = tenants.ann;
-      const body = daemonKey.enrollRequest(nodeId, bootstrapToken);
-      return platform(tenants, { method: "POST", path: `/v1/nodes/${nodeId}/enroll`, token: bootstrapToken, body });
-    },
-  },
-];
-
-/** Credentials that are wrong by their form or signature alone. */
-const WRONG: readonly Call[] = [
-  { what: "no token", send: (tenants) => platform(tenants, { method: "GET", path: "/v1/projects", token: "" }) },
-  {
-    what: "a token that somebody else signed",
-    send: (tenants) =>
-      platform(tenants, { method: "GET", path: "/v1/projects", token: `${tenants.ann.token.slice(0, -8)}AAAAAAAA` }),
-  },
-  {
-    what: "a mistyped project key",
-    send: ({ server, ann }) =>
-      rawCall(agent, {
-        url: server.inferenceUrl,
-        method: "GET",
-        path: "/v1/models",
-        headers: asJson(`${ann.keyValue}x`),
-      }),
-  },
-];
 
 function expectAway({ status, headers, text }: RawAnswer): void {
-  expect({ status, text }).toMatchObject({ status: 503, text: expect.stringContaining('"code":"unavailable"') });
+  expect({ status, text }).toMatchObject({ status: 503 });
   expect(Number(headers["retry-after"])).toBeGreaterThan(0);
   expect(headers).not.toHaveProperty("x-should-retry");
   expect(headers).not.toHaveProperty("www-authenticate");
 }
 
-const isGood = ({ status }: RawAnswer): boolean => status === 101 || (status >= 200 && status < 300);
+/** A page after a form, too. */
+const isGood = ({ status }: RawAnswer): boolean => status === 200 || status === 303;
 
 describe.each(STORES.filter(({ name }) => name === "PostgreSQL"))("while $name is away", (postgres) => {
   const network = new FaultyLink();
-  let tenants: TwoTenants;
+  let probes: Probes;
   let port: number;
+  let dropStore: () => Promise<void>;
 
   beforeAll(async () => {
-    tenants = await startTwoTenants({
-      ...postgres,
-      openShared: async (dir) => {
-        const shared = await postgres.openShared(dir);
-        if (!("url" in shared.location)) throw new Error("PostgreSQL has a URL");
-        const url = new URL(shared.location.url);
-        await network.start(Number(url.port || "5432"));
-        url.port = String(network.port);
-        return { ...shared, location: { url: url.href } };
-      },
-    });
+    const shared = await postgres.openShared("");
+    if (!("url" in shared.location)) throw new Error("PostgreSQL has a URL");
+    dropStore = shared.close;
+    const url = new URL(shared.location.url);
+    await network.start(Number(url.port || "5432"));
     port = network.port;
+    url.port = String(port);
+    probes = new Probes(await World.start(url.href));
+    await probes.prepare();
     await network.stop();
   });
   afterAll(async () => {
-    await tenants.close();
+    await probes.world.close();
     await network.stop();
+    await dropStore();
   });
 
-  test.each([...CHECKED, ...WRITTEN])("$what is answered 503 with retry-after", async ({ send }) => {
-    expectAway(await send(tenants));
+  test.each([...READING, ...WRITING])("$what ($route) is answered 503 with retry-after", async (probe) => {
+    expectAway(await probes.send(probe));
   });
 
-  test.each(WRONG)("$what is still 401", async ({ send }) => {
-    expect((await send(tenants)).status).toBe(401);
+  test.each(UPGRADES)("a node identity token (%s) is answered 503", async (route) => {
+    expect(await probes.upgrade(route)).toBe("503");
   });
 
-  test("the server says that it is not ready, and goes on by itself once the store is back", async () => {
-    const ready = (): Promise<RawAnswer> => platform(tenants, { method: "GET", path: "/readyz" });
-    expect((await ready()).status).toBe(503);
-    await network.restart(port);
-    await waitFor("readiness", 30_000, async () => (await ready()).status === 200);
-    for (const { what, send } of [...CHECKED, ...WRITTEN]) {
-      const answer = await send(tenants);
-      expect({ what, good: isGood(answer), text: answer.text }).toMatchObject({ what, good: true });
+  test.each([
+    ["no token", {}],
+    ["a text that is no token", { authorization: "Bearer nonsense" }],
+    ["a token that somebody else signed", { authorization: "Bearer eyJhbGciOiJFZERTQSJ9.e30.AAAA" }],
+  ])("%s is still 401, since nobody has to be asked", async (_what, headers) => {
+    for (const [url, path] of [
+      [probes.world.server.platformUrl, "/v1/projects"],
+      [probes.world.server.inferenceUrl, "/v1/models"],
+    ] as const) {
+      expect((await rawCall(agent, { url, method: "GET", path, headers })).status).toBe(401);
     }
+  });
+
+  test("the server says that it is not ready; once the store is back it goes on, and no credential was spent in vain", async () => {
+    const ready = async (): Promise<number> => (await fetch(`${probes.world.server.platformUrl}/readyz`)).status;
+    expect(await ready()).toBe(503);
+    await network.restart(port);
+    await waitFor("readiness", 30_000, async () => (await ready()) === 200);
+    for (const probe of [...READING, ...WRITING]) {
+      const answer = await probes.send(probe);
+      expect({ ...probe, good: isGood(answer), text: answer.text }).toMatchObject({ ...probe, good: true });
+    }
+    for (const route of UPGRADES) expect(await probes.upgrade(route)).toBe("yes");
   });
 });
 
 describe("while another program holds SQLite's lock for longer than we wait", () => {
-  let tenants: TwoTenants;
+  let probes: Probes;
   let other: Sqlite.Database;
 
   beforeAll(async () => {
-    const sqlite = STORES.find(({ name }) => name === "SQLite");
-    if (!sqlite) throw new Error("there is always SQLite");
-    tenants = await startTwoTenants(sqlite);
-    other = new Sqlite(join(tenants.dataDir, "fairlead.db"));
+    probes = new Probes(await World.start());
+    await probes.prepare();
+    other = new Sqlite(join(probes.world.dataDir, "fairlead.db"));
     other.exec("begin immediate");
   });
   afterAll(async () => {
     other.close();
-    await tenants.close();
+    await probes.world.close();
   });
 
-  test.each(WRITTEN)("a call that writes, with $what, is answered 503 with retry-after", async ({ send }) => {
-    expectAway(await send(tenants));
+  test.each(WRITING)("$what ($route), on a call that writes, is answered 503 with retry-after", async (probe) => {
+    expectAway(await probes.send(probe));
   });
 
-  test.each(CHECKED)("$what is judged as ever by calls that only read", async ({ send }) => {
-    const answer = await send(tenants);
+  test.each(READING)("$what ($route), on a call that only reads, is judged as ever", async (probe) => {
+    const answer = await probes.send(probe);
     expect({ good: isGood(answer), text: answer.text }).toMatchObject({ good: true });
   });
 
-  test("all goes on once the lock is gone", async () => {
+  test("once the lock is gone all goes on, and no credential was spent in vain", async () => {
     other.exec("rollback");
-    for (const { send } of WRITTEN) expect(isGood(await send(tenants))).toBe(true);
+    for (const probe of WRITING) {
+      const answer = await probes.send(probe);
+      expect({ ...probe, good: isGood(answer), text: answer.text }).toMatchObject({ ...probe, good: true });
+    }
   });
 });

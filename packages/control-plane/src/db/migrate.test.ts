@@ -18,8 +18,12 @@ async function run(db: Kysely<unknown>, statement: string): Promise<void> {
   await sql.raw(statement).execute(db);
 }
 
-async function tables(store: OpenedDatabase): Promise<string[]> {
-  return (await store.db.introspection.getTables()).map(({ name }) => name).toSorted();
+/** Of the store's own schema: other tests have theirs in the same PostgreSQL. */
+async function tables({ db }: OpenedDatabase): Promise<string[]> {
+  const found = await db.introspection.getTables();
+  if (dialectOf(db) === "sqlite") return found.map(({ name }) => name).toSorted();
+  const { rows } = await sql<{ own: string }>`select current_schema() as own`.execute(db);
+  return found.flatMap(({ name, schema }) => (schema === rows[0]?.own ? [name] : [])).toSorted();
 }
 
 let dir: string;
@@ -58,7 +62,8 @@ describe.each(STORES)("migrate on $name", ({ openEmpty, openShared }) => {
     const shared = await openShared(dir);
     const program = `
       import { systemClock } from "@fairlead/protocol/clock";
-      import { migrate } from "./migrate.ts";
+      import { dialectOf } from "./dialect.ts";
+import { migrate } from "./migrate.ts";
       import { openDatabase } from "./open.ts";
       const store = openDatabase(JSON.parse(process.argv[1]));
       const applied = await migrate(store.db, { clock: systemClock });

@@ -1,23 +1,25 @@
 import { closeSync, openSync } from "node:fs";
 import Sqlite from "better-sqlite3";
-import { Kysely, SqliteDialect } from "kysely";
+import { CompiledQuery, type Driver, Kysely, SqliteDialect } from "kysely";
 import type { OpenedHandle, StatementLogger } from "./opened-handle.ts";
 import type { Database } from "./schema.ts";
 import { workerDialect } from "./worker-dialect.ts";
 
 const OWNER_ONLY = 0o600;
-const BUSY_TIMEOUT_MS = 5000;
+/** The main thread serves nobody while it waits. Our own other handle writes for milliseconds; more is another program's doing. */
+const MAIN_BUSY_TIMEOUT_MS = 1000;
+const WORKER_BUSY_TIMEOUT_MS = 5000;
 
 export function openSqlite(file: string, logger: StatementLogger): OpenedHandle {
   // SQLite gives its -wal and -shm files the mode of the database file.
   if (file !== ":memory:") closeSync(openSync(file, "a", OWNER_ONLY));
-  const handle = new Sqlite(file, { timeout: BUSY_TIMEOUT_MS });
+  const handle = new Sqlite(file, { timeout: MAIN_BUSY_TIMEOUT_MS });
   handle.pragma("journal_mode = WAL");
   // An acknowledged write must survive a power cut (design §11).
   handle.pragma("synchronous = FULL");
   handle.pragma("foreign_keys = ON");
   const db = new Kysely<Database>({
-    dialect: new SqliteDialect({ database: handle }),
+    dialect: new ImmediateDialect({ database: handle }),
     log: logger({ handle: "main", blocking: true }),
   });
   // A store in memory is its handle's alone, so there the tests read long on the same one.
@@ -25,7 +27,7 @@ export function openSqlite(file: string, logger: StatementLogger): OpenedHandle 
     file === ":memory:"
       ? db
       : new Kysely<Database>({
-          dialect: workerDialect({ file, busyTimeoutMs: BUSY_TIMEOUT_MS }),
+          dialect: workerDialect({ file, busyTimeoutMs: WORKER_BUSY_TIMEOUT_MS }),
           log: logger({ handle: "long", blocking: false }),
         });
   return {
@@ -38,4 +40,18 @@ export function openSqlite(file: string, logger: StatementLogger): OpenedHandle 
       if (handle.open) handle.close();
     },
   };
+}
+
+/**
+ * Transactions take the write lock at once. A deferred one that has read cannot wait for the lock when it comes to write: SQLite
+ * refuses it there and then while another handle writes (retention does), since the two could wait for each other.
+ */
+class ImmediateDialect extends SqliteDialect {
+  override createDriver(): Driver {
+    const driver = super.createDriver();
+    driver.beginTransaction = async (connection) => {
+      await connection.executeQuery(CompiledQuery.raw("begin immediate"));
+    };
+    return driver;
+  }
 }

@@ -1,6 +1,9 @@
+import { once } from "node:events";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Worker } from "node:worker_threads";
 import { sql } from "kysely";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openDatabase } from "./open.ts";
@@ -29,6 +32,35 @@ test("an acknowledged write is on disk, and references are held", async () => {
   expect(await pragma("journal_mode")).toBe("wal");
   expect(await pragma("synchronous")).toBe(2);
   expect(await pragma("foreign_keys")).toBe(1);
+  await store.close();
+});
+
+/** Holds the write lock of the file for a while, from when it says so; as another handle of the program does, on a thread of its own. */
+const HOLD_LOCK = `
+  const { parentPort, workerData } = require("node:worker_threads");
+  const Sqlite = require(workerData.library);
+  const handle = new Sqlite(workerData.file);
+  handle.exec("begin immediate");
+  parentPort.postMessage("held");
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
+  handle.exec("commit");
+  handle.close();
+`;
+
+test("a transaction that reads before it writes waits for another handle's write", async () => {
+  const file = join(dir, "store.db");
+  const store = openDatabase({ file });
+  await sql`create table t (a integer)`.execute(store.db);
+  const library = createRequire(import.meta.url).resolve("better-sqlite3");
+  const other = new Worker(HOLD_LOCK, { eval: true, workerData: { file, library } });
+  await once(other, "message");
+  await store.db.transaction().execute(async (transaction) => {
+    await sql`select * from t`.execute(transaction);
+    await sql`insert into t values (1)`.execute(transaction);
+  });
+  const { rows } = await sql`select * from t`.execute(store.db);
+  expect(rows).toEqual([{ a: 1 }]);
+  await other.terminate();
   await store.close();
 });
 
