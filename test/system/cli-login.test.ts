@@ -1,0 +1,110 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { FakeBrowser } from "../../packages/control-plane/src/pages/testing/fake-browser.ts";
+import { CommandLine } from "../support/command-line.ts";
+import { StartedServer } from "../support/started-server.ts";
+
+const PASSWORD = "correct horse battery";
+const CODE = /enter the code {2}(\S+)/;
+const credentialsSchema = z.object({
+  platforms: z.record(z.string(), z.object({ login: z.object({ accessToken: z.string(), refreshToken: z.string() }) })),
+});
+
+/** The command line against a real server, from signing in to signing out; people approve on the real pages. */
+describe("a day at the command line", () => {
+  let server: StartedServer;
+  let ann: FakeBrowser;
+  let laptop: CommandLine;
+
+  beforeAll(async () => {
+    server = await StartedServer.start();
+    ann = new FakeBrowser(server.url);
+    laptop = new CommandLine();
+    const { url } = await server.asOperator((admin) => admin.setUpLink());
+    const { pathname } = new URL(url);
+    await ann.open(pathname);
+    await ann.submit(pathname, { email: "ann@example.org", name: "Ann", password: PASSWORD });
+  });
+  afterAll(async () => {
+    laptop.remove();
+    await server.remove();
+  });
+
+  const tokens = (): { accessToken: string; refreshToken: string } => {
+    const login = credentialsSchema.parse(JSON.parse(laptop.credentials)).platforms[server.url]?.login;
+    if (login === undefined) throw new Error("nobody is signed in");
+    return login;
+  };
+  const isGood = async (accessToken: string): Promise<boolean> =>
+    (await fetch(`${server.url}/v1/me`, { headers: { authorization: `Bearer ${accessToken}` } })).ok;
+
+  /** Reads the code from one screen and types it on the other. */
+  async function signIn(decision: "allow" | "refuse"): ReturnType<CommandLine["run"]> {
+    const login = laptop.start("login", "--base-url", server.url);
+    await ann.open("/device");
+    await ann.submit("/device", { user_code: (await login.noticed(CODE)).toLowerCase() });
+    await ann.submit("/device/decision", { decision });
+    return login.finished;
+  }
+
+  test("signs in by the device page", async () => {
+    expect(await signIn("allow")).toMatchObject({ code: 0, out: `signed in to ${server.url} as ann@example.org\n` });
+    expect((await laptop.run("whoami")).out).toContain(`ann@example.org (Ann, usr_`);
+  });
+
+  test("is told when the person refuses on the page, and the login before goes on", async () => {
+    expect(await signIn("refuse")).toMatchObject({ code: 1, notes: expect.stringContaining("refused in the browser") });
+    expect((await laptop.run("whoami")).code).toBe(0);
+  });
+
+  test("makes a project and works in it without naming it again", async () => {
+    const { project } = z
+      .object({ project: z.object({ id: z.string() }) })
+      .parse(JSON.parse((await laptop.run("project", "create", "Research", "--json")).out));
+    expect((await laptop.run("project", "use", project.id)).code).toBe(0);
+    expect((await laptop.run("project", "list")).out).toContain(project.id);
+    expect((await laptop.run("node", "list")).out).toContain("no nodes yet");
+    expect((await laptop.run("whoami")).out).toMatch(/Research +owner/);
+    expect((await laptop.run("audit")).out).toMatch(/project\.create +ann@example\.org +Research/);
+  });
+
+  test("renews its access token when the host no longer takes it, without two commands ever sending one refresh token", async () => {
+    const before = tokens();
+    laptop.credentials = laptop.credentials.replace(before.accessToken, "spoilt");
+    const results = await Promise.all([laptop.run("whoami"), laptop.run("whoami"), laptop.run("whoami")]);
+    expect(results.map(({ code }) => code)).toEqual([0, 0, 0]);
+    expect(tokens().refreshToken).not.toBe(before.refreshToken);
+  });
+
+  test("signs out: the token that it had is refused at once, and commands say how to come back", async () => {
+    const { accessToken } = tokens();
+    expect(await isGood(accessToken)).toBe(true);
+    expect(await laptop.run("logout")).toMatchObject({ code: 0, out: `signed out of ${server.url}\n` });
+    expect(await isGood(accessToken)).toBe(false);
+    expect(await laptop.run("whoami")).toMatchObject({
+      code: 1,
+      notes: expect.stringContaining("Run `fairlead login"),
+    });
+  });
+
+  test("signs in by a browser on the same machine", async () => {
+    const login = laptop.start("login", "--web", "--base-url", server.url);
+    const page = new URL(await login.noticed(/this machine:\n\n {2}(\S+)/));
+    await ann.open(page.pathname + page.search);
+    const consent = await ann.submit("/consent", { decision: "allow" });
+    const [, back = ""] = /href="(http:\/\/127\.0\.0\.1:\d+\/callback[^"]+)"/.exec(consent.text) ?? [];
+    expect(await (await fetch(back.replaceAll("&amp;", "&"))).text()).toContain("You are signed in");
+    expect(await login.finished).toMatchObject({ code: 0, out: expect.stringContaining("as ann@example.org") });
+  });
+
+  test("a session that is ended on the account page ends the login", async () => {
+    const { accessToken } = tokens();
+    const { sessions } = z
+      .object({ sessions: z.array(z.object({ id: z.string(), current: z.boolean() })) })
+      .parse(JSON.parse((await laptop.run("session", "list", "--json")).out));
+    const own = sessions.find(({ current }) => current)?.id ?? "";
+    expect((await laptop.run("session", "revoke", own)).code).toBe(0);
+    expect(await isGood(accessToken)).toBe(false);
+    expect((await laptop.run("whoami")).notes).toContain("Run `fairlead login`");
+  });
+});
