@@ -7,6 +7,7 @@ import { getMigrations } from "better-auth/db/migration";
 import { type Kysely, sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openMemoryStore, STORES, TestClock } from "../testing.fixture.ts";
+import { dialectOf } from "./dialect.ts";
 import { MIGRATIONS, type Migration, migrate } from "./migrate.ts";
 import type { OpenedDatabase } from "./open.ts";
 
@@ -62,8 +63,7 @@ describe.each(STORES)("migrate on $name", ({ openEmpty, openShared }) => {
     const shared = await openShared(dir);
     const program = `
       import { systemClock } from "@fairlead/protocol/clock";
-      import { dialectOf } from "./dialect.ts";
-import { migrate } from "./migrate.ts";
+      import { migrate } from "./migrate.ts";
       import { openDatabase } from "./open.ts";
       const store = openDatabase(JSON.parse(process.argv[1]));
       const applied = await migrate(store.db, { clock: systemClock });
