@@ -13,7 +13,7 @@ const COMPOSITION_ROOTS = `${SERVER}/(?:server|services|platform)|${SERVER}/admi
 
 /** Rules files: the same input gives the same output, so they are tested without anything around them. */
 const PURE_FILES = [
-  `${SERVER}/(nodes/(node|node-patch|node-status|node-status-reference|plan-desired|engine-presets)|keys/key|auth/credential-prefixes|projects/project|members/member|audit/(audit|audit-reference)|one-time-links/one-time-link|inference/bridge/[\\w-]+|idempotency/(once|idempotency-key))`,
+  `${SERVER}/(nodes/(node|node-patch|node-status|node-status-reference|plan-desired|engine-presets)|keys/key|auth/credential-prefixes|projects/project|members/member|audit/(audit|audit-reference)|one-time-links/one-time-link|users/user|sign-in/(sign-in|sign-in-config|password|oauth|oauth-forms)|inference/bridge/[\\w-]+|idempotency/(once|idempotency-key))`,
   `${DAEMON}/(reconcile/(plan|run-record|steps|workload-view)|runtime/(docker-spec|ownership)|link/link-state)`,
 ].join("|");
 
@@ -103,7 +103,15 @@ export const houseRules: Rules = {
     { package: "yaml", owners: /\/src\/config\.ts$/ },
     { package: "commander", owners: /\/(cli\/src\/|daemon\/src\/main\.ts$)/ },
     { package: "eventsource-parser", owners: /\/cli\/src\/chat-stream\.ts$/ },
-    { package: "openid-client", owners: /\/cli\/src\/sign-in\/(oauth-client|device-login|web-login)\.ts$/ },
+    {
+      package: "openid-client",
+      owners:
+        /\/(cli\/src\/sign-in\/(oauth-client|device-login|web-login)|control-plane\/src\/sign-in\/oidc-client)\.ts$/,
+    },
+    { package: "better-auth", owners: /\/control-plane\/src\/sign-in\/library\S*\.ts$/ },
+    { package: "@better-auth/oauth-provider", owners: /\/control-plane\/src\/sign-in\/library-oauth\.ts$/ },
+    { package: "@better-auth/kysely-adapter", owners: /\/control-plane\/src\/sign-in\/library-calls\.ts$/ },
+    { package: "@node-rs/argon2", owners: /\/control-plane\/src\/sign-in\/password-hasher\.ts$/ },
     { package: "env-paths", owners: /\/cli\/src\/config\.ts$/ },
     { package: "@clack/prompts", owners: /\/cli\/src\/terminal\.ts$/ },
     { package: "cli-table3", owners: /\/cli\/src\/table\.ts$/ },

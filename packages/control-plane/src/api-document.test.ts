@@ -14,7 +14,7 @@ const operationSchema = z.looseObject({
   tags: z.array(z.string()).length(1),
   security: z.array(z.record(z.string(), z.array(z.string()))),
   parameters: z.array(z.looseObject({ name: z.string(), in: z.string() })).default([]),
-  responses: z.record(z.string(), z.looseObject({ description: z.string().min(1), content: json })),
+  responses: z.record(z.string(), z.looseObject({ description: z.string().min(1), content: json.default({}) })),
 });
 const documentSchema = z.looseObject({
   servers: z.array(z.object({ url: z.string() }).loose()),
@@ -27,11 +27,15 @@ type Operation = z.output<typeof operationSchema>;
 /** As the interface and design §4 print them. */
 const ROUTES = `
 GET /.well-known/jwks.json
+GET /.well-known/oauth-authorization-server
+GET /.well-known/openid-configuration
 GET /healthz
 GET /metrics
 GET /openapi.json
 GET /readyz
 GET /v1/audit
+GET /v1/me
+GET /v1/me/sessions
 GET /v1/nodes
 GET /v1/nodes/by-slug/{slug}
 GET /v1/nodes/{id}
@@ -40,24 +44,33 @@ GET /v1/nodes/{id}/events
 GET /v1/nodes/{id}/workload-version
 GET /v1/nodes/{node_id}/secrets
 GET /v1/nodes:count-active
+GET /v1/oauth/authorize
 GET /v1/projects
 GET /v1/projects/{id}
 GET /v1/projects/{id}/audit
 GET {models}/v1/models
 GET {models}/v1/models/{model}
+DELETE /v1/me/sessions/{id}
 DELETE /v1/nodes/{id}
 DELETE /v1/nodes/{node_id}/secrets/{name}
+PATCH /v1/me
 PATCH /v1/nodes/{id}
 POST /v1/nodes
 POST /v1/nodes/{id}/bootstrap-tokens
 POST /v1/nodes/{id}/enroll
 POST /v1/nodes/{id}/identity-tokens
 POST /v1/nodes/{id}/ready
+POST /v1/oauth/device/code
+POST /v1/oauth/revoke
+POST /v1/oauth/token
 POST /v1/projects
 POST /v1/projects/{project_id}/keys
 POST {models}/v1/chat/completions
 PUT /v1/nodes/{node_id}/secrets/{name}
 `;
+
+/** For browsers: its answer is where to go on. */
+const REDIRECT = "GET /v1/oauth/authorize";
 
 describe("the API document", () => {
   const dataDir = mkdtempSync(join(tmpdir(), "fairlead-document-"));
@@ -109,12 +122,15 @@ describe("the API document", () => {
     const ids = [...operations.values()].map(({ operationId }) => operationId);
     expect(new Set(ids).size).toBe(ids.length);
     for (const [name, { responses }] of operations) {
-      const content = Object.values(json.parse(responses["200"]?.content));
-      expect(content.length, name).toBeGreaterThan(0);
-      expect(Object.keys(json.parse(json.parse(content[0])["schema"])), name).not.toEqual([]);
-      for (const [status, answer] of Object.entries(responses).filter(([status]) => status !== "200")) {
+      const [good = "", ...more] = Object.keys(responses).filter((status) => status < "400");
+      expect(more, name).toEqual([]);
+      expect(good, name).toBe(name === REDIRECT ? "302" : "200");
+      const content = Object.values(responses[good]?.content ?? {});
+      if (name !== REDIRECT) expect(Object.keys(json.parse(json.parse(content[0])["schema"])), name).not.toEqual([]);
+      const form = / \/v1\/oauth\//.test(name) ? "OAuthError" : "Error";
+      for (const [status, answer] of Object.entries(responses).filter(([status]) => status !== good)) {
         expect(answer.content, `${name} ${status}`).toMatchObject({
-          "application/json": { schema: { $ref: "#/components/schemas/Error" } },
+          "application/json": { schema: { $ref: `#/components/schemas/${form}` } },
         });
       }
       expect(Object.keys(responses), name).toContain("500");

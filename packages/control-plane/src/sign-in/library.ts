@@ -1,15 +1,12 @@
-import { oauthDeviceAuthorization, oauthProvider } from "@better-auth/oauth-provider";
 import type { IdSource } from "@fairlead/protocol/ids";
-import { type BetterAuthOptions, type BetterAuthPlugin, betterAuth } from "better-auth";
-import { createAuthEndpoint, isAPIError } from "better-auth/api";
-import { deleteSessionCookie, setSessionCookie } from "better-auth/cookies";
-import { jwt } from "better-auth/plugins";
+import { type BetterAuthOptions, betterAuth } from "better-auth";
+import { createAuthEndpoint } from "better-auth/api";
+import { expireCookie, setSessionCookie } from "better-auth/cookies";
 import { z } from "zod";
 import type { TokenService } from "../auth/tokens.ts";
 import type { Log } from "../log.ts";
 import type { LibraryCalls } from "./library-calls.ts";
-import { ACCESS_TOKEN_SECONDS, hashToken, PLATFORM_RESOURCE, SCOPES } from "./oauth.ts";
-import { CONSENT_PAGE, DEVICE_PAGE, SIGN_IN_PAGE } from "./sign-in.ts";
+import { answering, type OAuthEndpoints, oauthPlugins } from "./library-oauth.ts";
 
 /** better-auth, set up: sessions with cookies, and the OAuth server. `sign-in/` alone knows it. */
 
@@ -39,32 +36,6 @@ export interface Library {
 
 export type OpenSession = z.infer<typeof openSessionBody>;
 
-/** The library's endpoints that we call, each of which answers as over HTTP. */
-export interface OAuthEndpoints {
-  oauth2Authorize(input: EndpointInput): Promise<Response>;
-  oauth2Consent(input: EndpointInput): Promise<Response>;
-  oauth2Token(input: EndpointInput): Promise<Response>;
-  deviceCode(input: EndpointInput): Promise<Response>;
-  deviceVerify(input: EndpointInput): Promise<Response>;
-  deviceApprove(input: EndpointInput): Promise<Response>;
-  deviceDeny(input: EndpointInput): Promise<Response>;
-}
-
-export interface EndpointInput {
-  readonly asResponse: true;
-  readonly headers: Headers;
-  readonly request?: Request;
-  readonly query?: Readonly<Record<string, string>>;
-  readonly body?: Readonly<Record<string, string | boolean>>;
-}
-
-const DEVICE_CODE_LIFE = "10m";
-const DEVICE_CODE_INTERVAL = "5s";
-const CODE_SECONDS = 60;
-/** Without letters and digits that look alike (RFC 8628 §6.1); 20^8 codes, and they live for ten minutes. */
-const USER_CODE_LETTERS = "BCDFGHJKLMNPQRSTVWXZ";
-const USER_CODE_LENGTH = 8;
-
 export function createLibrary(options: LibraryOptions): Library {
   const auth = betterAuth({ ...coreOptions(options), plugins: [sessionKeeping(), ...oauthPlugins(options)] });
   return {
@@ -82,59 +53,9 @@ export function createLibrary(options: LibraryOptions): Library {
   };
 }
 
-/** What the library's hooks throw is an answer too. */
-function answering(api: OAuthEndpoints): OAuthEndpoints {
-  const whole =
-    (endpoint: (input: EndpointInput) => Promise<Response>) =>
-    async (input: EndpointInput): Promise<Response> => {
-      try {
-        return await endpoint(input);
-      } catch (error) {
-        if (isAPIError(error)) return Response.json(error.body ?? {}, { status: error.statusCode });
-        throw error;
-      }
-    };
-  return {
-    oauth2Authorize: whole(api.oauth2Authorize),
-    oauth2Consent: whole(api.oauth2Consent),
-    oauth2Token: whole(api.oauth2Token),
-    deviceCode: whole(api.deviceCode),
-    deviceVerify: whole(api.deviceVerify),
-    deviceApprove: whole(api.deviceApprove),
-    deviceDeny: whole(api.deviceDeny),
-  };
-}
-
-/** @returns plugins whose types were written without `exactOptionalPropertyTypes`, and do not fit with it. */
-export function oauthPlugins(options: LibraryOptions): BetterAuthPlugin[] {
-  return [
-    jwt({
-      disableSettingJwtHeader: true,
-      // Our key ring signs, so the library has no keys of its own, and publishes none.
-      jwks: { remoteUrl: `${options.publicUrl}/.well-known/jwks.json`, keyPairConfig: { alg: "EdDSA" } },
-      jwt: { issuer: options.publicUrl, sign: (payload) => signAccessToken(payload, options) },
-    }),
-    oauthProvider({
-      loginPage: SIGN_IN_PAGE,
-      consentPage: CONSENT_PAGE,
-      scopes: [...SCOPES],
-      grantTypes: ["authorization_code", "refresh_token"],
-      codeExpiresIn: CODE_SECONDS,
-      accessTokenExpiresIn: ACCESS_TOKEN_SECONDS,
-      refreshTokenExpiresIn: options.sessionSeconds,
-      storeTokens: { hash: async (token) => hashToken(token) },
-      resources: [{ identifier: PLATFORM_RESOURCE, name: "Fairlead" }],
-      enforcePerClientResources: false,
-      silenceWarnings: { oauthAuthServerConfig: true, openidConfig: true },
-    }),
-    oauthDeviceAuthorization({
-      expiresIn: DEVICE_CODE_LIFE,
-      interval: DEVICE_CODE_INTERVAL,
-      verificationUri: options.publicUrl + DEVICE_PAGE,
-      generateDeviceCode: () => deviceCode(options),
-      generateUserCode: () => userCode(options.randomBytes),
-    }),
-  ] as unknown as BetterAuthPlugin[];
+/** Everything that decides which tables the library expects. */
+export function libraryOptions(options: LibraryOptions): BetterAuthOptions {
+  return { ...coreOptions(options), plugins: oauthPlugins(options) };
 }
 
 function coreOptions({ calls, publicUrl, secret, sessionSeconds, ids, log }: LibraryOptions): BetterAuthOptions {
@@ -191,35 +112,8 @@ function sessionKeeping() {
         return session;
       }),
       forgetSession: createAuthEndpoint({ method: "POST" }, async (ctx) => {
-        deleteSessionCookie(ctx, true);
+        expireCookie(ctx, ctx.context.authCookies.sessionToken);
       }),
     },
   };
-}
-
-const accessTokenPayload = z.object({ sub: z.string(), client_id: z.string() });
-
-/** The library's access token is our session token, for the session that the call is about. */
-async function signAccessToken(payload: unknown, { calls, tokens }: LibraryOptions): Promise<string> {
-  const { sub: userId, client_id: clientId } = accessTokenPayload.parse(payload);
-  const call = calls.current();
-  call.grantedTo = { userId, clientId };
-  return tokens.issueSession({ userId, sessionId: call.sessionId, ttlSeconds: ACCESS_TOKEN_SECONDS });
-}
-
-/** The library keeps only its hash; the client is given what it was made of. */
-function deviceCode({ calls, randomBytes }: LibraryOptions): string {
-  const secret = Buffer.from(randomBytes(32)).toString("base64url");
-  calls.current().deviceCode = secret;
-  return hashToken(secret);
-}
-
-function userCode(randomBytes: (n: number) => Uint8Array): string {
-  const letters: string[] = [];
-  while (letters.length < USER_CODE_LENGTH) {
-    // Bytes from 240 on would make some letters likelier than others.
-    const usable = randomBytes(USER_CODE_LENGTH).filter((byte) => byte < 12 * USER_CODE_LETTERS.length);
-    letters.push(...Array.from(usable, (byte) => USER_CODE_LETTERS.charAt(byte % USER_CODE_LETTERS.length)));
-  }
-  return letters.slice(0, USER_CODE_LENGTH).join("");
 }

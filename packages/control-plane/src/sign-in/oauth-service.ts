@@ -7,8 +7,9 @@ import type { AuditAction } from "../audit/audit.ts";
 import type { AuditService } from "../audit/audit-service.ts";
 import type { CallOrigin } from "../auth/principal.ts";
 import type { Database } from "../db/schema.ts";
-import type { EndpointInput, Library } from "./library.ts";
+import type { Library } from "./library.ts";
 import type { LibraryCalls } from "./library-calls.ts";
+import type { EndpointInput } from "./library-oauth.ts";
 import {
   type AccessRequest,
   OAUTH_PATHS,

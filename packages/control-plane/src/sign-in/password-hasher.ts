@@ -12,10 +12,12 @@ export interface PasswordCheck {
 /** Hashes passwords, and checks them at the same cost whether or not there is anything to check against. */
 export class PasswordHasher {
   readonly #nobodys: Promise<string>;
+  readonly #verify: typeof verify;
 
   /** @param unguessable a text that nobody sends: a check for a user who is not there runs against its hash. */
-  constructor(unguessable: string) {
+  constructor(unguessable: string, verifier: typeof verify = verify) {
     this.#nobodys = hash(unguessable, PARAMETERS);
+    this.#verify = verifier;
   }
 
   async hash(password: string): Promise<string> {
@@ -24,7 +26,7 @@ export class PasswordHasher {
 
   /** @param stored null where the user is unknown or has no password. */
   async check(password: string, stored: string | null): Promise<PasswordCheck> {
-    const right = await verify(stored ?? (await this.#nobodys), normalized(password));
+    const right = await this.#verify(stored ?? (await this.#nobodys), normalized(password));
     return { right: right && stored !== null, outdated: stored !== null && isOutdated(stored) };
   }
 }

@@ -21,7 +21,7 @@ export function refuseWeakPassword(password: string, email: string): void {
 }
 
 function weakness(password: string, email: string): string | null {
-  const length = [...password].length;
+  const length = Array.from(password).length;
   if (length < PASSWORD_MIN) return `A password has at least ${PASSWORD_MIN} characters.`;
   if (length > PASSWORD_MAX) return `A password has at most ${PASSWORD_MAX} characters.`;
   const lower = password.toLowerCase();
@@ -36,8 +36,10 @@ function isObvious(lower: string): boolean {
   return [lower, plain].some((text) => OBVIOUS.has(text.replace(/[^\p{L}]+$/u, "")));
 }
 
+const DIGITS_ROUND = ["01234567890123456789", "98765432109876543210"];
+
 /** `0123456789`, `abcdefghij`, or the same backwards. */
 function isRun(text: string): boolean {
   const steps = new Set(Array.from(text.slice(1), (letter, i) => letter.charCodeAt(0) - text.charCodeAt(i)));
-  return steps.size === 1 || (/^\d+$/.test(text) && "01234567890123456789".includes(text));
+  return steps.size === 1 || DIGITS_ROUND.some((digits) => digits.includes(text));
 }

@@ -67,6 +67,7 @@ export class SignInService {
       throw new DomainError("permission_denied", "Passwords are not used here; sign in by a provider.");
     }
     const known = await this.#findPassword(email);
+    // Nobody makes us hash megabytes; a password in letters of four bytes still fits.
     const fits = password.length <= 4 * PASSWORD_MAX;
     const { right, outdated } = await this.#deps.hasher.check(fits ? password : "", known?.hash ?? null);
     if (!known || !right || !fits) {
@@ -132,7 +133,8 @@ export class SignInService {
 
   /** False for somebody who came by an OIDC provider. */
   async hasPassword(userId: string): Promise<boolean> {
-    return (await new AccountStore(this.#deps.db).findPassword({ userId }))?.hash != null;
+    const known = await new AccountStore(this.#deps.db).findPassword({ userId });
+    return known !== null && known.hash !== null;
   }
 
   /**

@@ -10,7 +10,7 @@ import { memorySealer } from "../auth/memory-sealer.ts";
 import { TokenService } from "../auth/tokens.ts";
 import type { OpenedDatabase } from "../db/open.ts";
 import { listen, reservePort } from "../http/listen.ts";
-import { createPlatformHost } from "../http/platform-host.ts";
+import { createPlatformHost, type PlatformApp } from "../http/platform-host.ts";
 import { RateLimit } from "../http/rate-limit.ts";
 import { RequestTally } from "../http/request-tally.ts";
 import { ProjectService } from "../projects/project-service.ts";
@@ -53,48 +53,63 @@ export function cookieOf({ setCookies }: Pick<SignedIn, "setCookies">): string {
   return setCookies.map((cookie) => cookie.split(";")[0]).join("; ");
 }
 
-/** @param settings of `signIn` in the config. */
-export async function openSignInHost(open: OpenStore, settings: Partial<SignInSettings> = {}): Promise<SignInHost> {
-  const store = await open();
+/** What stands below the sign-in. */
+async function openParts(store: OpenedDatabase) {
   const { db } = store;
   const clock = systemClock;
   const ids: IdSource = systemIds(() => systemClock.now());
   const sealer = memorySealer();
-  const log = pino({ level: "silent" });
   const audit = new AuditService({ clock, ids });
   const keyRing = await openKeyRing({ store: new KeyRingStore(db), sealer, clock, ids });
   const tokens = new TokenService({ keyRing, installationId: "ins_1", clock });
   const users = new UserService({ db, audit, tokens, clock, ids, randomBytes });
   const sessions = new SessionService({ db, audit, clock, randomBytes });
   const projects = new ProjectService({ stores: projectStores(db), audit, clock, ids });
-  const port = await reservePort({ host: "127.0.0.1", port: 0, setting: "test" });
-  const url = `http://127.0.0.1:${port.port}`;
+  const log = pino({ level: "silent" });
+  return { db, store, clock, ids, sealer, audit, keyRing, tokens, users, sessions, projects, log };
+}
+
+type Parts = Awaited<ReturnType<typeof openParts>> & SignInServices & { readonly url: string };
+
+function createHost(parts: Parts): PlatformApp {
+  const { url, keyRing, users: sessions, ...services } = parts;
+  const nodes = { find: async () => null };
+  return createPlatformHost({
+    ...services,
+    authenticate: createAuthenticate({ ...services, sessions, nodes, modelsUrl: "http://models" }),
+    requests: new RequestTally(),
+    document: { publicUrl: url, inferencePaths: {} },
+    health: { publicJwks: () => keyRing.publicJwks(), ready: async () => undefined },
+    routes: (scope) => {
+      registerMeRoutes(scope, parts);
+      const limit = new RateLimit({ what: "calls", limit: 10_000, seconds: 60 });
+      registerOAuthRoutes(scope, { ...services, limit, publicUrl: url });
+    },
+  });
+}
+
+/** @param settings of `signIn` in the config. */
+export async function openSignInHost(open: OpenStore, settings: Partial<SignInSettings> = {}): Promise<SignInHost> {
+  const below = await openParts(await open());
+  const address = { host: "127.0.0.1", setting: "test" };
+  const reserved = await reservePort({ ...address, port: 0 });
+  const url = `http://127.0.0.1:${reserved.port}`;
   const services = createSignInServices({
-    ...{ db, users, sessions, tokens, audit, sealer, clock, ids, randomBytes, log },
+    ...below,
+    randomBytes,
     signInSecret: randomBytes(32).toString("base64url"),
     publicUrl: url,
     settings: { ...signInSettings.parse({}), ...settings },
   });
   await services.oauth.start();
-  const nodes = { find: async () => null };
-  const app = createPlatformHost({
-    ids,
-    log,
-    authenticate: createAuthenticate({ tokens, sessions: users, nodes, modelsUrl: "http://models" }),
-    requests: new RequestTally(),
-    document: { publicUrl: url, inferencePaths: {} },
-    health: { publicJwks: () => keyRing.publicJwks(), ready: async () => undefined },
-    routes: (scope) => {
-      registerMeRoutes(scope, { users, sessions, projects });
-      const limit = new RateLimit({ what: "calls", limit: 10_000, seconds: 60 });
-      registerOAuthRoutes(scope, { ...services, limit, publicUrl: url });
-    },
-  });
+  const parts = { ...below, ...services, url };
+  const app = createHost(parts);
   await app.ready();
-  await port.release();
-  await listen(app.server, { host: "127.0.0.1", port: port.port, setting: "test" });
+  await reserved.release();
+  await listen(app.server, { ...address, port: reserved.port });
+  const { db, store } = below;
   return {
-    ...{ ...services, url, store, users, sessions, projects, keyRing, tokens },
+    ...parts,
     addUser: async (email, password = PASSWORD) => {
       const prepared = await services.signIn.preparePassword({ email, password });
       const actor = { kind: "system", name: "server" } as const;
