@@ -1,7 +1,8 @@
 import * as oauth from "openid-client";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { STORES } from "../testing.fixture.ts";
+import { openMemoryStore, STORES } from "../testing.fixture.ts";
+import { oauthMetadata } from "./oauth.ts";
 import { BROWSER, cookieOf, openSignInHost, PASSWORD, type SignInHost } from "./sign-in.fixture.ts";
 
 const OFFLINE = { scope: "offline_access" };
@@ -317,5 +318,49 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
       vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 601_000 });
       await expect(decide(page, true)).rejects.toMatchObject({ code: "not_found" });
     });
+  });
+});
+
+describe.each(["https://fairlead.example.org", "http://192.0.2.1:8080"])("with the public URL %s", (publicUrl) => {
+  const secure = publicUrl.startsWith("https:");
+  let host: SignInHost;
+  beforeEach(async () => {
+    host = await openSignInHost(openMemoryStore, {}, publicUrl);
+    await host.addUser("ann@example.org");
+  });
+  afterEach(() => host.close());
+
+  const signIn = (): ReturnType<SignInHost["signIn"]["signInWithPassword"]> =>
+    host.signIn.signInWithPassword({ email: "ann@example.org", password: PASSWORD, caller: BROWSER });
+
+  test("cookies are for this host alone, and over TLS alone where there is TLS", async () => {
+    const { setCookies, session } = await signIn();
+    const [cookie = ""] = setCookies;
+    expect(cookie.startsWith(secure ? "__Host-fairlead_session=" : "fairlead_session=")).toBe(true);
+    const attributes = cookie.split("; ").slice(1);
+    expect(attributes.includes("Secure")).toBe(secure);
+    expect(attributes).toEqual(expect.arrayContaining(["Path=/", "HttpOnly", "SameSite=Lax"]));
+    expect(attributes.join()).not.toContain("Domain");
+    expect(await host.signIn.sessionOfCookie(cookieOf({ setCookies }))).toEqual(session);
+  });
+
+  test("the answer to the client names the same issuer as the metadata", async () => {
+    const cookies = cookieOf(await signIn());
+    const page = await host.oauth.authorize(
+      {
+        client_id: "fairlead-cli",
+        redirect_uri: REDIRECT,
+        response_type: "code",
+        code_challenge: "c".repeat(43),
+        code_challenge_method: "S256",
+      },
+      cookies,
+    );
+    const query = page.split("?")[1] ?? "";
+    const back = await host.oauth.decideConsent({ query, accept: true, cookies, origin });
+    expect(new URL(back).searchParams.get("iss")).toBe(publicUrl);
+    expect(oauthMetadata(publicUrl)["issuer"]).toBe(publicUrl);
+    const device = await host.oauth.requestDevice({ client_id: "fairlead-cli" });
+    expect(device.verification_uri).toBe(`${publicUrl}/device`);
   });
 });

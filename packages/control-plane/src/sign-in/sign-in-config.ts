@@ -73,6 +73,10 @@ export const signInSettings = z
           "`redirectUris`. With a loopback redirect any port will do. In the variable: JSON.",
       ),
   })
+  .refine(({ password, oidc }) => password || oidc.length > 0, {
+    path: ["password"],
+    message: "must stay on where no OIDC provider is set: nobody could sign in",
+  })
   .prefault({});
 export type SignInSettings = z.output<typeof signInSettings>;
 

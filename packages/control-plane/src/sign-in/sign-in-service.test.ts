@@ -1,9 +1,8 @@
 import { hash } from "@node-rs/argon2";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { STORES } from "../testing.fixture.ts";
+import { openMemoryStore, STORES } from "../testing.fixture.ts";
 import { BROWSER, cookieOf, openSignInHost, PASSWORD, type SignInHost } from "./sign-in.fixture.ts";
 import type { SignedIn } from "./sign-in.ts";
-import { signInSettings } from "./sign-in-config.ts";
 
 const EMAIL = "ann@example.org";
 
@@ -168,7 +167,7 @@ describe.each(STORES)("signing in on $name", ({ open }) => {
 });
 
 test("where passwords are off, none signs in", async () => {
-  const host = await openSignInHost(STORES[0]?.open ?? expect.fail(), signInSettings.parse({ password: false }));
+  const host = await openSignInHost(openMemoryStore, { password: false });
   await host.addUser(EMAIL);
   const tried = host.signIn.signInWithPassword({ email: EMAIL, password: PASSWORD, caller: BROWSER });
   await expect(tried).rejects.toMatchObject({ code: "permission_denied" });

@@ -88,8 +88,12 @@ function createHost(parts: Parts): PlatformApp {
   });
 }
 
-/** @param settings of `signIn` in the config. */
-export async function openSignInHost(open: OpenStore, settings: Partial<SignInSettings> = {}): Promise<SignInHost> {
+/** @param settings of `signIn` in the config. @param publicUrl where a proxy stands in front. */
+export async function openSignInHost(
+  open: OpenStore,
+  settings: Partial<SignInSettings> = {},
+  publicUrl?: string,
+): Promise<SignInHost> {
   const below = await openParts(await open());
   const address = { host: "127.0.0.1", setting: "test" };
   const reserved = await reservePort({ ...address, port: 0 });
@@ -98,7 +102,7 @@ export async function openSignInHost(open: OpenStore, settings: Partial<SignInSe
     ...below,
     randomBytes,
     signInSecret: randomBytes(32).toString("base64url"),
-    publicUrl: url,
+    publicUrl: publicUrl ?? url,
     settings: { ...signInSettings.parse({}), ...settings },
   });
   await services.oauth.start();
