@@ -63,6 +63,8 @@ function coreOptions({ calls, publicUrl, secret, sessionSeconds, ids, log }: Lib
   return {
     baseURL: publicUrl,
     secret,
+    // Stated, since the library would else take it from a variable of the environment.
+    secrets: [{ version: 1, value: secret }],
     database: calls.adapter,
     telemetry: { enabled: false },
     rateLimit: { enabled: false },

@@ -13,6 +13,7 @@ import { listen, reservePort } from "../http/listen.ts";
 import { createPlatformHost, type PlatformApp } from "../http/platform-host.ts";
 import { RateLimit } from "../http/rate-limit.ts";
 import { RequestTally } from "../http/request-tally.ts";
+import { MembershipService } from "../members/membership-service.ts";
 import { ProjectService } from "../projects/project-service.ts";
 import { projectStores } from "../projects/project-stores.ts";
 import type { OpenStore } from "../testing.fixture.ts";
@@ -64,7 +65,8 @@ async function openParts(store: OpenedDatabase) {
   const tokens = new TokenService({ keyRing, installationId: "ins_1", clock });
   const users = new UserService({ db, audit, tokens, clock, ids, randomBytes });
   const sessions = new SessionService({ db, audit, clock, randomBytes });
-  const projects = new ProjectService({ stores: projectStores(db), audit, clock, ids });
+  const memberships = new MembershipService({ db });
+  const projects = new ProjectService({ stores: projectStores(db), memberships, audit, clock, ids });
   const log = pino({ level: "silent" });
   return { db, store, clock, ids, sealer, audit, keyRing, tokens, users, sessions, projects, log };
 }
