@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
+import { RealProvider } from "../../packages/control-plane/src/sign-in/real-provider.fixture.ts";
 import { apiAt } from "../../scripts/quickstart-steps/fairlead.ts";
 import { describeWithBrowser, expectAccessible, Person } from "../support/browser.ts";
 import { StartedServer } from "../support/started-server.ts";
@@ -23,16 +24,23 @@ const tokenAnswer = z.object({ access_token: z.string() });
 describeWithBrowser("signing in", (browser) => {
   const ann = { email: "ann@example.org", name: "Ann <b>O'Hara</b> & “Co”", password: "correct horse battery" };
   const bob = { email: "bob@example.org", name: "Bob", password: "three more brown foxes" };
+  const provider = new RealProvider();
   let server: StartedServer;
   let annThere: Person;
   let bobThere: Person;
 
   beforeAll(async () => {
-    server = await StartedServer.start();
+    await provider.listen();
+    const company = { id: "company", name: "Example Inc.", issuer: provider.url, clientId: "fairlead" };
+    server = await StartedServer.start({ signIn: { oidc: [{ ...company, clientSecret: "a secret & more" }] } });
+    await provider.serve([`${server.url}/sign-in/company/callback`]);
     annThere = await Person.arrive(browser());
     bobThere = await Person.arrive(browser());
   });
-  afterAll(() => server.remove());
+  afterAll(async () => {
+    await provider.close();
+    await server.remove();
+  });
 
   const button = (page: Page, name: string): Promise<void> => page.getByRole("button", { name, exact: true }).click();
   const path = (page: Page): string => new URL(page.url()).pathname;
@@ -152,6 +160,25 @@ describeWithBrowser("signing in", (browser) => {
     expect(await heading(page)).toBe("This leads nowhere");
     expect(elsewhere.complaints).toEqual([]);
     await elsewhere.leave();
+  });
+
+  test("a provider's button leads to the provider and back, for somebody new and for somebody who connects it", async () => {
+    provider.person = { sub: "carol", email: "carol@example.org", email_verified: true, name: "Carol" };
+    const carol = await Person.arrive(browser());
+    await carol.page.goto(`${server.url}/sign-in`);
+    await button(carol.page, "Continue with Example Inc.");
+    await carol.page.waitForURL(`${server.url}/account`);
+    expect(await carol.page.locator("dl").textContent()).toContain("carol@example.org");
+    expect(await carol.page.locator("#password-title").count()).toBe(0);
+    await expectAccessible(carol.page);
+    expect(carol.complaints).toEqual([]);
+    await carol.leave();
+    provider.person = { sub: "ann at work", email: "ann@work.example", email_verified: true };
+    await annThere.page.goto(`${server.url}/account`);
+    await button(annThere.page, "Connect Example Inc.");
+    await annThere.page.waitForURL(`${server.url}/account?done=connected`);
+    await button(annThere.page, "Disconnect Example Inc.");
+    expect(await annThere.page.getByRole("status").textContent()).toBe("The provider is disconnected.");
   });
 
   test("a device gets in by its code, and is out when its person says so", async () => {

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { OpenedDatabase } from "../db/open.ts";
-import { ProjectStore } from "../projects/project-store.ts";
-import { insertUser, type OpenStore } from "../testing.fixture.ts";
+import { insertProject, insertUser, type OpenStore } from "../testing.fixture.ts";
 import type { OneTimeLinkRecord } from "./one-time-link.ts";
 import { OneTimeLinkStore } from "./one-time-link-store.ts";
 
@@ -40,7 +39,7 @@ export function oneTimeLinkStoreContract(name: string, open: OpenStore): void {
       links = new OneTimeLinkStore(store.db);
       await insertUser(store, "usr_1");
       for (const id of ["prj_1", "prj_2"]) {
-        await new ProjectStore(store.db).insert({ id, userId: "usr_1", name: id, createdAt: 0, updatedAt: 0 });
+        await insertProject(store, id, "usr_1");
       }
     });
     afterEach(() => store.close());

@@ -71,5 +71,6 @@ export function linkUrl(publicUrl: string, purpose: LinkPurpose, token: string):
 /** `b…@example.org`: enough for its owner to know it by, for whoever else holds the link. */
 export function maskedEmail(email: string): string {
   const at = email.lastIndexOf("@");
-  return `${[...email][0] ?? ""}…${at < 0 ? "" : email.slice(at)}`;
+  const [first = ""] = /^./u.exec(email) ?? [];
+  return `${first}…${at < 0 ? "" : email.slice(at)}`;
 }
