@@ -7,6 +7,7 @@ import { KeyService } from "./keys/key-service.ts";
 import { KeyStore } from "./keys/key-store.ts";
 import { LinkHub } from "./link/link-hub.ts";
 import { LinkServer } from "./link/link-server.ts";
+import { MembershipService } from "./members/membership-service.ts";
 import { createNodeIdentities, createNodeServices, type NodeServices } from "./nodes/node-services.ts";
 import { LinkEntryService } from "./pages/link-entry-service.ts";
 import { ProjectService } from "./projects/project-service.ts";
@@ -40,7 +41,8 @@ export function createServices({ config, log, ports, installation, addresses }: 
   const { db, audit, tokens, users, record } = installation;
   const { publicUrl, modelsUrl } = addresses;
   const identities = createNodeIdentities(db);
-  const projects = new ProjectService({ ...ports, audit, stores: projectStores(db) });
+  const memberships = new MembershipService({ db });
+  const projects = new ProjectService({ ...ports, audit, stores: projectStores(db), memberships });
   const { access } = projects;
   const secrets = new SecretService({ db, sealer: installation.sealer, clock: ports.clock });
   const nodes = createNodeServices({

@@ -2,7 +2,9 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { Clock } from "@fairlead/protocol/clock";
 import { encodeId, type IdSource } from "@fairlead/protocol/ids";
+import type { Role } from "@fairlead/protocol/resources";
 import { sql } from "kysely";
+import type { Memberships } from "./auth/access.ts";
 import type { UserPrincipal } from "./auth/principal.ts";
 import { migrate } from "./db/migrate.ts";
 import { type OpenedDatabase, openDatabase, type StoreLocation } from "./db/open.ts";
@@ -122,4 +124,23 @@ export async function insertUser(store: OpenedDatabase, id: string): Promise<Use
   const user = { id, email: `${id}@example.org`, name: id, platformAdmin: false, createdAt: 0 };
   await new UserStore(store.db).insert(user);
   return asUser(id);
+}
+
+/** Puts a project into the store that belongs to nobody yet. @param userId its creator. */
+export async function insertProject(store: OpenedDatabase, id: string, userId: string): Promise<void> {
+  const row = { id, user_id: userId, name: id, created_at: 0, updated_at: 0, deleting_since: null };
+  await store.db.insertInto("project").values(row).execute();
+}
+
+/** Roles that stand fast, for whoever needs somebody's access and no members' room. */
+export function fixedMemberships(roleOf: (projectId: string, userId: string) => Role | null): Memberships {
+  const membershipOf: Memberships["membershipOf"] = async (projectId, userId) => {
+    const role = roleOf(projectId, userId);
+    return role && { role, deleting: false };
+  };
+  return {
+    membershipOf,
+    holdMembership: (_transaction, projectId, userId) => membershipOf(projectId, userId),
+    rolesOf: async () => [],
+  };
 }

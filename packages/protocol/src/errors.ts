@@ -53,6 +53,12 @@ export const ERROR_CODES = {
     false,
     "This `Idempotency-Key` was used with another body; use a new key for a new call.",
   ),
+  last_owner: code(
+    "conflict_error",
+    false,
+    "A project keeps at least one owner: make somebody else an owner first, or delete the project.",
+  ),
+  project_deleting: code("conflict_error", false, "The project is being deleted: nothing in it can be changed any more."),
   node_not_enrolled: code("conflict_error", false, "The node's daemon has not enrolled yet."),
   bootstrap_token_used: code("conflict_error", false, "Another daemon has enrolled with this bootstrap token."),
   rate_limit_exceeded: code(

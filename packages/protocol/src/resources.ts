@@ -10,6 +10,7 @@ export const projectSchema = z
     name: z.string(),
     createdAt: z.string(),
     updatedAt: z.string(),
+    deletingSince: z.string().optional().describe("Only in a project that is being deleted: since when."),
   })
   .meta({
     id: "Project",

@@ -3,7 +3,7 @@ import { ProjectAccess } from "../auth/access.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
 import type { OpenedDatabase } from "../db/open.ts";
 import { removeExpired } from "../retention.ts";
-import { asUser, countingIds, insertUser, STORES, TestClock } from "../testing.fixture.ts";
+import { asUser, countingIds, fixedMemberships, insertUser, STORES, TestClock } from "../testing.fixture.ts";
 import type { AuditEntry } from "./audit.ts";
 import { AuditReadService } from "./audit-read-service.ts";
 import { auditRetention } from "./audit-retention.ts";
@@ -32,10 +32,9 @@ describe.each(STORES)("the audit log on $name", ({ open }) => {
     store = await open();
     clock = new TestClock();
     audit = new AuditService({ clock, ids: countingIds() });
-    const access = new ProjectAccess({
-      roleOf: async (_projectId, userId) => (userId === "usr_ann" ? "admin" : userId === "usr_mel" ? "member" : null),
-      rolesOf: async () => [],
-    });
+    const roleOf = (_projectId: string, userId: string): "admin" | "member" | null =>
+      userId === "usr_ann" ? "admin" : userId === "usr_mel" ? "member" : null;
+    const access = new ProjectAccess(fixedMemberships(roleOf));
     log = new AuditReadService({ longReads: store.longReads, access });
     ann = await insertUser(store, "usr_ann");
   });

@@ -6,9 +6,11 @@ import { mayDo, type Operation, ProjectAccess, ROLES_BY_OPERATION } from "./acce
 const operations = Object.keys(ROLES_BY_OPERATION) as Operation[];
 const ann = asUser("usr_ann");
 
-function accessAs(role: Role | null): ProjectAccess {
+function accessAs(role: Role | null, deleting = false): ProjectAccess {
+  const membership = role && { role, deleting };
   return new ProjectAccess({
-    roleOf: async () => role,
+    membershipOf: async () => membership,
+    holdMembership: async () => membership,
     rolesOf: async () => (role === null ? [] : [{ projectId: "prj_1", role }]),
   });
 }

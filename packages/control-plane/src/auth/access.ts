@@ -1,5 +1,7 @@
 import { DomainError } from "@fairlead/protocol/errors";
 import type { Role } from "@fairlead/protocol/resources";
+import type { Kysely } from "kysely";
+import type { Database } from "../db/schema.ts";
 import type { UserPrincipal } from "./principal.ts";
 
 /** Who may do what in a project: one table, operation × role (design §4, Roles). */
@@ -33,11 +35,29 @@ export function mayDo(role: Role, operation: Operation): boolean {
   return ROLES_BY_OPERATION[operation].some((allowed) => allowed === role);
 }
 
-/** Where roles come from; the projects service. */
+/** What goes on in a project that is being deleted: its owners see how far it is, and may ask again. */
+const WHILE_DELETING: ReadonlySet<Operation> = new Set([
+  "project.read",
+  "project.delete",
+  "member.list",
+  "key.list",
+  "node.read",
+  "audit.read",
+]);
+
+export interface Membership {
+  readonly role: Role;
+  /** The project is being deleted. */
+  readonly deleting: boolean;
+}
+
+/** Where roles come from; the members' room. */
 export interface Memberships {
   /** @returns null for somebody who is no member, and for a project that does not exist. */
-  roleOf(projectId: string, userId: string): Promise<Role | null>;
-  rolesOf(userId: string): Promise<readonly { readonly projectId: string; readonly role: Role }[]>;
+  membershipOf(projectId: string, userId: string): Promise<Membership | null>;
+  /** The same inside a transaction, with the project's row held until its end. */
+  holdMembership(transaction: Kysely<Database>, projectId: string, userId: string): Promise<Membership | null>;
+  /** Without projects that the user cannot see any more. */
   rolesOf(userId: string): Promise<readonly { readonly projectId: string; readonly role: Role }[]>;
 }
 
@@ -50,14 +70,19 @@ export class ProjectAccess {
 
   /**
    * The caller's role, when it may do this.
-   * @throws DomainError `not_found` to strangers, who must not learn that the project exists; `permission_denied` to members.
+   * @throws DomainError `not_found` to strangers, who must not learn that the project exists; `permission_denied` to members;
+   * `project_deleting` to owners of a project that is being deleted, which does not exist for others any more.
    */
   async require(caller: UserPrincipal, projectId: string, operation: Operation): Promise<Role> {
-    const role = await this.#memberships.roleOf(projectId, caller.userId);
-    if (role === null) throw new DomainError("not_found", "There is no such project among yours.");
-    if (mayDo(role, operation)) return role;
-    const allowed = ROLES_BY_OPERATION[operation].join(" or ");
-    throw new DomainError("permission_denied", `Your role in this project is ${role}; this takes ${allowed}.`);
+    return judge(await this.#memberships.membershipOf(projectId, caller.userId), operation);
+  }
+
+  /**
+   * The same inside the transaction of a change: until its end nobody takes the caller's role away, and nobody deletes the project.
+   * For what would outlive either. Ask `require` before, so that nobody holds rows of projects that are not theirs.
+   */
+  async requireWithin(transaction: Kysely<Database>, { caller, projectId, operation }: ProjectCall): Promise<Role> {
+    return judge(await this.#memberships.holdMembership(transaction, projectId, caller.userId), operation);
   }
 
   /** Ids of the caller's projects in which they may do this. */
@@ -65,4 +90,29 @@ export class ProjectAccess {
     const roles = await this.#memberships.rolesOf(caller.userId);
     return roles.filter(({ role }) => mayDo(role, operation)).map(({ projectId }) => projectId);
   }
+}
+
+interface ProjectCall {
+  readonly caller: Pick<UserPrincipal, "userId">;
+  readonly projectId: string;
+  readonly operation: Operation;
+}
+
+function judge(membership: Membership | null, operation: Operation): Role {
+  if (membership === null || (membership.deleting && membership.role !== "owner")) throw projectNotFound();
+  const { role, deleting } = membership;
+  if (!mayDo(role, operation)) {
+    const allowed = ROLES_BY_OPERATION[operation].join(" or ");
+    throw new DomainError("permission_denied", `Your role in this project is ${role}; this takes ${allowed}.`);
+  }
+  if (deleting && !WHILE_DELETING.has(operation)) throw projectDeleting();
+  return role;
+}
+
+export function projectNotFound(): DomainError {
+  return new DomainError("not_found", "There is no such project among yours.");
+}
+
+export function projectDeleting(): DomainError {
+  return new DomainError("project_deleting", "This project is being deleted: nothing in it can be changed any more.");
 }

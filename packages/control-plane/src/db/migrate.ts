@@ -7,6 +7,7 @@ import * as idempotency from "./migrations/0002-idempotency.ts";
 import * as oauth from "./migrations/0003-oauth.ts";
 import * as oneTimeLinks from "./migrations/0004-one-time-links.ts";
 import * as audit from "./migrations/0006-audit.ts";
+import * as projects from "./migrations/0007-projects.ts";
 
 /** One step of the schema, named so that the names sort in their order. */
 export interface Migration {
@@ -20,6 +21,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0003-oauth", up: oauth.up },
   { name: "0004-one-time-links", up: oneTimeLinks.up },
   { name: "0006-audit", up: audit.up },
+  { name: "0007-projects", up: projects.up },
 ];
 
 /**

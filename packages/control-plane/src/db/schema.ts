@@ -144,6 +144,8 @@ export interface ProjectTable {
   name: string;
   created_at: number;
   updated_at: number;
+  /** Being deleted since then; null for one that goes on. */
+  deleting_since: number | null;
 }
 
 export interface MemberTable {

@@ -18,6 +18,8 @@ const STATUS_BY_CODE: Record<ErrorCode, number> = {
   model_not_found: 404,
   already_exists: 409,
   idempotency_mismatch: 409,
+  last_owner: 409,
+  project_deleting: 409,
   node_not_enrolled: 409,
   bootstrap_token_used: 409,
   rate_limit_exceeded: 429,

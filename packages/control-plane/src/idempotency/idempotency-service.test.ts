@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { AuditService } from "../audit/audit-service.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
 import type { OpenedDatabase } from "../db/open.ts";
+import { MembershipService } from "../members/membership-service.ts";
 import type { ProjectRecord } from "../projects/project.ts";
 import { ProjectService } from "../projects/project-service.ts";
 import { projectStores } from "../projects/project-stores.ts";
@@ -33,7 +34,9 @@ describe.each(STORES)("a create with a key on $name", ({ open }) => {
     ann = await insertUser(store, "usr_ann");
     service = new IdempotencyService({ db: store.db, clock });
     const ports = { clock, ids: countingIds() };
-    projects = new ProjectService({ ...ports, audit: new AuditService(ports), stores: projectStores(store.db) });
+    const memberships = new MembershipService(store);
+    const audit = new AuditService(ports);
+    projects = new ProjectService({ ...ports, audit, memberships, stores: projectStores(store.db) });
   });
   afterEach(() => store.close());
 

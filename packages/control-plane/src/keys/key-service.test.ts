@@ -2,8 +2,16 @@ import { randomBytes } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ProjectAccess } from "../auth/access.ts";
 import type { OpenedDatabase } from "../db/open.ts";
-import { ProjectStore } from "../projects/project-store.ts";
-import { asUser, countingIds, insertUser, openMemoryStore, STORES, TestClock } from "../testing.fixture.ts";
+import {
+  asUser,
+  countingIds,
+  fixedMemberships,
+  insertProject,
+  insertUser,
+  openMemoryStore,
+  STORES,
+  TestClock,
+} from "../testing.fixture.ts";
 import { KeyService } from "./key-service.ts";
 import { keyStoreContract } from "./key-store.contract.ts";
 import { KeyStore } from "./key-store.ts";
@@ -20,14 +28,14 @@ describe("the key service", () => {
     store = await openMemoryStore();
     clock = new TestClock();
     await insertUser(store, "usr_ann");
-    await new ProjectStore(store.db).insert({ id: "prj_1", userId: "usr_ann", name: "p", createdAt: 0, updatedAt: 0 });
-    const roleOf = async (projectId: string, userId: string): Promise<"member" | "viewer" | null> => {
+    await insertProject(store, "prj_1", "usr_ann");
+    const roleOf = (projectId: string, userId: string): "member" | "viewer" | null => {
       if (projectId !== "prj_1") return null;
       return userId === "usr_ann" ? "member" : "viewer";
     };
     service = new KeyService({
       keys: new KeyStore(store.db),
-      access: new ProjectAccess({ roleOf, rolesOf: async () => [] }),
+      access: new ProjectAccess(fixedMemberships(roleOf)),
       clock,
       ids: countingIds(),
       randomBytes,

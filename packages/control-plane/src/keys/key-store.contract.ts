@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { isUniqueViolation } from "../db/errors.ts";
 import type { OpenedDatabase } from "../db/open.ts";
-import { ProjectStore } from "../projects/project-store.ts";
-import { insertUser, type OpenStore } from "../testing.fixture.ts";
+import { insertProject, insertUser, type OpenStore } from "../testing.fixture.ts";
 import type { KeyRecord } from "./key.ts";
 import { KeyStore } from "./key-store.ts";
 
@@ -26,8 +25,7 @@ export function keyStoreContract(name: string, open: OpenStore): void {
       store = await open();
       keys = new KeyStore(store.db);
       await insertUser(store, "usr_1");
-      const project = { id: "prj_1", userId: "usr_1", name: "one", createdAt: 0, updatedAt: 0 };
-      await new ProjectStore(store.db).insert(project);
+      await insertProject(store, "prj_1", "usr_1");
     });
     afterEach(() => store.close());
 

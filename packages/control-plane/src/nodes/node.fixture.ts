@@ -12,7 +12,15 @@ import type { CallOrigin, UserPrincipal } from "../auth/principal.ts";
 import type { OpenedDatabase } from "../db/open.ts";
 import { SecretService } from "../secrets/secret-service.ts";
 import { SecretStore } from "../secrets/secret-store.ts";
-import { countingIds, insertUser, type OpenStore, openMemoryStore, TestClock } from "../testing.fixture.ts";
+import {
+  countingIds,
+  fixedMemberships,
+  insertProject,
+  insertUser,
+  type OpenStore,
+  openMemoryStore,
+  TestClock,
+} from "../testing.fixture.ts";
 import type { NodeRecord } from "./node.ts";
 import type { NodeIdentities } from "./node-identities.ts";
 import { DEFAULT_LIVENESS, type LivenessOptions } from "./node-liveness.ts";
@@ -36,9 +44,11 @@ const ROLES: readonly { readonly userId: string; readonly projectId: string; rea
 ];
 
 const MEMBERSHIPS: Memberships = {
+  ...fixedMemberships(
+    (projectId, userId) =>
+      ROLES.find((member) => member.userId === userId && member.projectId === projectId)?.role ?? null,
+  ),
   rolesOf: async (userId) => ROLES.filter((member) => member.userId === userId),
-  roleOf: async (projectId, userId) =>
-    ROLES.find((member) => member.userId === userId && member.projectId === projectId)?.role ?? null,
 };
 
 export interface NodeFixture extends NodeServices {
@@ -108,8 +118,7 @@ export async function nodeFixture(
 async function insertProjects(store: OpenedDatabase): Promise<void> {
   for (const { userId, projectId } of ROLES.filter(({ role }) => role === "owner")) {
     await insertUser(store, userId);
-    const row = { id: projectId, user_id: userId, name: projectId, created_at: 0, updated_at: 0 };
-    await store.db.insertInto("project").values(row).execute();
+    await insertProject(store, projectId, userId);
   }
 }
 

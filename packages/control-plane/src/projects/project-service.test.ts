@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { AuditService } from "../audit/audit-service.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
 import type { OpenedDatabase } from "../db/open.ts";
+import { MembershipService } from "../members/membership-service.ts";
 import { countingIds, insertUser, openMemoryStore, STORES, TestClock } from "../testing.fixture.ts";
 import { projectNameSchema, toProject } from "./project.ts";
 import { ProjectService } from "./project-service.ts";
@@ -13,6 +14,7 @@ for (const { name, open } of STORES) projectStoreContract(name, open);
 describe("the project service", () => {
   let store: OpenedDatabase;
   let service: ProjectService;
+  let memberships: MembershipService;
   let ann: UserPrincipal;
   let bob: UserPrincipal;
 
@@ -21,14 +23,16 @@ describe("the project service", () => {
     ann = await insertUser(store, "usr_ann");
     bob = await insertUser(store, "usr_bob");
     const ports = { clock: new TestClock(), ids: countingIds() };
-    service = new ProjectService({ ...ports, audit: new AuditService(ports), stores: projectStores(store.db) });
+    memberships = new MembershipService(store);
+    const audit = new AuditService(ports);
+    service = new ProjectService({ ...ports, audit, memberships, stores: projectStores(store.db) });
   });
   afterEach(() => store.close());
 
   test("whoever creates a project owns it", async () => {
     const project = await service.create(ann, { name: "one" });
     expect(toProject(project)).toMatchObject({ userId: "usr_ann", name: "one", createdAt: "2026-01-01T00:00:00.000Z" });
-    expect(await service.roleOf(project.id, "usr_ann")).toBe("owner");
+    expect(await memberships.membershipOf(project.id, "usr_ann")).toEqual({ role: "owner", deleting: false });
     expect(await service.get(ann, project.id)).toEqual(project);
   });
 

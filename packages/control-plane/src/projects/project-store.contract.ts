@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { OpenedDatabase } from "../db/open.ts";
+import { MemberStore } from "../members/member-store.ts";
 import { insertUser, type OpenStore } from "../testing.fixture.ts";
 import type { ProjectRecord } from "./project.ts";
 import { type ProjectStores, projectStores } from "./project-stores.ts";
 
 export function projectStoreContract(name: string, open: OpenStore): void {
-  describe(`the project stores on ${name}`, () => {
+  describe(`the project store on ${name}`, () => {
     let store: OpenedDatabase;
     let stores: ProjectStores;
     const record = (id: string): ProjectRecord => ({
@@ -14,11 +15,14 @@ export function projectStoreContract(name: string, open: OpenStore): void {
       name: `näme ${id}`,
       createdAt: 1,
       updatedAt: 2,
+      deletingSince: null,
     });
-    const add = async (id: string, userId: string): Promise<void> => {
+    const add = async (id: string, userId: string, role: "owner" | "admin" = "admin"): Promise<void> => {
       await stores.projects.insert(record(id));
-      await stores.members.insert({ projectId: id, userId, role: "admin", createdAt: 3 });
+      await new MemberStore(store.db).insert({ projectId: id, userId, role, createdAt: 3 });
     };
+    const list = async (userId: string, after: string | null = null, limit = 10): Promise<string[]> =>
+      (await stores.projects.listOfUser(userId, { after, limit })).map(({ id }) => id);
 
     beforeEach(async () => {
       store = await open();
@@ -28,30 +32,56 @@ export function projectStoreContract(name: string, open: OpenStore): void {
     });
     afterEach(() => store.close());
 
-    test("give back what was put in", async () => {
-      await add("prj_1", "usr_a");
+    test("gives back what was put in", async () => {
+      await stores.projects.insert(record("prj_1"));
+      await stores.projects.insert({ ...record("prj_2"), deletingSince: 9e12 });
       expect(await stores.projects.find("prj_1")).toEqual(record("prj_1"));
-      expect(await stores.projects.find("prj_2")).toBeNull();
-      expect(await stores.members.roleOf("prj_1", "usr_a")).toBe("admin");
-      expect(await stores.members.roleOf("prj_1", "usr_b")).toBeNull();
-      expect(await stores.members.roleOf("prj_2", "usr_a")).toBeNull();
-      expect(await stores.members.rolesOf("usr_a")).toEqual([{ projectId: "prj_1", role: "admin" }]);
+      expect(await stores.projects.find("prj_2")).toEqual({ ...record("prj_2"), deletingSince: 9e12 });
+      expect(await stores.projects.find("prj_3")).toBeNull();
     });
 
-    test("list only the projects of a member, page by page, the oldest first", async () => {
+    test("lists only the projects of a member, page by page, the oldest first", async () => {
       for (const id of ["prj_3", "prj_1", "prj_2"]) await add(id, "usr_a");
       await add("prj_0", "usr_b");
-      const ids = async (after: string | null, limit: number): Promise<string[]> =>
-        (await stores.projects.listOfUser("usr_a", { after, limit })).map(({ id }) => id);
-      expect(await ids(null, 2)).toEqual(["prj_1", "prj_2"]);
-      expect(await ids("prj_2", 2)).toEqual(["prj_3"]);
-      expect(await ids("prj_3", 2)).toEqual([]);
+      expect(await list("usr_a", null, 2)).toEqual(["prj_1", "prj_2"]);
+      expect(await list("usr_a", "prj_2", 2)).toEqual(["prj_3"]);
+      expect(await list("usr_a", "prj_3", 2)).toEqual([]);
+    });
+
+    test("shows a project that is being deleted to its owners alone", async () => {
+      await add("prj_1", "usr_a", "owner");
+      await new MemberStore(store.db).insert({ projectId: "prj_1", userId: "usr_b", role: "admin", createdAt: 3 });
+      expect(await list("usr_b")).toEqual(["prj_1"]);
+      await stores.projects.markDeleting("prj_1", 5);
+      expect(await list("usr_b")).toEqual([]);
+      expect(await list("usr_a")).toEqual(["prj_1"]);
+      expect(await stores.projects.find("prj_1")).toMatchObject({ deletingSince: 5 });
+    });
+
+    test("renames", async () => {
+      await stores.projects.insert(record("prj_1"));
+      const renamed = { ...record("prj_1"), name: "neu ✓", updatedAt: 7 };
+      expect(await stores.projects.rename("prj_1", { name: "neu ✓", now: 7 })).toEqual(renamed);
+      expect(await stores.projects.find("prj_1")).toEqual(renamed);
+      expect(await stores.projects.rename("prj_2", { name: "x", now: 7 })).toBeNull();
+    });
+
+    test("names those that are being deleted, the first asked for first, and deletes no other", async () => {
+      for (const id of ["prj_1", "prj_2", "prj_3"]) await add(id, "usr_a");
+      expect(await stores.projects.listDeleting()).toEqual([]);
+      await stores.projects.markDeleting("prj_2", 6);
+      await stores.projects.markDeleting("prj_3", 5);
+      expect(await stores.projects.listDeleting()).toEqual(["prj_3", "prj_2"]);
+      for (const id of ["prj_1", "prj_2"]) await stores.projects.deleteMarked(id);
+      expect(await list("usr_a")).toEqual(["prj_1"]);
+      expect(await stores.projects.find("prj_2")).toBeNull();
+      expect(await new MemberStore(store.db).membershipOf("prj_2", "usr_a")).toBeNull();
     });
 
     test("a transaction that fails leaves nothing", async () => {
-      const work = stores.transaction(async ({ projects, members }) => {
+      const work = stores.transaction(async ({ projects }) => {
         await projects.insert(record("prj_1"));
-        await members.insert({ projectId: "prj_1", userId: "usr_nobody", role: "owner", createdAt: 0 });
+        await projects.insert({ ...record("prj_2"), userId: "usr_nobody" });
       });
       await expect(work).rejects.toThrow();
       expect(await stores.projects.find("prj_1")).toBeNull();

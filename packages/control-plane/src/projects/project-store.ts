@@ -1,3 +1,4 @@
+import type { Role } from "@fairlead/protocol/resources";
 import type { Kysely, Selectable } from "kysely";
 import type { Database, ProjectTable } from "../db/schema.ts";
 import type { ProjectRecord } from "./project.ts";
@@ -16,6 +17,7 @@ export class ProjectStore {
       name: project.name,
       created_at: project.createdAt,
       updated_at: project.updatedAt,
+      deleting_since: project.deletingSince,
     };
     await this.#db.insertInto("project").values(row).execute();
   }
@@ -25,7 +27,7 @@ export class ProjectStore {
     return row ? fromRow(row) : null;
   }
 
-  /** Projects of which the user is a member, the oldest first. `after` is a project id. */
+  /** Projects that the user can see, the oldest first: of those that are being deleted, their own. `after` is a project id. */
   async listOfUser(
     userId: string,
     page: { readonly after: string | null; readonly limit: number },
@@ -35,11 +37,38 @@ export class ProjectStore {
       .innerJoin("member", "member.project_id", "project.id")
       .selectAll("project")
       .where("member.user_id", "=", userId)
+      .where((eb) => eb.or([eb("project.deleting_since", "is", null), eb("member.role", "=", "owner" satisfies Role)]))
       .where("project.id", ">", page.after ?? "")
       .orderBy("project.id")
       .limit(page.limit)
       .execute();
     return rows.map(fromRow);
+  }
+
+  /** @returns null for a project that is gone. */
+  async rename(
+    projectId: string,
+    { name, now }: { readonly name: string; readonly now: number },
+  ): Promise<ProjectRecord | null> {
+    const change = this.#db.updateTable("project").set({ name, updated_at: now }).where("id", "=", projectId);
+    const row = await change.returningAll().executeTakeFirst();
+    return row ? fromRow(row) : null;
+  }
+
+  async markDeleting(projectId: string, since: number): Promise<void> {
+    await this.#db.updateTable("project").set({ deleting_since: since }).where("id", "=", projectId).execute();
+  }
+
+  /** Ids of all projects that are being deleted. */
+  async listDeleting(): Promise<readonly string[]> {
+    const query = this.#db.selectFrom("project").select("id").where("deleting_since", "is not", null);
+    return (await query.orderBy("deleting_since").execute()).map(({ id }) => id);
+  }
+
+  /** Members, keys and invitations go with it. @throws where a node of it is still there. */
+  async deleteMarked(projectId: string): Promise<void> {
+    const query = this.#db.deleteFrom("project").where("id", "=", projectId);
+    await query.where("deleting_since", "is not", null).execute();
   }
 }
 
@@ -50,5 +79,6 @@ function fromRow(row: Selectable<ProjectTable>): ProjectRecord {
     name: row.name,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
+    deletingSince: row.deleting_since,
   };
 }

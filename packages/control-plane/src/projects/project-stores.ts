@@ -1,19 +1,16 @@
 import type { Kysely } from "kysely";
 import type { Database } from "../db/schema.ts";
-import { MemberStore } from "./member-store.ts";
 import { ProjectStore } from "./project-store.ts";
 
 /** The stores of this room, on one handle or inside one transaction. */
 export interface ProjectStores {
   readonly projects: ProjectStore;
-  readonly members: MemberStore;
   transaction<T>(work: (stores: ProjectStores, transaction: Kysely<Database>) => Promise<T>): Promise<T>;
 }
 
 export function projectStores(db: Kysely<Database>): ProjectStores {
   return {
     projects: new ProjectStore(db),
-    members: new MemberStore(db),
     transaction: (work) => db.transaction().execute((transaction) => work(projectStores(transaction), transaction)),
   };
 }

@@ -1,6 +1,7 @@
 import { rfc3339 } from "@fairlead/protocol/clock";
-import type { Project, Role } from "@fairlead/protocol/resources";
+import type { Project } from "@fairlead/protocol/resources";
 import { z } from "zod";
+import type { AuditResource } from "../audit/audit.ts";
 
 /** What a project is and may be called. Pure. */
 
@@ -9,15 +10,11 @@ export interface ProjectRecord {
   /** The creator, for ever; who owns the project now is its members' affair. */
   readonly userId: string;
   readonly name: string;
+  /** Unix milliseconds, like the others. */
   readonly createdAt: number;
   readonly updatedAt: number;
-}
-
-export interface MemberRecord {
-  readonly projectId: string;
-  readonly userId: string;
-  readonly role: Role;
-  readonly createdAt: number;
+  /** Null for one that goes on. */
+  readonly deletingSince: number | null;
 }
 
 /** One line of 1–80 characters for people; PostgreSQL could not hold a NUL, and terminals should not get the rest. */
@@ -35,5 +32,11 @@ export function toProject(record: ProjectRecord): Project {
     name: record.name,
     createdAt: rfc3339(record.createdAt),
     updatedAt: rfc3339(record.updatedAt),
+    ...(record.deletingSince === null ? {} : { deletingSince: rfc3339(record.deletingSince) }),
   };
+}
+
+/** The project as the audit log names it. */
+export function projectResource({ id, name }: Pick<ProjectRecord, "id" | "name">): AuditResource {
+  return { type: "project", id, name };
 }
