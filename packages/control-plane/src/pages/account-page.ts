@@ -42,7 +42,7 @@ export function accountPage(page: AccountPage): Page {
   return {
     title: "Your account",
     wide: true,
-    body: html`${failure(page.failure)}${success(page.notice)}
+    body: html`${failure(page.failure, page.errors)}${success(page.notice)}
       <dl>
         <dt>Name</dt><dd>${page.name}</dd>
         <dt>E-mail address</dt><dd>${page.email}</dd>

@@ -1,3 +1,4 @@
+import type { FormErrors } from "./form-input.ts";
 import { type Content, type Html, html } from "./html.ts";
 
 /** Parts of forms: every input has a label, and what is wrong with it is told beside it. Pure. */
@@ -67,9 +68,10 @@ export function answer(text: string, value: { readonly name: string; readonly va
   return html`<button class="${kind}" name="${value.name}" value="${value.value}">${text}</button>`;
 }
 
-/** Read aloud as soon as the page is there. */
-export function failure(text: string | undefined): Content {
-  return text !== undefined && html`<p class="notice failure" role="alert">${text}</p>`;
+/** Read aloud as soon as the page is there. @param errors what is wrong with single fields, told beside them. */
+export function failure(text: string | undefined, errors: FormErrors = {}): Content {
+  const told = text ?? (Object.keys(errors).length > 0 ? "Something below needs to be corrected." : undefined);
+  return told !== undefined && html`<p class="notice failure" role="alert">${told}</p>`;
 }
 
 export function success(text: string | undefined): Content {

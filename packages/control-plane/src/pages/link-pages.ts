@@ -25,7 +25,7 @@ export function setUpPage(page: LinkForm & { readonly password: boolean }): Page
   const { fields, errors } = page;
   return {
     title: "Set up Fairlead",
-    body: html`${failure(page.failure)}
+    body: html`${failure(page.failure, page.errors)}
       <p>Nobody is here yet. The account that you make now administers this platform and invites everybody else.</p>
       ${form({ action: page.path, token: page.token, className: "stack" }, [
         field({
@@ -35,7 +35,7 @@ export function setUpPage(page: LinkForm & { readonly password: boolean }): Page
           autocomplete: "username",
           value: fields["email"],
           error: errors["email"],
-          first: true,
+          first: firstOf(errors, "email") === "email",
         }),
         nameField(page),
         page.password && newPasswordField(page),
@@ -49,11 +49,11 @@ export function setUpPage(page: LinkForm & { readonly password: boolean }): Page
 export function resetPage(page: LinkForm & { readonly email: string }): Page {
   return {
     title: "Set a new password",
-    body: html`${failure(page.failure)}
+    body: html`${failure(page.failure, page.errors)}
       <p>You will be signed out everywhere else.</p>
       ${form({ action: page.path, token: page.token, className: "stack" }, [
         accountField("Account", page.email),
-        newPasswordField(page, true),
+        newPasswordField(page, "password"),
         submit("Set the password"),
       ])}`,
   };
@@ -80,7 +80,7 @@ const invited = ({ projectName, role }: Invitation): Html =>
 export function joinPage(page: LinkForm & { readonly invitation: Invitation }): Page {
   return {
     title: "Join the project",
-    body: html`${failure(page.failure)}${invited(page.invitation)}
+    body: html`${failure(page.failure, page.errors)}${invited(page.invitation)}
       <p class="soft">You are signed in as ${page.invitation.email}.</p>
       ${form({ action: page.path, token: page.token, className: "stack" }, submit("Join"))}`,
   };
@@ -113,7 +113,7 @@ export function invitationPage(
   const signIn = `${SIGN_IN_PAGE}?${new URLSearchParams({ [RETURN_TO]: path }).toString()}`;
   return {
     title: "You are invited",
-    body: html`${failure(page.failure)}${invited(invitation)}
+    body: html`${failure(page.failure, page.errors)}${invited(invitation)}
       <p>Do you have an account here? <a href="${signIn}">Sign in to join</a></p>
       ${
         password &&
@@ -134,6 +134,11 @@ function accountField(label: string, email: string): Html {
   return field({ name: "email", label, type: "email", autocomplete: "username", value: email, readOnly: true });
 }
 
+/** Where typing begins: at the first mistake. */
+function firstOf(errors: FormErrors, usual: string): string {
+  return ["email", "name", "password"].find((name) => name in errors) ?? usual;
+}
+
 function nameField({ fields, errors }: LinkForm): Html {
   return field({
     name: "name",
@@ -143,10 +148,11 @@ function nameField({ fields, errors }: LinkForm): Html {
     value: fields["name"],
     hint: "As others will see it.",
     error: errors["name"],
+    first: firstOf(errors, "") === "name",
   });
 }
 
-function newPasswordField({ errors }: LinkForm, first = false): Html {
+function newPasswordField({ errors }: LinkForm, usual = ""): Html {
   return field({
     name: "password",
     label: "New password",
@@ -154,6 +160,6 @@ function newPasswordField({ errors }: LinkForm, first = false): Html {
     autocomplete: "new-password",
     hint: PASSWORD_HINT,
     error: errors["password"],
-    first,
+    first: firstOf(errors, usual) === "password",
   });
 }

@@ -11,7 +11,8 @@ export function deviceCodePage(page: {
 }): Page {
   return {
     title: "Connect a device",
-    body: html`<p>Type the code that your device or command line shows.</p>
+    body: html`${failure(undefined, page.error === undefined ? {} : { user_code: page.error })}
+      <p>Type the code that your device or command line shows.</p>
       ${form({ action: "/device", token: page.token, className: "stack" }, [
         field({
           name: "user_code",
@@ -41,15 +42,13 @@ export interface ProgramRequest {
   readonly code?: string | undefined;
   /** Where the browser goes on to, with the answer. */
   readonly destination?: string | undefined;
-  readonly failure?: string | undefined;
 }
 
 export function programPage(request: ProgramRequest): Page {
   const { client, scopes, email, code, destination } = request;
   return {
     title: `Let ${client} act as you?`,
-    body: html`${failure(request.failure)}
-      <p><strong>${client}</strong> asks to act as <strong>${email}</strong>. It may then do here all that you may,
+    body: html`<p><strong>${client}</strong> asks to act as <strong>${email}</strong>. It may then do here all that you may,
         ${scopes.includes("offline_access") ? "until you sign it out on your account page" : "for the next ten minutes"}.</p>
       ${code !== undefined && codeCheck(code)}
       ${destination !== undefined && html`<p class="soft">Your answer is sent to ${destination}.</p>`}
