@@ -116,7 +116,7 @@ describe.each(STORES.filter(({ name }) => name === "PostgreSQL"))("while $name i
   beforeAll(async () => {
     const shared = await postgres.openShared("");
     if (!("url" in shared.location)) throw new Error("PostgreSQL has a URL");
-    dropStore = shared.close;
+    dropStore = () => shared.close();
     const url = new URL(shared.location.url);
     await network.start(Number(url.port || "5432"));
     port = network.port;
