@@ -31,12 +31,13 @@ export function addProjectOption(command: Command): Command {
   return command.option("--project <id>", "the project (FAIRLEAD_PROJECT_ID; else that of `fairlead project use`)");
 }
 
-export function settingsFrom(options: ClientOptions & { model?: string }, env: Environment): ClientSettings {
+/** @param model of the commands that take one. */
+export function settingsFrom(options: ClientOptions, env: Environment, model?: string): ClientSettings {
   const flags = {
     FAIRLEAD_BASE_URL: options.baseUrl,
     FAIRLEAD_MODELS_URL: options.modelsUrl,
     FAIRLEAD_PROJECT_ID: options.project,
-    FAIRLEAD_MODEL: options.model,
+    FAIRLEAD_MODEL: model,
   };
   return readSettings({ env, flags, envFile: options.envFile });
 }

@@ -77,6 +77,23 @@ export const invitationSchema = z
   });
 export type Invitation = z.infer<typeof invitationSchema>;
 
+const keyLimit = z.number().int().positive().nullable();
+const nanoDollars = z.number().int().nonnegative().nullable();
+
+/** What a project key may do and spend; null: no such limit. */
+export const keyLimitsSchema = z.object({
+  enabled: z.boolean(),
+  expiresAt: z.string().nullable(),
+  /** The only models that it may call, as `<provider>/<model>`. */
+  models: z.array(z.string()).nullable(),
+  requestsPerMinute: keyLimit,
+  tokensPerMinute: keyLimit,
+  parallelCalls: keyLimit,
+  /** Whole nano-dollars. The day and the month are calendar ones, in UTC. */
+  budget: z.object({ total: nanoDollars, daily: nanoDollars, monthly: nanoDollars }),
+});
+export type KeyLimits = z.infer<typeof keyLimitsSchema>;
+
 export const projectKeySchema = z
   .object({
     id: z.string(),

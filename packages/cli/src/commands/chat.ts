@@ -26,7 +26,7 @@ export function addChatCommand(program: Command, context: Context): void {
 }
 
 async function chat({ terminal, env }: Context, words: readonly string[], options: ChatOptions): Promise<void> {
-  const settings = settingsFrom(options, env);
+  const settings = settingsFrom(options, env, options.model);
   const host = inferenceHost(settings);
   const model = settings.required("FAIRLEAD_MODEL");
   const content = await question(terminal, words);

@@ -1,26 +1,178 @@
-import { projectKeySchema } from "@fairlead/protocol/resources";
-import type { Command } from "commander";
+import { keyLimitsSchema, projectKeySchema } from "@fairlead/protocol/resources";
+import { type Command, Option } from "commander";
 import { z } from "zod";
-import { addPlatformOptions, addProjectOption, type ClientOptions, platformHost } from "../client-options.ts";
+import { CliError, UsageError } from "../cli-error.ts";
+import {
+  addPlatformOptions,
+  addProjectOption,
+  type ClientOptions,
+  type Platform,
+  platformHost,
+} from "../client-options.ts";
 import type { Context } from "../context.ts";
-import { callJson } from "../http-client.ts";
+import { parseDuration } from "../duration.ts";
+import { type Call, callJson, Refused } from "../http-client.ts";
+import { addLimitOption, type ListOptions, listAll } from "../list-all.ts";
 import { print } from "../output.ts";
+import { formatTable } from "../table.ts";
+import { visible } from "../visible.ts";
+import { addLimitOptions, describeLimits, type LimitOptions, limitFields } from "./key-limits.ts";
 
-const createdSchema = z.object({ key: projectKeySchema.required({ keyValue: true }) });
+interface CreateOptions extends ClientOptions, LimitOptions {}
+interface UpdateOptions extends CreateOptions {
+  readonly name?: string;
+  readonly enable?: boolean;
+  readonly disable?: boolean;
+}
+interface RotateOptions extends ClientOptions {
+  readonly overlap?: number;
+}
+
+const keySchema = projectKeySchema.extend(keyLimitsSchema.partial().shape);
+type Key = z.infer<typeof keySchema>;
+const withValueSchema = z.object({ key: keySchema.required({ keyValue: true }) });
 
 export function addKeyCommands(program: Command, context: Context): void {
   const key = program.command("key").description("project keys: what programs call the inference host with");
-  addProjectOption(addPlatformOptions(key.command("create")))
+  const command = (name: string): Command => addProjectOption(addPlatformOptions(key.command(name)));
+  addLimitOptions(command("create"))
     .description("make a project key; its value is shown this once")
     .argument("<name>")
-    .addHelpText("after", "\nExample:\n  export FAIRLEAD_API_KEY=$(fairlead key create laptop)")
-    .action(async (name: string, options: ClientOptions) => {
-      const host = platformHost(context, options);
-      const path = `${host.projectPath()}/keys`;
-      const body = { projectId: host.projectId(), name };
-      const call = { method: "POST", path, body, idempotencyKey: context.ids.next("request") } as const;
-      const answer = await callJson(host, call, createdSchema);
-      print(context.terminal, answer, { json: options.json, text: (created) => `${created.key.keyValue}\n` });
-      if (!options.json) context.terminal.note(`key ${answer.key.keyId}: keep the value, it is not shown again`);
-    });
+    .addHelpText(
+      "after",
+      "\nExamples:\n  export FAIRLEAD_API_KEY=$(fairlead key create laptop)\n" +
+        "  fairlead key create ci --expires 30d --model attic/tinychat-6m --requests-per-minute 60",
+    )
+    .action((name: string, options: CreateOptions) => createKey(context, name, options));
+  addLimitOption(command("list"))
+    .description("list a project's keys with their limits")
+    .addHelpText("after", "\nExample:\n  fairlead key list")
+    .action((options: ClientOptions & ListOptions) => listKeys(context, options));
+  command("get")
+    .description("show a key and its limits; never its value")
+    .argument("<id>")
+    .addHelpText("after", "\nExample:\n  fairlead key get key_01kc3b6q2v8r5x0m7n4t9w1yzc --json")
+    .action((id: string, options: ClientOptions) => getKey(context, id, options));
+  addLimitOptions(command("update"))
+    .description("change a key's name or limits, or switch it off; it takes effect within a second")
+    .argument("<id>")
+    .option("--name <name>", "another name")
+    .addOption(new Option("--disable", "refuse it from now on").conflicts("enable"))
+    .option("--enable", "take it again")
+    .addHelpText(
+      "after",
+      "\nExample:\n  fairlead key update key_01kc3b6q2v8r5x0m7n4t9w1yzc --budget-daily 5 --expires none",
+    )
+    .action((id: string, options: UpdateOptions) => updateKey(context, id, options));
+  command("rotate")
+    .description("give a key a new value; the old one works on for a while")
+    .argument("<id>")
+    .option("--overlap <duration>", "how long the old value works on: 12h, 30m, 7d, or 0 for not at all", parseOverlap)
+    .addHelpText(
+      "after",
+      "\nExample:\n  fairlead key rotate key_01kc3b6q2v8r5x0m7n4t9w1yzc --overlap 1h > key && chmod 600 key",
+    )
+    .action((id: string, options: RotateOptions) => rotateKey(context, id, options));
+  command("delete")
+    .description("delete a key; it stops working within a second")
+    .argument("<id>")
+    .addHelpText("after", "\nExample:\n  fairlead key delete key_01kc3b6q2v8r5x0m7n4t9w1yzc")
+    .action((id: string, options: ClientOptions) => deleteKey(context, id, options));
+}
+
+async function createKey(context: Context, name: string, options: CreateOptions): Promise<void> {
+  const host = platformHost(context, options);
+  const body = { projectId: host.projectId(), name, ...limitFields(options, context.clock.now()) };
+  const key = await callForValue(host, { path: keysPath(host), body, idempotencyKey: context.ids.next("request") });
+  showValue(context, key, options);
+}
+
+async function rotateKey(context: Context, id: string, options: RotateOptions): Promise<void> {
+  const host = platformHost(context, options);
+  const body = options.overlap === undefined ? {} : { overlapSeconds: options.overlap };
+  const path = `${keyPath(host, id)}:rotate`;
+  const key = await callForValue(host, { path, body, idempotencyKey: context.ids.next("request") });
+  showValue(context, key, options);
+}
+
+/** An answer that was lost cannot be had again: the host keeps no value (design §4). */
+async function callForValue(host: Platform, call: Call): Promise<z.infer<typeof withValueSchema>> {
+  try {
+    return await callJson(host, { ...call, method: "POST" }, withValueSchema);
+  } catch (error) {
+    if (!(error instanceof Refused && error.code === "already_exists")) throw error;
+    const advice = "Its value did not arrive here. Make another with `fairlead key rotate ID --overlap 0`.";
+    throw new CliError(`${error.message}\n${advice}`, { cause: error });
+  }
+}
+
+function showValue({ terminal }: Context, answer: z.infer<typeof withValueSchema>, { json }: ClientOptions): void {
+  print(terminal, answer, { json, text: ({ key }) => `${key.keyValue}\n` });
+  if (json) return;
+  const { id, name } = answer.key;
+  terminal.note(
+    `key ${visible(name)} (${id}): this value is not shown again. Keep it in your secret store, or in a file that only you can read,\n` +
+      "and give it to programs as FAIRLEAD_API_KEY (OPENAI_API_KEY for OpenAI's SDKs).",
+  );
+}
+
+async function listKeys(context: Context, options: ClientOptions & ListOptions): Promise<void> {
+  const host = platformHost(context, options);
+  const keys = await listAll(host, { path: keysPath(host), field: "keys", item: keySchema }, options);
+  const text = keys.length === 0 ? "no keys yet: `fairlead key create NAME` makes one\n" : keyTable(context, keys);
+  print(context.terminal, { keys }, { json: options.json, text: () => text });
+}
+
+async function getKey(context: Context, id: string, options: ClientOptions): Promise<void> {
+  const host = platformHost(context, options);
+  const key = await callJson(host, { path: keyPath(host, id) }, keySchema);
+  print(context.terminal, key, { json: options.json, text: (found) => keyTable(context, [found]) });
+}
+
+async function updateKey(context: Context, id: string, options: UpdateOptions): Promise<void> {
+  const host = platformHost(context, options);
+  const body = {
+    ...(options.name === undefined ? {} : { name: options.name }),
+    ...(options.enable ? { enabled: true } : {}),
+    ...(options.disable ? { enabled: false } : {}),
+    ...limitFields(options, context.clock.now()),
+  };
+  if (Object.keys(body).length === 0) throw new UsageError("say what to change, such as --disable or --expires 30d");
+  const key = await callJson(host, { method: "PATCH", path: keyPath(host, id), body }, keySchema);
+  print(context.terminal, key, { json: options.json, text: (changed) => keyTable(context, [changed]) });
+}
+
+async function deleteKey(context: Context, id: string, options: ClientOptions): Promise<void> {
+  const host = platformHost(context, options);
+  const answer = await callJson(host, { method: "DELETE", path: keyPath(host, id) }, z.object({}));
+  print(context.terminal, answer, { json: options.json, text: () => `deleted ${id}\n` });
+}
+
+function keysPath(host: Platform): string {
+  return `${host.projectPath()}/keys`;
+}
+
+function keyPath(host: Platform, id: string): string {
+  return `${keysPath(host)}/${encodeURIComponent(id)}`;
+}
+
+function parseOverlap(text: string): number {
+  return text === "0" ? 0 : parseDuration(text);
+}
+
+function keyTable({ clock }: Context, keys: readonly Key[]): string {
+  const rows = keys.map((key) => [
+    key.id,
+    key.name,
+    key.keyId,
+    stateOf(key, clock.now()),
+    key.expiresAt ?? "never",
+    describeLimits(key).join(", ") || "none",
+  ]);
+  return formatTable(["ID", "NAME", "KEY", "STATE", "EXPIRES", "LIMITS"], rows);
+}
+
+function stateOf({ enabled, expiresAt }: Key, now: number): string {
+  if (enabled === false) return "disabled";
+  return expiresAt && Date.parse(expiresAt) <= now ? "expired" : "good";
 }

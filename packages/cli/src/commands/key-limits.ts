@@ -1,0 +1,111 @@
+import type { KeyLimits } from "@fairlead/protocol/resources";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { UsageError } from "../cli-error.ts";
+import { readMoment } from "../moment.ts";
+import { formatDollars, parseDollars } from "../money.ts";
+
+/** What a key may do and spend: as options of `key create` and `key update`, as fields of the API, and as text. */
+
+export interface LimitOptions {
+  readonly model?: readonly string[];
+  readonly allModels?: boolean;
+  readonly expires?: string;
+  readonly requestsPerMinute?: LimitOption;
+  readonly tokensPerMinute?: LimitOption;
+  readonly parallelCalls?: LimitOption;
+  /** Nano-dollars. */
+  readonly budgetTotal?: LimitOption;
+  readonly budgetDaily?: LimitOption;
+  readonly budgetMonthly?: LimitOption;
+}
+
+/** Not null yet: commander takes that for an empty text. */
+type LimitOption = number | "none";
+
+/** Null lifts a limit; what is not there stays as it is. */
+export type LimitFields = { readonly [F in Exclude<keyof KeyLimits, "enabled" | "budget">]?: KeyLimits[F] } & {
+  readonly budget?: Partial<KeyLimits["budget"]>;
+};
+
+export function addLimitOptions(command: Command): Command {
+  const model = new Option("--model <provider/model>", "allow this model and no other; repeat it for several");
+  return command
+    .addOption(model.argParser(collect))
+    .addOption(new Option("--all-models", "allow every model of the project").conflicts("model"))
+    .option("--expires <time>", "30d, 12h, 2026-12-31 (that whole day), 2026-12-31T18:00:00Z, or none")
+    .option("--requests-per-minute <number>", "a whole number, or none", parseLimit)
+    .option("--tokens-per-minute <number>", "a whole number, or none", parseLimit)
+    .option("--parallel-calls <number>", "a whole number, or none", parseLimit)
+    .option("--budget-total <dollars>", "all that it may ever spend: 25, 0.50, or none", parseBudget)
+    .option("--budget-daily <dollars>", "the same for a calendar day (UTC)", parseBudget)
+    .option("--budget-monthly <dollars>", "the same for a calendar month (UTC)", parseBudget);
+}
+
+/** @param now Unix milliseconds. @throws UsageError */
+export function limitFields(options: LimitOptions, now: number): LimitFields {
+  const { model, allModels, expires } = options;
+  const budget = given({
+    total: lifted(options.budgetTotal),
+    daily: lifted(options.budgetDaily),
+    monthly: lifted(options.budgetMonthly),
+  });
+  return given({
+    models: allModels ? null : model && [...model],
+    expiresAt: expires === undefined ? undefined : expiryFrom(expires, now),
+    requestsPerMinute: lifted(options.requestsPerMinute),
+    tokensPerMinute: lifted(options.tokensPerMinute),
+    parallelCalls: lifted(options.parallelCalls),
+    budget: Object.keys(budget).length === 0 ? undefined : budget,
+  });
+}
+
+function lifted(option: LimitOption | undefined): number | null | undefined {
+  return option === "none" ? null : option;
+}
+
+type Given<T> = { [F in keyof T]?: Exclude<T[F], undefined> };
+
+function given<T extends object>(fields: T): Given<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Given<T>;
+}
+
+function expiryFrom(text: string, now: number): string | null {
+  if (text === "none") return null;
+  const at = readMoment(text, { now, durations: "ahead", days: "end" });
+  if (Date.parse(at) > now) return at;
+  throw new UsageError(`${text} has passed. To stop a key at once: fairlead key update ID --disable`);
+}
+
+function collect(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, text];
+}
+
+function parseLimit(text: string): LimitOption {
+  if (text === "none") return text;
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError("Write a whole number of 1 or more, or none.");
+  return Number(text);
+}
+
+function parseBudget(text: string): LimitOption {
+  if (text === "none") return text;
+  const nanoDollars = parseDollars(text);
+  if (nanoDollars === null) throw new InvalidArgumentError("Write dollars, such as 25 or 0.50, or none.");
+  return nanoDollars;
+}
+
+/** One line for each limit that there is. */
+export function describeLimits(limits: { readonly [F in keyof KeyLimits]?: KeyLimits[F] | undefined }): string[] {
+  const { models, requestsPerMinute, tokensPerMinute, parallelCalls, budget } = limits;
+  const each = (value: number | null | undefined, unit: string): string[] => (value ? [`${value} ${unit}`] : []);
+  const money = (value: number | null | undefined, period: string): string[] =>
+    typeof value === "number" ? [`${formatDollars(value)} ${period}`] : [];
+  return [
+    ...(models ?? []),
+    ...each(requestsPerMinute, "requests/min"),
+    ...each(tokensPerMinute, "tokens/min"),
+    ...each(parallelCalls, "at once"),
+    ...money(budget?.total, "in all"),
+    ...money(budget?.daily, "a day"),
+    ...money(budget?.monthly, "a month"),
+  ];
+}
