@@ -22,6 +22,7 @@ const ACTIONS: Readonly<Record<string, readonly AuditAction[]>> = {
   "POST /account/sessions": ["session.revoke"],
   "POST /consent": ["oauth.authorize"],
   "POST /device/decision": ["oauth.device_deny"],
+  "POST /invitations/{token}": ["user.create", "session.sign_in", "member.join"],
   "POST /reset/{token}": ["user.password_reset", "session.sign_in"],
   "POST /sign-in": ["session.sign_in"],
   "POST /sign-out": ["session.sign_out"],
@@ -36,6 +37,10 @@ const ACTIONS: Readonly<Record<string, readonly AuditAction[]>> = {
   "PUT /v1/nodes/{node_id}/secrets/{name}": ["node.secret.put"],
   "POST /v1/oauth/token": ["session.sign_in"],
   "POST /v1/projects": ["project.create"],
+  "DELETE /v1/projects/{project_id}/invitations/{id}": ["invitation.revoke"],
+  "POST /v1/projects/{project_id}/members": ["member.invite"],
+  "DELETE /v1/projects/{project_id}/members/{user_id}": ["member.remove"],
+  "PATCH /v1/projects/{project_id}/members/{user_id}": ["member.update"],
   "POST /v1/projects/{project_id}/keys": ["key.create"],
 };
 

@@ -20,6 +20,13 @@ const newNode =
     ...more,
   });
 
+const newMember =
+  (more: Omit<Call, "path"> = {}): MakeCall =>
+  async (world) => ({
+    path: `/v1/projects/${world.projectId}/members/${await world.newMember()}`,
+    ...more,
+  });
+
 const NO_ENGINE = { letIn: ['"code":"no_running_engine"'] };
 
 const enroll: MakeCall = async (world, caller) => {
@@ -83,6 +90,17 @@ export const PLATFORM_CALLS: Readonly<Record<string, MakeCall>> = {
   "POST /v1/projects": () => ({ path: "/v1/projects", body: { name: "Matrix" } }),
   "GET /v1/projects/{id}": project(),
   "GET /v1/projects/{id}/audit": project("/audit"),
+  "GET /v1/projects/{project_id}/invitations": project("/invitations"),
+  "DELETE /v1/projects/{project_id}/invitations/{id}": async (world) => ({
+    path: `/v1/projects/${world.projectId}/invitations/${(await world.invite()).id}`,
+  }),
+  "GET /v1/projects/{project_id}/members": project("/members"),
+  "POST /v1/projects/{project_id}/members": ({ projectId }) => ({
+    path: `/v1/projects/${projectId}/members`,
+    body: { email: "invited@example.org", role: "member" },
+  }),
+  "DELETE /v1/projects/{project_id}/members/{user_id}": newMember(),
+  "PATCH /v1/projects/{project_id}/members/{user_id}": newMember({ body: { role: "viewer" } }),
   "POST /v1/projects/{project_id}/keys": ({ projectId }) => ({
     path: `/v1/projects/${projectId}/keys`,
     body: { name: "matrix" },

@@ -37,6 +37,8 @@ const sessionOfCaller: MakeCall = async (world, caller) => {
 
 const resetPath: MakeCall = async (world) => ({ path: await world.resetPath() });
 
+const invitationPath: MakeCall = async (world) => ({ path: (await world.invite()).path });
+
 const deviceAnswer = z.object({ device_code: z.string(), user_code: z.string() });
 
 async function askForDevice(world: World): Promise<z.infer<typeof deviceAnswer>> {
@@ -108,6 +110,8 @@ export const PERSON_CALLS: Readonly<Record<string, MakeCall>> = {
   "GET /device": at("/device"),
   "POST /device": ownForm("/device", () => ({ user_code: "ABCD-EFGH" })),
   "POST /device/decision": deviceDecision,
+  "GET /invitations/{token}": invitationPath,
+  "POST /invitations/{token}": openForm(invitationPath, { email: "", name: "Somebody", password: PASSWORD }),
   "GET /reset/{token}": resetPath,
   "POST /reset/{token}": openForm(resetPath, { email: "", password: PASSWORD }),
   "GET /set-up/{token}": at(`/set-up/fli_${"a".repeat(43)}`),

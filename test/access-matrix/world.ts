@@ -32,6 +32,7 @@ export interface EnrolledNode {
 const createdProject = z.object({ project: z.object({ id: z.string() }) });
 const createdKey = z.object({ key: z.object({ id: z.string(), keyValue: z.string() }) });
 const createdNode = z.object({ node: z.object({ id: z.string(), identifier: z.string() }) });
+const createdInvitation = z.object({ invitation: z.object({ id: z.string() }), url: z.string() });
 const issuedToken = z.object({ token: z.string() });
 const enrolled = z.object({ identityToken: z.string(), installationId: z.string() });
 
@@ -148,6 +149,21 @@ export class World {
     return (await this.send({ method: "POST", path: "/v1/nodes", body }, createdNode)).node;
   }
 
+  /** @returns its id, and the path of its page. */
+  async invite(): Promise<{ id: string; path: string }> {
+    const body = { email: emailOf(this.#newName()), role: "member" };
+    const call = { method: "POST", path: `/v1/projects/${this.projectId}/members`, body };
+    const { invitation, url } = await this.send(call, createdInvitation);
+    return { id: invitation.id, path: new URL(url).pathname };
+  }
+
+  /** Somebody new in the project. @returns their user id. */
+  async newMember(): Promise<string> {
+    const name = this.#newName();
+    await this.#member("member", name);
+    return this.#userId(name);
+  }
+
   async bootstrapToken(nodeId: string): Promise<string> {
     return (await this.send({ method: "POST", path: `/v1/nodes/${nodeId}/bootstrap-tokens` }, issuedToken)).token;
   }
@@ -215,6 +231,7 @@ export class World {
       FAIRLEAD_SERVER_INFERENCE_PORT: "0",
       FAIRLEAD_LOG_LEVEL: "silent",
       FAIRLEAD_RATE_LIMITS_DAEMONS_PER_ADDRESS: UNLIMITED,
+      FAIRLEAD_RATE_LIMITS_INVITATIONS_PER_USER: UNLIMITED,
       FAIRLEAD_RATE_LIMITS_LINKS_PER_ADDRESS: UNLIMITED,
       FAIRLEAD_RATE_LIMITS_OAUTH_CALLS_PER_ADDRESS: UNLIMITED,
       FAIRLEAD_SIGN_IN_OIDC: JSON.stringify([provider]),
@@ -266,9 +283,9 @@ export class World {
     return { bearer: (await admin.createToken({ email, ttlSeconds: 600 })).token };
   }
 
-  async #member(role: Role): Promise<Credential> {
-    const credential = await this.#person(role);
-    const row = { project_id: this.projectId, user_id: await this.#userId(role), role, created_at: systemClock.now() };
+  async #member(role: Role, name: string = role): Promise<Credential> {
+    const credential = await this.#person(name);
+    const row = { project_id: this.projectId, user_id: await this.#userId(name), role, created_at: systemClock.now() };
     await this.installation.db.insertInto("member").values(row).execute();
     return credential;
   }

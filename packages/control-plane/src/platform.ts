@@ -13,6 +13,8 @@ import { type InferenceHost } from "./inference/inference-host.ts";
 import { inferencePaths } from "./inference/inference-paths.ts";
 import { registerKeyRoutes } from "./keys/key-routes.ts";
 import { daemonUpgrades } from "./link/daemon-upgrades.ts";
+import { registerInvitationRoutes } from "./members/invitation-routes.ts";
+import { registerMemberRoutes } from "./members/member-routes.ts";
 import { createMetrics } from "./metrics/metrics.ts";
 import { registerMetricsRoutes } from "./metrics/metrics-routes.ts";
 import { registerNodeDaemonRoutes } from "./nodes/node-daemon-routes.ts";
@@ -91,11 +93,13 @@ export function createPlatform(context: Context, services: Services, inference: 
 type RouteServices = Services & { readonly limits: RateLimits; readonly publicUrl: string };
 
 function registerRoutes(app: PlatformApp, services: RouteServices): void {
-  const { auditLog, idempotency, projects, keys, nodes, limits } = services;
-  registerPages(app, services, randomBytes);
+  const { auditLog, idempotency, projects, members, invitations, keys, nodes, limits } = services;
+  registerPages(app, { ...services, members: invitations }, randomBytes);
   registerMeRoutes(app, services);
   registerOAuthRoutes(app, { ...services, limit: limits.oauth });
   registerProjectRoutes(app, { projects, idempotency });
+  registerMemberRoutes(app, members);
+  registerInvitationRoutes(app, { invitations, idempotency, limit: limits.invitations });
   registerKeyRoutes(app, { keys, idempotency });
   registerNodeRoutes(app, { ...nodes, idempotency });
   registerNodeObservedRoutes(app, nodes);

@@ -7,6 +7,8 @@ import { KeyService } from "./keys/key-service.ts";
 import { KeyStore } from "./keys/key-store.ts";
 import { LinkHub } from "./link/link-hub.ts";
 import { LinkServer } from "./link/link-server.ts";
+import { InvitationService } from "./members/invitation-service.ts";
+import { MemberService } from "./members/member-service.ts";
 import { MembershipService } from "./members/membership-service.ts";
 import { createNodeIdentities, createNodeServices, type NodeServices } from "./nodes/node-services.ts";
 import { LinkEntryService } from "./pages/link-entry-service.ts";
@@ -30,6 +32,8 @@ export interface Services extends SignInServices {
   readonly sessions: SessionService;
   readonly entry: LinkEntryService;
   readonly projects: ProjectService;
+  readonly members: MemberService;
+  readonly invitations: InvitationService;
   readonly keys: KeyService;
   readonly nodes: NodeServices;
   readonly hub: LinkHub;
@@ -75,16 +79,20 @@ export function createServices({ config, log, ports, installation, addresses }: 
     publicUrl,
     settings: config.signIn,
   });
+  const keys = new KeyService({ ...ports, keys: new KeyStore(db), access, randomBytes, publicUrl });
+  const { oneTimeLinks } = installation;
   return {
     ...signInServices,
     users,
     sessions: installation.sessions,
-    entry: new LinkEntryService({ ...installation, ...signInServices, links: installation.oneTimeLinks }),
+    entry: new LinkEntryService({ ...installation, ...signInServices, links: oneTimeLinks }),
     authenticate: createAuthenticate({ tokens, sessions: users, nodes: identities, modelsUrl }),
     auditLog: new AuditReadService({ longReads: installation.longReads, access }),
     idempotency: new IdempotencyService({ db, clock: ports.clock }),
     projects,
-    keys: new KeyService({ ...ports, keys: new KeyStore(db), access, randomBytes, publicUrl }),
+    members: new MemberService({ db, access, keys, links: oneTimeLinks, audit }),
+    invitations: new InvitationService({ ...ports, db, access, links: oneTimeLinks, audit, publicUrl }),
+    keys,
     nodes,
     hub,
     links,

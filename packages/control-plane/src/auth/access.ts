@@ -17,10 +17,13 @@ export const ROLES_BY_OPERATION = {
   "project.delete": OWNERS,
   "member.list": EVERYBODY,
   "member.manage": OPERATORS,
+  "invitation.list": OPERATORS,
   "key.list": EVERYBODY,
   "key.create": WORKERS,
   "key.manage": OPERATORS,
   "audit.read": OPERATORS,
+  "billing.read": EVERYBODY,
+  "billing.ledger": OPERATORS,
   "node.read": EVERYBODY,
   "node.create": OPERATORS,
   "node.bootstrap": OPERATORS,
@@ -40,9 +43,12 @@ const WHILE_DELETING: ReadonlySet<Operation> = new Set([
   "project.read",
   "project.delete",
   "member.list",
+  "invitation.list",
   "key.list",
   "node.read",
   "audit.read",
+  "billing.read",
+  "billing.ledger",
 ]);
 
 export interface Membership {

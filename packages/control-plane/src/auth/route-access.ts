@@ -82,6 +82,8 @@ export const PLATFORM_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "POST /device": page,
   "POST /device/decision": page,
   "GET /healthz": anybody,
+  "GET /invitations/{token}": anybody,
+  "POST /invitations/{token}": anybody,
   "GET /metrics": { for: "platformAdmin", others: 404 },
   "GET /openapi.json": anybody,
   "GET /readyz": anybody,
@@ -124,7 +126,13 @@ export const PLATFORM_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "POST /v1/projects": session,
   "GET /v1/projects/{id}": role("project.read"),
   "GET /v1/projects/{id}/audit": role("audit.read"),
+  "GET /v1/projects/{project_id}/invitations": role("invitation.list"),
+  "DELETE /v1/projects/{project_id}/invitations/{id}": role("member.manage"),
   "POST /v1/projects/{project_id}/keys": role("key.create"),
+  "GET /v1/projects/{project_id}/members": role("member.list"),
+  "POST /v1/projects/{project_id}/members": role("member.manage"),
+  "DELETE /v1/projects/{project_id}/members/{user_id}": role("member.manage"),
+  "PATCH /v1/projects/{project_id}/members/{user_id}": role("member.manage"),
 };
 
 /** Upgrades on the platform host, and what a daemon calls over its link. */

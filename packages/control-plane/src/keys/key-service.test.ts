@@ -75,6 +75,20 @@ describe("the key service", () => {
     await expect(service.authenticate(value)).rejects.toMatchObject({ code: "invalid_credential" });
   });
 
+  test("keys of whoever leaves, or of a project that ends, stop as soon as they are forgotten", async () => {
+    const mine = await service.create(ann, { projectId: "prj_1", name: "mine" });
+    const other = await service.create(ann, { projectId: "prj_1", name: "other" });
+    await store.db.updateTable("project_key").set({ user_id: "usr_bob" }).where("id", "=", other.key.id).execute();
+    for (const { value } of [mine, other]) await service.authenticate(value);
+    const disabled = await store.db.transaction().execute((tx) => service.disableKeysOf(tx, "prj_1", "usr_ann"));
+    expect(disabled).toEqual([mine.key.id]);
+    service.forget(disabled);
+    await expect(service.authenticate(mine.value)).rejects.toMatchObject({ code: "invalid_credential" });
+    await service.authenticate(other.value);
+    service.forget(await store.db.transaction().execute((tx) => service.disableKeysOfProject(tx, "prj_1")));
+    await expect(service.authenticate(other.value)).rejects.toMatchObject({ code: "invalid_credential" });
+  });
+
   test("a key stops when it runs out, remembered or not", async () => {
     const { value } = await service.create(ann, { projectId: "prj_1", name: "mine" });
     await update({ expires_at: clock.now() + 500 });

@@ -2,12 +2,14 @@ import type { Clock } from "@fairlead/protocol/clock";
 import { BOOTSTRAP_TOKEN_PREFIX } from "@fairlead/protocol/enrollment";
 import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource, KeyId, ProjectId } from "@fairlead/protocol/ids";
+import type { Kysely } from "kysely";
 import { LRUCache } from "lru-cache";
 import type { ProjectAccess } from "../auth/access.ts";
 import type { KeyPrincipal, UserPrincipal } from "../auth/principal.ts";
+import type { Database } from "../db/schema.ts";
 import { always, type Once } from "../idempotency/once.ts";
 import { hashKey, type KeyRecord, makeKey, parseKey } from "./key.ts";
-import type { KeyStore } from "./key-store.ts";
+import { KeyStore } from "./key-store.ts";
 
 export interface KeyServiceDeps {
   readonly keys: KeyStore;
@@ -64,12 +66,32 @@ export class KeyService {
       expiresAt: null,
       createdAt: clock.now(),
     };
-    return keys.transaction((store, transaction) =>
-      once(transaction, async () => {
+    return keys.transaction(async (store, transaction) => {
+      await access.requireWithin(transaction, { caller, projectId: input.projectId, operation: "key.create" });
+      return once(transaction, async () => {
         await store.insert(key);
         return { key, value };
-      }),
-    );
+      });
+    });
+  }
+
+  /** For whoever leaves a project. The caller hands the ids to `forget` after its commit. */
+  async disableKeysOf(transaction: Kysely<Database>, projectId: string, userId: string): Promise<readonly string[]> {
+    return new KeyStore(transaction).disable(projectId, userId);
+  }
+
+  /** All of a project that is being deleted, like `disableKeysOf`. */
+  async disableKeysOfProject(transaction: Kysely<Database>, projectId: string): Promise<readonly string[]> {
+    return new KeyStore(transaction).disable(projectId, null);
+  }
+
+  /** Keys that changed are looked at anew from now on, instead of within a second. */
+  forget(keyIds: readonly string[]): void {
+    if (keyIds.length === 0) return;
+    const changed = new Set(keyIds);
+    for (const [hash, key] of this.#checked.entries()) {
+      if (changed.has(key.id)) this.#checked.delete(hash);
+    }
   }
 
   /**

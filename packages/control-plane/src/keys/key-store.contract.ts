@@ -38,6 +38,21 @@ export function keyStoreContract(name: string, open: OpenStore): void {
       expect(await keys.findByHash("hash3")).toBeNull();
     });
 
+    test("disables the enabled keys of one user in one project, or of the whole project", async () => {
+      await insertProject(store, "prj_2", "usr_1");
+      const add = (n: number, change: Partial<KeyRecord>): Promise<void> =>
+        keys.insert({ ...record, id: `key_${n}`, publicId: `pub${n}`, secretHash: `hash${n}`, ...change });
+      await add(1, {});
+      await add(2, { enabled: false });
+      await add(3, { userId: "usr_2" });
+      await add(4, { projectId: "prj_2" });
+      expect(await keys.disable("prj_1", "usr_1")).toEqual(["key_1"]);
+      expect(await keys.disable("prj_1", "usr_1")).toEqual([]);
+      expect((await keys.findByHash("hash1"))?.enabled).toBe(false);
+      expect(await keys.disable("prj_1", null)).toEqual(["key_3"]);
+      expect((await keys.findByHash("hash4"))?.enabled).toBe(true);
+    });
+
     test("refuses a second key with the same hash or public id", async () => {
       await keys.insert(record);
       for (const same of [{ publicId: "pub1" }, { secretHash: "hash1" }]) {

@@ -28,6 +28,18 @@ export class KeyStore {
     await this.#db.insertInto("project_key").values(row).execute();
   }
 
+  /** The enabled keys of a project, or those that one user made in it. @param userId null: whoever made them. @returns their ids. */
+  async disable(projectId: string, userId: string | null): Promise<readonly string[]> {
+    let query = this.#db
+      .updateTable("project_key")
+      .set({ enabled: 0 })
+      .where("project_id", "=", projectId)
+      .where("enabled", "=", 1);
+    if (userId !== null) query = query.where("user_id", "=", userId);
+    const rows = await query.returning("id").execute();
+    return rows.map(({ id }) => id);
+  }
+
   /** By the secret alone, as the inference host knows no project yet. */
   async findByHash(secretHash: string): Promise<KeyRecord | null> {
     const query = this.#db.selectFrom("project_key").selectAll().where("secret_hash", "=", secretHash);

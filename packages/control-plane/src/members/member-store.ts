@@ -20,13 +20,18 @@ export class MemberStore {
     await this.#db.insertInto("member").values(row).execute();
   }
 
-  /** Holds the project's row until the transaction ends: whoever changes its members or deletes it comes one after the other. */
-  async holdProject(projectId: string): Promise<void> {
-    await this.#db
+  /**
+   * Holds the project's row until the transaction ends: whoever changes its members or deletes it comes one after the other.
+   * @returns null where there is none.
+   */
+  async holdProject(projectId: string): Promise<{ readonly deleting: boolean } | null> {
+    const row = await this.#db
       .updateTable("project")
       .set((eb) => ({ id: eb.ref("id") }))
       .where("id", "=", projectId)
-      .execute();
+      .returning("deleting_since")
+      .executeTakeFirst();
+    return row ? { deleting: row.deleting_since !== null } : null;
   }
 
   /** `deleting`: the project is being deleted. */

@@ -53,13 +53,15 @@ export class NodeService {
     refuseUnknownPlan(input);
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#deps.stores.transaction((stores, transaction) =>
-          once(transaction, async () => {
+        return await this.#deps.stores.transaction(async (stores, transaction) => {
+          const { projectId } = input;
+          await this.#deps.access.requireWithin(transaction, { caller, projectId, operation: "node.create" });
+          return once(transaction, async () => {
             const node = await this.#insert(stores, caller, input);
             await this.#recordCreation(transaction, caller, node);
             return node;
-          }),
-        );
+          });
+        });
       } catch (error) {
         if (attempt >= IDENTIFIER_TRIES || !isUniqueViolation(error)) throw error;
       }

@@ -4,7 +4,7 @@ import type { IdSource } from "@fairlead/protocol/ids";
 import type { Kysely } from "kysely";
 import type { Database } from "../db/schema.ts";
 import { hashLinkToken, isLinkToken, isOpenLink, makeLinkToken, type OneTimeLinkRecord } from "./one-time-link.ts";
-import { OneTimeLinkStore } from "./one-time-link-store.ts";
+import { type MadeBy, OneTimeLinkStore } from "./one-time-link-store.ts";
 
 export interface OneTimeLinkServiceDeps {
   readonly db: Kysely<Database>;
@@ -80,6 +80,11 @@ export class OneTimeLinkService {
     const link = await new OneTimeLinkStore(transaction).revoke(projectId, id, this.#deps.clock.now());
     if (link) return link;
     throw new DomainError("not_found", "There is no such open invitation in this project.");
+  }
+
+  /** Takes back the project's open invitations that this user made. @param made `roles`: only those into one of these; null: all. */
+  async revokeMadeBy(transaction: Kysely<Database>, made: MadeBy): Promise<readonly OneTimeLinkRecord[]> {
+    return new OneTimeLinkStore(transaction).revokeMadeBy(made, this.#deps.clock.now());
   }
 }
 

@@ -3,6 +3,12 @@ import type { Kysely, Selectable } from "kysely";
 import type { Database, OneTimeLinkTable } from "../db/schema.ts";
 import { type LinkPurpose, linkSubject, type OneTimeLinkRecord } from "./one-time-link.ts";
 
+export interface MadeBy {
+  readonly projectId: string;
+  readonly createdBy: string;
+  readonly roles: readonly Role[] | null;
+}
+
 export class OneTimeLinkStore {
   readonly #db: Kysely<Database>;
 
@@ -89,6 +95,22 @@ export class OneTimeLinkStore {
       .returningAll()
       .executeTakeFirst();
     return row ? fromRow(row) : null;
+  }
+
+  /** Open invitations that this user made. @param roles only those into one of these; null: all. */
+  async revokeMadeBy({ projectId, createdBy, roles }: MadeBy, now: number): Promise<readonly OneTimeLinkRecord[]> {
+    if (roles?.length === 0) return [];
+    let query = this.#db
+      .updateTable("one_time_link")
+      .set({ revoked_at: now })
+      .where("project_id", "=", projectId)
+      .where("purpose", "=", "invitation")
+      .where("created_by", "=", createdBy)
+      .where("used_at", "is", null)
+      .where("revoked_at", "is", null)
+      .where("expires_at", ">", now);
+    if (roles !== null) query = query.where("role", "in", roles);
+    return (await query.returningAll().execute()).map(fromRow);
   }
 
   /** Links whose time ended before `before`. @returns how many there were, at most `limit`. */
