@@ -61,6 +61,14 @@ describe("a refusal", () => {
     expect(stub?.seen.length).toBe(1);
   });
 
+  test("of a login that was renewed says to sign in", async () => {
+    const error = { message: "The session was ended.", code: "invalid_credential" };
+    const host = await hostThat((response) => void response.writeHead(401).end(JSON.stringify({ error })));
+    const work = callJson({ ...host, renewable: true }, { path: "/v1/x" }, doneSchema);
+    await expect(work).rejects.toThrow("(invalid_credential)\nRun `fairlead login`.");
+    expect(stub?.seen.length).toBe(2);
+  });
+
   test("of a credential that cannot be renewed is final", async () => {
     const host = await hostThat((response) => void response.writeHead(401).end("{}"));
     await expect(callJson(host, { path: "/v1/x" }, doneSchema)).rejects.toThrow(/answered 401/);

@@ -137,10 +137,11 @@ async function refusal(host: Host, response: Response): Promise<Refused> {
   }
   const { message, code, requestId } = parsed.data.error;
   const facts = [code, requestId].filter(Boolean).join(", ");
-  return new Refused(visible(`${message} (${facts})`) + advice(code), code);
+  return new Refused(visible(`${message} (${facts})`) + advice(code, host), code);
 }
 
-function advice(code: string): string {
+function advice(code: string, { renewable }: Host): string {
+  if (renewable && code === "invalid_credential") return "\nRun `fairlead login`.";
   if (code === "expired_credential") {
     return "\nRun `fairlead login`; for a token in FAIRLEAD_TOKEN: `fairlead admin token`, or ./scripts/quickstart.";
   }

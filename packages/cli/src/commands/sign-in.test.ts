@@ -68,6 +68,13 @@ describe("fairlead login by device code", () => {
     expect(result.out).not.toMatch(/access-|refresh-/);
   });
 
+  test("ends the login that it replaces, so that no session is left that nobody holds", async () => {
+    await login();
+    expect((await login()).code).toBe(0);
+    expect(server.revoked).toEqual(["refresh-1"]);
+    expect((await fairlead("whoami")).code).toBe(0);
+  });
+
   test("says that FAIRLEAD_TOKEN goes before the login", async () => {
     const result = await login({ env: { FAIRLEAD_TOKEN: "tok" } });
     expect(result).toMatchObject({ code: 0, notes: expect.stringContaining("FAIRLEAD_TOKEN is set") });

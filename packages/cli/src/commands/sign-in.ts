@@ -4,6 +4,7 @@ import { addPlatformOptions, type ClientOptions, platformHost } from "../client-
 import type { Context } from "../context.ts";
 import { fetchMe, type Me } from "../me.ts";
 import { print } from "../output.ts";
+import type { Login } from "../sign-in/credentials.ts";
 import type { OAuthServer, Tokens } from "../sign-in/oauth-client.ts";
 import { formatTable } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
@@ -41,7 +42,10 @@ async function login(context: Context, options: LoginOptions): Promise<void> {
   const { url: baseUrl, settings } = platformHost(context, options);
   const server: OAuthServer = { baseUrl, insecure: options.insecure ?? false };
   const grant = options.web ? webGrant : deviceGrant;
-  await logins.keep(server, await interruptible(terminal, (signal) => grant({ context, options, server, signal })));
+  const tokens = await interruptible(terminal, (signal) => grant({ context, options, server, signal }));
+  const replaced = await logins.keep(server, tokens);
+  // Nobody holds its tokens any more. What cannot be told now runs out by itself.
+  if (replaced !== null) await endLogin(baseUrl, replaced).catch(() => {});
   // The new login itself, whatever FAIRLEAD_TOKEN holds.
   const host = { ...platformHost(context, options), credential: () => logins.accessToken(baseUrl) };
   const user = await fetchMe(host);
@@ -113,16 +117,20 @@ async function interruptible<T>(terminal: Terminal, work: (signal: AbortSignal) 
 async function logout(context: Context, options: ClientOptions): Promise<void> {
   const { terminal, logins } = context;
   const { url: baseUrl, settings } = platformHost(context, options);
-  const login = await logins.remove(baseUrl, async ({ refreshToken, accessToken, insecure }) => {
-    const { revoke } = await import("../sign-in/oauth-client.ts");
-    await revoke({ baseUrl, insecure }, refreshToken ?? accessToken).catch((cause: unknown) => {
+  const login = await logins.remove(baseUrl, (removed) =>
+    endLogin(baseUrl, removed).catch((cause: unknown) => {
       throw new CliError(forgottenHereAlone(baseUrl, cause), { cause });
-    });
-  });
+    }),
+  );
   const text = login === null ? `you were not signed in to ${baseUrl}` : `signed out of ${baseUrl}`;
   print(terminal, { baseUrl, signedOut: login !== null }, { json: options.json, text: () => `${text}\n` });
   if (settings.find("FAIRLEAD_TOKEN") !== null)
     terminal.note("FAIRLEAD_TOKEN is still set: commands go on using that token");
+}
+
+async function endLogin(baseUrl: string, { refreshToken, accessToken, insecure }: Login): Promise<void> {
+  const { revoke } = await import("../sign-in/oauth-client.ts");
+  await revoke({ baseUrl, insecure }, refreshToken ?? accessToken);
 }
 
 function forgottenHereAlone(baseUrl: string, cause: unknown): string {

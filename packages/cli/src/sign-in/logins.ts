@@ -36,12 +36,13 @@ export class Logins {
     await this.#deps.file.update((now) => withPlatform(now, baseUrl, { projectId }));
   }
 
-  async keep(server: OAuthServer, tokens: Tokens): Promise<void> {
+  /** @returns the login that it replaces. */
+  async keep(server: OAuthServer, tokens: Tokens): Promise<Login | null> {
     const login = { ...this.#loginFrom(tokens), insecure: server.insecure };
-    await this.#deps.file.update((now) => ({
-      ...withPlatform(now, server.baseUrl, { login }),
-      defaultUrl: server.baseUrl,
-    }));
+    return this.#deps.file.exclusively(async (now, write) => {
+      write({ ...withPlatform(now, server.baseUrl, { login }), defaultUrl: server.baseUrl });
+      return platformOf(now, server.baseUrl).login;
+    });
   }
 
   /**

@@ -87,7 +87,7 @@ async function handle(stub: StubServer, request: IncomingMessage, response: Serv
       return authorize(stub, url.searchParams, response);
     case "/oauth/revoke":
       stub.revoked.push(form.get("token") ?? "");
-      stub.endLogin();
+      if (form.get("token") === stub.goodRefresh) stub.endLogin();
       return void response.writeHead(200).end();
     case "/v1/me":
       return me(stub, request.headers.authorization ?? "", response);
