@@ -68,6 +68,33 @@ describe("a day at the command line", () => {
     expect((await laptop.run("audit")).out).toMatch(/project\.create +ann@example\.org +Research/);
   });
 
+  test("invites somebody, who joins by the link; gives them a role, and takes them out again", async () => {
+    const invited = await laptop.run("member", "invite", "ben@example.org", "--role", "viewer");
+    expect(invited).toMatchObject({ code: 0, notes: expect.stringContaining("ben@example.org") });
+    expect((await laptop.run("member", "invitations")).out).toMatch(/ben@example\.org +viewer/);
+    const { pathname } = new URL(invited.out.trim());
+    const ben = new FakeBrowser(server.url);
+    await ben.open(pathname);
+    expect((await ben.submit(pathname, { name: "Ben", password: PASSWORD })).status).toBe(200);
+    expect((await laptop.run("member", "list")).out).toMatch(/ben@example\.org +viewer/);
+    expect((await laptop.run("member", "set-role", "ben@example.org", "admin")).out).toMatch(/ben@example\.org +admin/);
+    expect((await laptop.run("member", "remove", "ben@example.org")).code).toBe(0);
+    expect((await laptop.run("member", "list")).out).not.toContain("ben@");
+    expect(await laptop.run("member", "leave")).toMatchObject({
+      code: 1,
+      notes: expect.stringContaining("last_owner"),
+    });
+  });
+
+  test("takes an invitation back", async () => {
+    const { invitation, url } = z
+      .object({ invitation: z.object({ id: z.string() }), url: z.string() })
+      .parse(JSON.parse((await laptop.run("member", "invite", "cleo@example.org", "--json")).out));
+    expect((await laptop.run("member", "revoke-invitation", invitation.id)).code).toBe(0);
+    expect((await new FakeBrowser(server.url).open(new URL(url).pathname)).status).toBe(404);
+    expect((await laptop.run("member", "invitations")).out).toBe("no open invitations\n");
+  });
+
   test("renews its access token when the host no longer takes it, without two commands ever sending one refresh token", async () => {
     const before = tokens();
     laptop.credentials = laptop.credentials.replace(before.accessToken, "spoilt");
