@@ -104,7 +104,9 @@ describeWithBrowser("signing in", (browser) => {
     expect(path(page)).toBe("/account");
     expect(await page.getByRole("status").textContent()).toContain("member of the project Harbour <i>&");
     await page.goto(url);
-    expect(await heading(page)).toBe("This leads nowhere");
+    expect(await page.getByRole("status").textContent()).toContain("member of the project Harbour <i>&");
+    await annThere.page.goto(url);
+    expect(await heading(annThere.page)).toBe("This leads nowhere");
   });
 
   test("signing out and in again, with a wrong password in between", async () => {

@@ -94,7 +94,7 @@ type RouteServices = Services & { readonly limits: RateLimits; readonly publicUr
 
 function registerRoutes(app: PlatformApp, services: RouteServices): void {
   const { auditLog, idempotency, projects, members, invitations, keys, nodes, limits } = services;
-  registerPages(app, { ...services, members: invitations }, randomBytes);
+  registerPages(app, services, randomBytes);
   registerMeRoutes(app, services);
   registerOAuthRoutes(app, { ...services, limit: limits.oauth });
   registerProjectRoutes(app, { projects, idempotency });

@@ -41,6 +41,15 @@ describe("the one-time link service", () => {
     await expect(service.spend(store.db, token, "usr_ann")).rejects.toMatchObject({ code: "not_found" });
   });
 
+  test("a spent link is known to who spent it, and to nobody else", async () => {
+    const { link, token } = await service.create(store.db, reset);
+    expect(await service.findUsedBy(token, "usr_ann")).toBeNull();
+    await service.spend(store.db, token, "usr_ann");
+    expect(await service.findUsedBy(token, "usr_ann")).toMatchObject({ id: link.id });
+    expect(await service.findUsedBy(token, "usr_bob")).toBeNull();
+    expect(await service.findUsedBy("x", "usr_ann")).toBeNull();
+  });
+
   test("a link that was spent in a transaction that failed is still good", async () => {
     const token = await create(reset);
     const work = store.db.transaction().execute(async (transaction) => {

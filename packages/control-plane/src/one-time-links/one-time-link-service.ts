@@ -58,6 +58,13 @@ export class OneTimeLinkService {
     return link !== null && isOpenLink(link, this.#deps.clock.now()) ? link : null;
   }
 
+  /** For whoever sends a form twice. @returns the link that this user has spent, or null. */
+  async findUsedBy(token: string, usedBy: string): Promise<OneTimeLinkRecord | null> {
+    if (!isLinkToken(token)) return null;
+    const link = await new OneTimeLinkStore(this.#deps.db).findByHash(hashLinkToken(token));
+    return link?.usedBy === usedBy ? link : null;
+  }
+
   /** @param usedBy the user that it let in. @throws DomainError not_found where `find` would give null. */
   async spend(transaction: Kysely<Database>, token: string, usedBy: string): Promise<OneTimeLinkRecord> {
     const link = isLinkToken(token)

@@ -9,7 +9,7 @@ import { type FormErrors, fieldError, passwordSchema, readForm } from "./form-in
 import type { Page } from "./layout.ts";
 import { type Invitation, invitationPage, joinPage, otherPersonPage } from "./link-pages.ts";
 import { linkForm, linkTokenOf, secretPage } from "./link-routes.ts";
-import type { Joining, PageServices } from "./page-deps.ts";
+import type { PageServices } from "./page-deps.ts";
 import { formOf, goTo, sendAgain, sendPage, setCookies, visitorOf } from "./page-scope.ts";
 
 const newPersonForm = z.strictObject({
@@ -22,10 +22,12 @@ const newPersonForm = z.strictObject({
 type Invited = Invitation & { readonly projectId: string };
 
 /** An invitation leads to its project: who is signed in joins by a click, others by an account with the invited address. */
-export function registerInvitationRoutes(app: HttpApp, services: PageServices & { readonly members: Joining }): void {
+export function registerInvitationRoutes(app: HttpApp, services: PageServices): void {
   const { limits, users, signIn } = services;
 
   app.get("/invitations/:token", secretPage(limits), async (request, reply) => {
+    const before = await projectJoinedBefore(request, services);
+    if (before !== null) return goTo(reply, joined(before));
     const invitation = await invitationOf(request, services);
     const visitor = visitorOf(request);
     if (!visitor) return sendPage(request, reply, pageForStranger(request, services, { invitation }));
@@ -35,6 +37,8 @@ export function registerInvitationRoutes(app: HttpApp, services: PageServices & 
   });
 
   app.post("/invitations/:token", secretPage(limits), async (request, reply) => {
+    const before = await projectJoinedBefore(request, services);
+    if (before !== null) return goTo(reply, joined(before));
     const invitation = await invitationOf(request, services);
     const visitor = visitorOf(request);
     if (visitor) return join(request, reply, { services, userId: visitor.userId });
@@ -55,6 +59,11 @@ export function registerInvitationRoutes(app: HttpApp, services: PageServices & 
 
 const HAS_ACCOUNT = "There is an account with this address already. Sign in to join.";
 
+async function projectJoinedBefore(request: FastifyRequest, { entry }: PageServices): Promise<string | null> {
+  const visitor = visitorOf(request);
+  return visitor && entry.projectJoinedBy(linkTokenOf(request), visitor.userId);
+}
+
 async function invitationOf(request: FastifyRequest, { entry, projects }: PageServices): Promise<Invited> {
   const { email, role, projectId } = await entry.requireInvitation(linkTokenOf(request));
   return { email, role, projectId, projectName: await projects.nameOf(projectId) };
@@ -63,19 +72,16 @@ async function invitationOf(request: FastifyRequest, { entry, projects }: PageSe
 async function join(
   request: FastifyRequest,
   reply: FastifyReply,
-  {
-    services: { members, users },
-    userId,
-  }: { readonly services: PageServices & { readonly members: Joining }; readonly userId: string },
+  { services, userId }: { readonly services: PageServices; readonly userId: string },
 ): Promise<FastifyReply> {
+  const { invitations, users } = services;
   const { email } = await users.get(userId);
-  const { projectId } = await members.acceptInvitation(
-    { userId, email },
-    linkTokenOf(request),
-    callerOf(request).origin,
-  );
-  return goTo(reply, `/account?${new URLSearchParams({ joined: projectId }).toString()}`);
+  const user = { userId, email };
+  const { projectId } = await invitations.acceptInvitation(user, linkTokenOf(request), callerOf(request).origin);
+  return goTo(reply, joined(projectId));
 }
+
+const joined = (projectId: string): string => `/account?${new URLSearchParams({ joined: projectId }).toString()}`;
 
 function pageForStranger(
   request: FastifyRequest,

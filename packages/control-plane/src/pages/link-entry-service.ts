@@ -93,6 +93,12 @@ export class LinkEntryService {
     return { email, projectId, role };
   }
 
+  /** The project that this user has joined by the link before: people click twice. */
+  async projectJoinedBy(token: string, userId: string): Promise<string | null> {
+    const link = await this.#deps.links.findUsedBy(token, userId);
+    return link?.purpose === "invitation" ? link.projectId : null;
+  }
+
   /**
    * An account with the invited address. It does not spend the link, which is good until its person has joined.
    * @throws DomainError not_found, already_exists; invalid_request for the password

@@ -1,5 +1,5 @@
-import type { CallOrigin } from "../auth/principal.ts";
 import type { RateLimits } from "../http/rate-limits.ts";
+import type { InvitationService } from "../members/invitation-service.ts";
 import type { ProjectService } from "../projects/project-service.ts";
 import type { OAuthService } from "../sign-in/oauth-service.ts";
 import type { OidcService } from "../sign-in/oidc-service.ts";
@@ -17,15 +17,7 @@ export interface PageServices {
   readonly users: UserService;
   readonly sessions: SessionService;
   readonly projects: ProjectService;
+  readonly invitations: InvitationService;
   readonly entry: LinkEntryService;
   readonly limits: Pick<RateLimits, "signIn" | "links">;
-}
-
-/** Who lets invited people in. */
-export interface Joining {
-  acceptInvitation(
-    user: { readonly userId: string; readonly email: string },
-    token: string,
-    origin: CallOrigin,
-  ): Promise<{ readonly projectId: string }>;
 }

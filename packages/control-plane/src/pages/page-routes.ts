@@ -5,18 +5,14 @@ import { createAssets } from "./assets.ts";
 import { FormGuard } from "./form-guard.ts";
 import { registerInvitationRoutes } from "./invitation-routes.ts";
 import { registerResetRoutes, registerSetUpRoutes } from "./link-routes.ts";
-import type { Joining, PageServices } from "./page-deps.ts";
+import type { PageServices } from "./page-deps.ts";
 import { openPageScope } from "./page-scope.ts";
 import { registerConsentRoutes, registerDeviceRoutes } from "./program-routes.ts";
 import { registerProviderRoutes } from "./provider-routes.ts";
 import { registerSignInRoutes } from "./sign-in-routes.ts";
 
 /** Everything that people see of this host in a browser. */
-export function registerPages(
-  app: HttpApp,
-  services: PageServices & { readonly members: Joining },
-  randomBytes: (n: number) => Uint8Array,
-): void {
+export function registerPages(app: HttpApp, services: PageServices, randomBytes: (n: number) => Uint8Array): void {
   const { publicUrl, signIn } = services;
   const assets = createAssets();
   registerAssetRoutes(app, assets);
