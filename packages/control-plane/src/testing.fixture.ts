@@ -28,13 +28,13 @@ export class TestClock implements Clock {
   }
 }
 
-/** Ids that sort in the order they were made. */
-export function countingIds(): IdSource {
+/** Ids that sort in the order they were made. @param series tells two sources that write into one store apart. */
+export function countingIds(series = 0): IdSource {
   let count = 0;
   return {
     next: (kind) => {
       count += 1;
-      return encodeId(kind, count, new Uint8Array(10));
+      return encodeId(kind, count, new Uint8Array(10).fill(series));
     },
   };
 }

@@ -19,6 +19,7 @@ export const ID_PREFIXES = {
   signingKey: "sgk",
   workload: "wkl",
   event: "evt",
+  ledgerEntry: "led",
   auditEvent: "aud",
   request: "req",
   storeEpoch: "epo",

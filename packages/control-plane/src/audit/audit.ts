@@ -29,6 +29,7 @@ export const AUDIT_ACTIONS = {
   "node.enroll_refused": "A second daemon tried a bootstrap token that was spent.",
   "node.secret.put": "A secret of a node was set.",
   "node.secret.delete": "A secret of a node was deleted.",
+  "billing.credit": "A platform administrator added credits to a project, or took some back.",
   "session.sign_in": "Somebody signed in.",
   "session.sign_in_failed": "A sign-in failed.",
   "session.sign_out": "Somebody signed out.",

@@ -8,6 +8,8 @@ import * as oauth from "./migrations/0003-oauth.ts";
 import * as oneTimeLinks from "./migrations/0004-one-time-links.ts";
 import * as audit from "./migrations/0006-audit.ts";
 import * as projects from "./migrations/0007-projects.ts";
+import * as providers from "./migrations/0008-providers.ts";
+import * as billing from "./migrations/0009-billing.ts";
 
 /** One step of the schema, named so that the names sort in their order. */
 export interface Migration {
@@ -22,6 +24,8 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0004-one-time-links", up: oneTimeLinks.up },
   { name: "0006-audit", up: audit.up },
   { name: "0007-projects", up: projects.up },
+  { name: "0008-providers", up: providers.up },
+  { name: "0009-billing", up: billing.up },
 ];
 
 /**

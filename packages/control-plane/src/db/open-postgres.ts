@@ -26,5 +26,5 @@ export function openPostgres(url: string, logger: StatementLogger): OpenedHandle
     log: logger({ handle: "main", blocking: false }),
   });
   // Its queries run in the database's own processes: none of them holds up our thread.
-  return { db, longReads: db, close: () => db.destroy() };
+  return { db, longReads: db, writes: db, close: () => db.destroy() };
 }

@@ -22,19 +22,22 @@ export function openSqlite(file: string, logger: StatementLogger): OpenedHandle 
     dialect: new ImmediateDialect({ database: handle }),
     log: logger({ handle: "main", blocking: true }),
   });
-  // A store in memory is its handle's alone, so there the tests read long on the same one.
-  const longReads =
+  // A store in memory is its handle's alone, so there the tests do everything on the same one.
+  const onThread = (name: "long" | "writes"): Kysely<Database> =>
     file === ":memory:"
       ? db
       : new Kysely<Database>({
           dialect: workerDialect({ file, busyTimeoutMs: WORKER_BUSY_TIMEOUT_MS }),
-          log: logger({ handle: "long", blocking: false }),
+          log: logger({ handle: name, blocking: false }),
         });
+  const longReads = onThread("long");
+  const writes = onThread("writes");
   return {
     db,
     longReads,
+    writes,
     close: async () => {
-      if (longReads !== db) await longReads.destroy();
+      for (const other of [longReads, writes]) if (other !== db) await other.destroy();
       await db.destroy();
       // Kysely leaves a handle open that it has never used.
       if (handle.open) handle.close();

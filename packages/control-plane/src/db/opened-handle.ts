@@ -7,6 +7,8 @@ export interface OpenedHandle {
   readonly db: Kysely<Database>;
   /** For what may take long: searches, sums, retention in chunks. Never blocks the main thread. */
   readonly longReads: Kysely<Database>;
+  /** For writes that are grouped behind calls. Never blocks the main thread, and never waits for a long read. */
+  readonly writes: Kysely<Database>;
   close(): Promise<void>;
 }
 

@@ -15,6 +15,8 @@ export interface Database {
   project: ProjectTable;
   member: MemberTable;
   project_key: ProjectKeyTable;
+  provider: ProviderTable;
+  model_alias: ModelAliasTable;
   node: NodeTable;
   node_desired: NodeDesiredTable;
   node_report: NodeReportTable;
@@ -22,6 +24,10 @@ export interface Database {
   bootstrap_token: BootstrapTokenTable;
   node_secret: NodeSecretTable;
   idempotency_record: IdempotencyRecordTable;
+  ledger_entry: LedgerEntryTable;
+  project_balance: ProjectBalanceTable;
+  open_hold: OpenHoldTable;
+  key_spending: KeySpendingTable;
   one_time_link: OneTimeLinkTable;
   audit_event: AuditEventTable;
 }
@@ -146,6 +152,8 @@ export interface ProjectTable {
   updated_at: number;
   /** Being deleted since then; null for one that goes on. */
   deleting_since: number | null;
+  /** Of calls that name no model; null: the server's. */
+  default_model: string | null;
 }
 
 export interface MemberTable {
@@ -167,6 +175,31 @@ export interface ProjectKeyTable {
   enabled: number;
   expires_at: number | null;
   created_at: number;
+}
+
+/** A project's own provider. */
+export interface ProviderTable {
+  project_id: string;
+  /** In one namespace with the project's nodes' identifiers and its aliases. */
+  name: string;
+  user_id: string;
+  base_url: string;
+  /** JSON. */
+  settings: string;
+  /** Sealed by the master key. */
+  sealed_credential: string | null;
+  created_at: number;
+  updated_at: number;
+}
+
+/** A project's own name for an ordered list of models. */
+export interface ModelAliasTable {
+  project_id: string;
+  name: string;
+  /** JSON. */
+  targets: string;
+  created_at: number;
+  updated_at: number;
 }
 
 export interface NodeTable {
@@ -297,4 +330,40 @@ export interface AuditEventTable {
   request_id: string;
   /** JSON. */
   detail: string;
+}
+
+/** Amounts are nano-dollars. */
+export interface LedgerEntryTable {
+  id: string;
+  project_id: string;
+  at: number;
+  kind: string;
+  amount: number;
+  call_id: string | null;
+  key_id: string | null;
+  note: string;
+}
+
+/** The sum of the project's ledger. */
+export interface ProjectBalanceTable {
+  project_id: string;
+  balance: number;
+}
+
+/** What is set aside for a call that runs: after a crash it is settled from here. */
+export interface OpenHoldTable {
+  call_id: string;
+  project_id: string;
+  key_id: string | null;
+  held: number;
+  /** What its caller has surely got is worth this. */
+  delivered: number;
+  opened_at: number;
+}
+
+export interface KeySpendingTable {
+  key_id: string;
+  /** `2026-03-02`, `2026-03` or `total`, UTC. */
+  period: string;
+  spent: number;
 }

@@ -6,7 +6,7 @@ import { Distribution } from "../distribution.ts";
 export interface Statement {
   readonly sql: string;
   readonly milliseconds: number;
-  readonly handle: "main" | "long";
+  readonly handle: "main" | "long" | "writes";
   /** It held up the main thread for as long as it ran. */
   readonly blocking: boolean;
 }
@@ -26,6 +26,7 @@ export class StatementWatch {
   readonly times: Readonly<Record<Statement["handle"], Distribution>> = {
     main: new Distribution(SECONDS),
     long: new Distribution(SECONDS),
+    writes: new Distribution(SECONDS),
   };
   readonly #log: Logger;
   readonly #clock: Clock;

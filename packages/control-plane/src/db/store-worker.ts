@@ -7,6 +7,7 @@ import type { WorkerAnswer } from "./worker-dialect.ts";
 
 const { file, busyTimeoutMs } = z.object({ file: z.string(), busyTimeoutMs: z.number() }).parse(workerData);
 const handle = new Sqlite(file, { timeout: busyTimeoutMs });
+handle.pragma("synchronous = FULL");
 handle.pragma("foreign_keys = ON");
 
 const requestSchema = z.object({ id: z.number(), sql: z.string(), parameters: z.array(z.unknown()) });

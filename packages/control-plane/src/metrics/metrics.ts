@@ -36,6 +36,7 @@ export function createMetrics(sources: MetricSources): Registry {
     read: () => [
       { labels: { handle: "main" }, values: times.main },
       { labels: { handle: "long" }, values: times.long },
+      { labels: { handle: "writes" }, values: times.writes },
     ],
   });
   return registry;

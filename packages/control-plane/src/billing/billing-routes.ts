@@ -1,0 +1,122 @@
+import type { FastifySchema } from "fastify";
+import { z } from "zod";
+import { reference } from "../http/fields.ts";
+import { pageQuery, paginate } from "../http/pagination.ts";
+import type { PlatformApp } from "../http/platform-host.ts";
+import { principalOf, requirePrincipal } from "../http/require-principal.ts";
+import { idempotencyHeaders, REPLAYED_HEADER } from "../idempotency/idempotency-key.ts";
+import type { IdempotencyService } from "../idempotency/idempotency-service.ts";
+import type { Once } from "../idempotency/once.ts";
+import type { BillingAccessService } from "./billing-access-service.ts";
+import { type LedgerEntry, ledgerEntrySchema, toLedgerEntry } from "./ledger.ts";
+import { MAX_NANO_DOLLARS } from "./money.ts";
+
+export interface BillingRouteServices {
+  readonly billingAccess: BillingAccessService;
+  readonly idempotency: IdempotencyService;
+}
+
+const tags = ["Billing"];
+const params = z.object({ id: reference("The project's id.") });
+
+const getBalance = {
+  summary: "Get a project's balance",
+  description:
+    "In nano-dollars (10⁻⁹ USD). What is held comes back, less the cost, when the calls that it is held for end.",
+  operationId: "getBalance",
+  tags,
+  errors: ["not_found", "permission_denied"],
+  params,
+  response: {
+    200: z
+      .object({
+        mode: z.enum(["off", "prepaid"]),
+        balanceNanoDollars: z.number().describe("What a new call could use."),
+        heldNanoDollars: z.number().describe("Set aside for calls that run."),
+        runningCalls: z.number(),
+      })
+      .meta({
+        id: "Balance",
+        examples: [
+          { mode: "prepaid", balanceNanoDollars: 24_870_000_000, heldNanoDollars: 130_000_000, runningCalls: 2 },
+        ],
+      }),
+  },
+} satisfies FastifySchema;
+
+const listLedger = {
+  summary: "List a project's ledger",
+  description: "Every change of the balance, the newest first. The balance is the sum of all amounts.",
+  operationId: "listLedger",
+  tags,
+  errors: ["not_found", "permission_denied"],
+  params,
+  querystring: z.object(pageQuery),
+  response: { 200: z.object({ ledgerEntries: z.array(ledgerEntrySchema), nextPageToken: z.string() }) },
+} satisfies FastifySchema;
+
+const addCredits = {
+  summary: "Add credits to a project",
+  description: "For platform administrators. An amount below zero takes back what is not spent or held.",
+  operationId: "addCredits",
+  tags,
+  errors: ["not_found", "permission_denied", "idempotency_mismatch"],
+  headers: idempotencyHeaders,
+  params,
+  body: z
+    .strictObject({
+      amountNanoDollars: z
+        .number()
+        .int()
+        .min(-MAX_NANO_DOLLARS)
+        .max(MAX_NANO_DOLLARS)
+        .refine((amount) => amount !== 0, "must not be 0"),
+      note: z
+        .string()
+        .trim()
+        .max(200, "must have at most 200 characters")
+        .regex(/^\P{Cc}*$/u, "must not hold control characters")
+        .default("")
+        .describe("For people: an invoice's number, for example."),
+    })
+    .meta({ examples: [{ amountNanoDollars: 25_000_000_000, note: "Invoice 17" }] }),
+  response: { 200: z.object({ ledgerEntry: ledgerEntrySchema }) },
+} satisfies FastifySchema;
+
+export function registerBillingRoutes(app: PlatformApp, { billingAccess, idempotency }: BillingRouteServices): void {
+  const onRequest = requirePrincipal("user");
+
+  app.get("/v1/projects/:id/balance", { onRequest, schema: getBalance }, async (request) => {
+    const { mode, free, held, runningCalls } = await billingAccess.balance(
+      principalOf(request, "user"),
+      request.params.id,
+    );
+    return { mode, balanceNanoDollars: free, heldNanoDollars: held, runningCalls };
+  });
+
+  app.get("/v1/projects/:id/ledger", { onRequest, schema: listLedger }, async (request) => {
+    const caller = principalOf(request, "user");
+    const { items, nextPageToken } = await paginate(request.query, {
+      fetch: (page) => billingAccess.ledger(caller, request.params.id, page),
+      cursorOf: (entry) => entry.id,
+    });
+    return { ledgerEntries: items.map(toLedgerEntry), nextPageToken };
+  });
+
+  app.post("/v1/projects/:id/credits", { onRequest, schema: addCredits }, async (request, reply) => {
+    const caller = principalOf(request, "user");
+    const projectId = request.params.id;
+    const { amountNanoDollars: amount, note } = request.body;
+    const call = { key: request.headers["idempotency-key"], userId: caller.userId, projectId };
+    const { answer, replayed } = await idempotency.create(
+      { ...call, route: "POST /v1/projects/{id}/credits", body: request.body },
+      {
+        make: (once: Once<LedgerEntry>) => billingAccess.credit(caller, { projectId, amount, note }, once),
+        answer: (entry) => ({ ledgerEntry: toLedgerEntry(entry) }),
+        idOf: (entry) => entry.id,
+      },
+    );
+    if (replayed) void reply.header(REPLAYED_HEADER, "true");
+    return answer;
+  });
+}

@@ -1,0 +1,227 @@
+import fc from "fast-check";
+import { pino } from "pino";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { OpenedDatabase } from "../db/open.ts";
+import type { TokenUsage } from "../inference/token-usage.ts";
+import { countingIds, type OpenStore, TestClock } from "../testing.fixture.ts";
+import { type BillingMode, BillingService, type PricedCall } from "./billing-service.ts";
+import { BillingStore } from "./billing-store.ts";
+import { STREAM_STEP_TOKENS } from "./hold.ts";
+
+const PROJECT = "prj_1";
+/** A nano-dollar a token. */
+const PRICES = { input: 1_000_000, output: 1_000_000, perRequest: 0 };
+
+export function usageOf(inputTokens: number, outputTokens: number): TokenUsage {
+  return { inputTokens, cachedInputTokens: 0, outputTokens, reasoningTokens: 0 };
+}
+
+export function billingServiceContract(name: string, open: OpenStore): void {
+  describe(`billing on ${name}`, () => {
+    let store: OpenedDatabase;
+    let clock: TestClock;
+    let billing: BillingService;
+    let calls = 0;
+
+    const service = (mode: BillingMode = "prepaid"): BillingService =>
+      new BillingService({
+        db: store.db,
+        writes: store.writes,
+        mode,
+        clock,
+        ids: countingIds(++calls),
+        log: pino({ level: "silent" }),
+      });
+    const call = (change: Partial<PricedCall> = {}): PricedCall => ({
+      callId: `req_${++calls}`,
+      projectId: PROJECT,
+      keyId: "key_1",
+      budget: null,
+      prices: PRICES,
+      inputTokens: 10,
+      outputLimit: 90,
+      streamed: false,
+      ...change,
+    });
+    const credit = async (amount: number, to: BillingService = billing): Promise<void> => {
+      const change = {
+        projectId: PROJECT,
+        kind: "credit",
+        amount,
+        note: "",
+        account: await to.account(PROJECT),
+      } as const;
+      const { committed } = await store.db.transaction().execute((transaction) => to.change(transaction, change));
+      committed();
+    };
+    const balances = async (): Promise<{ stored: number; ledger: number }> => {
+      await billing.flush();
+      const rows = new BillingStore(store.db);
+      return { stored: await rows.balance(PROJECT), ledger: await rows.ledgerSum(PROJECT) };
+    };
+
+    beforeEach(async () => {
+      store = await open();
+      clock = new TestClock();
+      billing = service();
+    });
+    afterEach(async () => {
+      await billing.close();
+      await store.close();
+    });
+
+    test("a call sets aside what it may cost, and is charged what it did cost", async () => {
+      await credit(1000);
+      const hold = await billing.open(call());
+      expect(await balances()).toEqual({ stored: 900, ledger: 900 });
+      expect(hold.settle(usageOf(10, 20))).toBe(30);
+      expect(await balances()).toEqual({ stored: 970, ledger: 970 });
+    });
+
+    test("a call that generated nothing costs nothing", async () => {
+      await credit(1000);
+      expect((await billing.open(call())).settle(null)).toBe(0);
+      expect(await balances()).toEqual({ stored: 1000, ledger: 1000 });
+    });
+
+    test("settling twice charges once", async () => {
+      await credit(1000);
+      const hold = await billing.open(call());
+      hold.settle(usageOf(10, 20));
+      expect(hold.settle(usageOf(10, 20))).toBe(0);
+      expect(await balances()).toEqual({ stored: 970, ledger: 970 });
+    });
+
+    test("of many calls at once no more run than the balance is good for", async () => {
+      await credit(1000);
+      const answers = await Promise.allSettled(Array.from({ length: 30 }, () => billing.open(call())));
+      expect(answers.filter(({ status }) => status === "fulfilled")).toHaveLength(10);
+      expect(await balances()).toEqual({ stored: 0, ledger: 0 });
+    });
+
+    test("what running calls hold is told from what is not there", async () => {
+      await credit(150);
+      const hold = await billing.open(call());
+      await expect(billing.open(call())).rejects.toMatchObject({
+        code: "held_by_running_calls",
+        message: expect.stringContaining("$0.0000001 is held by other calls that run") as string,
+      });
+      await expect(billing.open(call({ outputLimit: 1000 }))).rejects.toMatchObject({
+        code: "insufficient_balance",
+        message: expect.stringContaining("needs up to $0.00000101; the project has $0.00000005 left") as string,
+      });
+      hold.settle(null);
+      await expect(billing.open(call())).resolves.toBeDefined();
+    });
+
+    test("a stream holds step by step, and is refused the step that nobody can pay", async () => {
+      await credit(10 + STREAM_STEP_TOKENS + 500);
+      const hold = await billing.open(call({ streamed: true, outputLimit: 1_000_000 }));
+      expect(hold.cover(STREAM_STEP_TOKENS / 2)).toBeNull();
+      expect((await balances()).stored).toBe(500);
+      expect(hold.cover(STREAM_STEP_TOKENS / 2 + 100)).toBeNull();
+      expect((await balances()).stored).toBe(144);
+      expect(hold.cover(STREAM_STEP_TOKENS + 150)).toMatchObject({ code: "insufficient_balance" });
+      expect(hold.settle(usageOf(10, STREAM_STEP_TOKENS + 150))).toBe(10 + STREAM_STEP_TOKENS + 150);
+      expect(await balances()).toEqual({ stored: 350, ledger: 350 });
+    });
+
+    test("what an upstream counts beyond all that is there is written off: no balance is below zero", async () => {
+      await credit(120);
+      const hold = await billing.open(call());
+      expect(hold.settle(usageOf(10, 500))).toBe(120);
+      expect(await balances()).toEqual({ stored: 0, ledger: 0 });
+    });
+
+    test("a model without a price is not free where payment is asked for", async () => {
+      await credit(1000);
+      await expect(billing.open(call({ prices: null }))).rejects.toMatchObject({ code: "not_configured" });
+    });
+
+    test("with billing off nothing is asked for, and what has a price is told all the same", async () => {
+      const off = service("off");
+      expect((await off.open(call({ prices: null }))).settle(usageOf(10, 20))).toBe(0);
+      expect((await off.open(call())).settle(usageOf(10, 20))).toBe(30);
+      await off.close();
+      expect(await balances()).toEqual({ stored: 0, ledger: 0 });
+    });
+
+    test("a key's budget counts what it has spent and what its running calls hold, and starts anew with its time", async () => {
+      await credit(10_000);
+      const budget = { total: null, daily: 250, monthly: null };
+      (await billing.open(call({ budget }))).settle(usageOf(10, 90));
+      const hold = await billing.open(call({ budget }));
+      await expect(billing.open(call({ budget }))).rejects.toMatchObject({ code: "held_by_running_calls" });
+      hold.settle(usageOf(10, 90));
+      await expect(billing.open(call({ budget }))).rejects.toMatchObject({
+        code: "key_budget_exceeded",
+        message: expect.stringContaining("It resets at 2026-01-02T00:00:00.000Z.") as string,
+      });
+      await expect(billing.open(call({ budget, keyId: "key_2" }))).resolves.toBeDefined();
+      clock.advance(24 * 3_600_000);
+      await expect(billing.open(call({ budget }))).resolves.toBeDefined();
+    });
+
+    test("a restart remembers what a key has spent", async () => {
+      await credit(10_000);
+      const budget = { total: 150, daily: null, monthly: null };
+      (await billing.open(call({ budget }))).settle(usageOf(10, 90));
+      await billing.flush();
+      const next = service();
+      await expect(next.open(call({ budget }))).rejects.toMatchObject({ code: "key_budget_exceeded" });
+      await next.close();
+    });
+
+    test("after a crash what was held comes back, less what its caller had surely got", async () => {
+      await credit(10_000);
+      await billing.open(call());
+      const stream = await billing.open(call({ streamed: true, outputLimit: 5000 }));
+      stream.cover(400);
+      await billing.flush();
+      const next = service();
+      expect(await next.recover()).toBe(2);
+      expect(await next.recover()).toBe(0);
+      expect((await next.account(PROJECT)).balance).toBe(10_000 - 410);
+      expect(await balances()).toEqual({ stored: 9590, ledger: 9590 });
+      await next.close();
+    });
+
+    test("whatever calls do, the ledger's sum is the balance, and never below zero", async () => {
+      const step = fc.record({
+        credit: fc.integer({ min: 0, max: 500 }),
+        streamed: fc.boolean(),
+        outputLimit: fc.integer({ min: 1, max: 3000 }),
+        generated: fc.option(fc.integer({ min: 0, max: 4000 }), { nil: null }),
+        settles: fc.boolean(),
+      });
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { maxLength: 15 }), async (steps) => {
+          for (const { credit: amount, streamed, outputLimit, generated, settles } of steps) {
+            if (amount > 0) await credit(amount);
+            const hold = await billing.open(call({ streamed, outputLimit })).catch(() => null);
+            if (generated !== null) hold?.cover(generated);
+            if (settles) hold?.settle(generated === null ? null : usageOf(10, generated));
+            expect((await billing.account(PROJECT)).balance).toBeGreaterThanOrEqual(0);
+          }
+          const { stored, ledger } = await balances();
+          expect(stored).toBe(ledger);
+          expect(stored).toBe((await billing.account(PROJECT)).balance);
+        }),
+        { numRuns: 15 },
+      );
+    });
+
+    test("while the store takes no writes nobody's money is promised, and what was settled is written when it does again", async () => {
+      await credit(1000);
+      const hold = await billing.open(call());
+      await billing.flush();
+      await store.db.schema.alterTable("ledger_entry").renameTo("away").execute();
+      hold.settle(usageOf(10, 20));
+      await expect(billing.flush()).rejects.toThrow();
+      await expect(billing.open(call())).rejects.toMatchObject({ code: "unavailable", retryAfterSeconds: 1 });
+      await store.db.schema.alterTable("away").renameTo("ledger_entry").execute();
+      expect(await balances()).toEqual({ stored: 970, ledger: 970 });
+      await expect(billing.open(call())).resolves.toBeDefined();
+    });
+  });
+}

@@ -1,0 +1,165 @@
+import type { Kysely, Selectable } from "kysely";
+import { type ExpressionBuilder, sql } from "kysely";
+import type { Database, LedgerEntryTable, OpenHoldTable } from "../db/schema.ts";
+import type { BillingBatch } from "./billing-batch.ts";
+import { type LedgerEntry, ledgerKindSchema, type OpenHold } from "./ledger.ts";
+
+/** Rows of one statement: both databases bound how many values one may carry. */
+const CHUNK = 500;
+
+export class BillingStore {
+  readonly #db: Kysely<Database>;
+
+  constructor(db: Kysely<Database>) {
+    this.#db = db;
+  }
+
+  transaction<T>(work: (billing: BillingStore, transaction: Kysely<Database>) => Promise<T>): Promise<T> {
+    return this.#db.transaction().execute((transaction) => work(new BillingStore(transaction), transaction));
+  }
+
+  /** All of it; inside a transaction of the caller's. */
+  async write(batch: BillingBatch): Promise<void> {
+    await this.#append(batch);
+    await this.#keepHolds(batch);
+    await this.#spend(batch);
+  }
+
+  /** @returns nano-dollars; 0 for a project that never had any. */
+  async balance(projectId: string): Promise<number> {
+    const row = await this.#db
+      .selectFrom("project_balance")
+      .select("balance")
+      .where("project_id", "=", projectId)
+      .executeTakeFirst();
+    return row?.balance ?? 0;
+  }
+
+  /** The ledger's own sum, which `balance` must equal. */
+  async ledgerSum(projectId: string): Promise<number> {
+    const row = await this.#db
+      .selectFrom("ledger_entry")
+      .select((eb) => eb.fn.sum<number | string | null>("amount").as("sum"))
+      .where("project_id", "=", projectId)
+      .executeTakeFirst();
+    return Number(row?.sum ?? 0);
+  }
+
+  /** The newest first. `after` is an entry's id. */
+  async list(
+    projectId: string,
+    page: { readonly after: string | null; readonly limit: number },
+  ): Promise<readonly LedgerEntry[]> {
+    let query = this.#db.selectFrom("ledger_entry").selectAll().where("project_id", "=", projectId);
+    if (page.after !== null) query = query.where("id", "<", page.after);
+    const rows = await query.orderBy("id", "desc").limit(page.limit).execute();
+    return rows.map(fromRow);
+  }
+
+  /** What a key has spent in these periods. */
+  async spending(keyId: string, periods: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    const rows = await this.#db
+      .selectFrom("key_spending")
+      .select(["period", "spent"])
+      .where("key_id", "=", keyId)
+      .where("period", "in", [...periods])
+      .execute();
+    return new Map(rows.map(({ period, spent }) => [period, spent]));
+  }
+
+  /** Holds that no settlement has closed, the oldest first. */
+  async openHolds(limit: number): Promise<readonly OpenHold[]> {
+    const rows = await this.#db.selectFrom("open_hold").selectAll().orderBy("call_id").limit(limit).execute();
+    return rows.map(holdFromRow);
+  }
+
+  async #append({ entries, balances }: BillingBatch): Promise<void> {
+    for (const rows of chunks(entries.map(toRow))) await this.#db.insertInto("ledger_entry").values(rows).execute();
+    const sums = [...balances].map(([project_id, balance]) => ({ project_id, balance }));
+    for (const rows of chunks(sums)) {
+      await this.#db
+        .insertInto("project_balance")
+        .values(rows)
+        .onConflict((conflict) =>
+          conflict.column("project_id").doUpdateSet({
+            balance: sql<number>`${sql.ref("project_balance.balance")} + ${sql.ref("excluded.balance")}`,
+          }),
+        )
+        .execute();
+    }
+  }
+
+  async #keepHolds({ opened, closed }: BillingBatch): Promise<void> {
+    for (const rows of chunks([...opened.values()].map(holdToRow))) {
+      await this.#db
+        .insertInto("open_hold")
+        .values(rows)
+        .onConflict((conflict) =>
+          conflict.column("call_id").doUpdateSet((eb: ExpressionBuilder<HoldUpsert, "excluded">) => ({
+            held: eb.ref("excluded.held"),
+            delivered: eb.ref("excluded.delivered"),
+          })),
+        )
+        .execute();
+    }
+    for (const ids of chunks([...closed])) await this.#db.deleteFrom("open_hold").where("call_id", "in", ids).execute();
+  }
+
+  async #spend({ spending }: BillingBatch): Promise<void> {
+    const sums = [...spending].flatMap(([key_id, periods]) =>
+      [...periods].map(([period, spent]) => ({ key_id, period, spent })),
+    );
+    for (const rows of chunks(sums)) {
+      await this.#db
+        .insertInto("key_spending")
+        .values(rows)
+        .onConflict((conflict) =>
+          conflict.columns(["key_id", "period"]).doUpdateSet({
+            spent: sql<number>`${sql.ref("key_spending.spent")} + ${sql.ref("excluded.spent")}`,
+          }),
+        )
+        .execute();
+    }
+  }
+}
+
+type HoldUpsert = Database & { excluded: OpenHoldTable };
+
+function chunks<T>(rows: readonly T[]): T[][] {
+  const count = Math.ceil(rows.length / CHUNK);
+  return Array.from({ length: count }, (_, at) => rows.slice(at * CHUNK, (at + 1) * CHUNK));
+}
+
+function toRow(entry: LedgerEntry): LedgerEntryTable {
+  const { id, projectId, at, kind, amount, callId, keyId, note } = entry;
+  return { id, project_id: projectId, at, kind, amount, call_id: callId, key_id: keyId, note };
+}
+
+function fromRow(row: Selectable<LedgerEntryTable>): LedgerEntry {
+  return {
+    id: row.id,
+    projectId: row.project_id,
+    at: row.at,
+    kind: ledgerKindSchema.parse(row.kind),
+    amount: row.amount,
+    callId: row.call_id,
+    keyId: row.key_id,
+    note: row.note,
+  };
+}
+
+function holdToRow(hold: OpenHold): OpenHoldTable {
+  const { callId, projectId, keyId, held, delivered, openedAt } = hold;
+  return { call_id: callId, project_id: projectId, key_id: keyId, held, delivered, opened_at: openedAt };
+}
+
+function holdFromRow(row: Selectable<OpenHoldTable>): OpenHold {
+  return {
+    callId: row.call_id,
+    projectId: row.project_id,
+    keyId: row.key_id,
+    held: row.held,
+    delivered: row.delivered,
+    openedAt: row.opened_at,
+  };
+}

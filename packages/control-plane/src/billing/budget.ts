@@ -1,0 +1,78 @@
+import { DomainError } from "@fairlead/protocol/errors";
+import { formatDollars } from "./money.ts";
+
+/** What a key may spend, and in which time. Pure. Windows are calendar ones in UTC. */
+
+/** Nano-dollars; null: no such limit. */
+export interface KeyBudget {
+  readonly total: number | null;
+  readonly daily: number | null;
+  readonly monthly: number | null;
+}
+
+export type BudgetPeriod = keyof KeyBudget;
+const PERIODS: readonly BudgetPeriod[] = ["daily", "monthly", "total"];
+
+/** The name that a period's spending is kept under: `2026-03-02`, `2026-03`, `total`. */
+export function windowOf(period: BudgetPeriod, now: number): string {
+  if (period === "total") return "total";
+  return new Date(now).toISOString().slice(0, period === "daily" ? 10 : 7);
+}
+
+export function windowsOf(now: number): string[] {
+  return PERIODS.map((period) => windowOf(period, now));
+}
+
+/** When the period's spending starts at nothing again (Unix ms); null: never. */
+export function resetsAt(period: BudgetPeriod, now: number): number | null {
+  const at = new Date(now);
+  if (period === "daily") return Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate() + 1);
+  return period === "monthly" ? Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1) : null;
+}
+
+export interface KeySpending {
+  /** Nano-dollars that calls of this window have cost. */
+  spent(window: string): number;
+  /** Nano-dollars set aside for calls that run. */
+  readonly held: number;
+}
+
+/** Whether a key may set aside this much more. @returns the refusal, or null. */
+export function judgeBudget(
+  budget: KeyBudget,
+  spending: KeySpending,
+  call: { readonly needed: number; readonly now: number },
+): DomainError | null {
+  for (const period of PERIODS) {
+    const limit = budget[period];
+    if (limit === null) continue;
+    const spent = spending.spent(windowOf(period, call.now));
+    const left = limit - spent - spending.held;
+    if (call.needed > left) return overBudget({ period, limit, spent, held: spending.held, ...call });
+  }
+  return null;
+}
+
+interface Overrun {
+  readonly period: BudgetPeriod;
+  readonly limit: number;
+  readonly spent: number;
+  readonly held: number;
+  readonly needed: number;
+  readonly now: number;
+}
+
+/** What only running calls stand in the way of can be asked again; what is spent cannot. */
+function overBudget({ period, limit, spent, held, needed, now }: Overrun): DomainError {
+  const figures =
+    `This call needs up to ${formatDollars(needed)}; of this key's ${period} budget of ${formatDollars(limit)}, ` +
+    `${formatDollars(spent)} is spent and ${formatDollars(held)} held by running calls.`;
+  if (needed <= limit - spent) {
+    return new DomainError("held_by_running_calls", `${figures} Try again when they have ended.`, {
+      retryAfterSeconds: 1,
+    });
+  }
+  const reset = resetsAt(period, now);
+  const ending = reset === null ? "It does not reset." : `It resets at ${new Date(reset).toISOString()}.`;
+  return new DomainError("key_budget_exceeded", `${figures} ${ending}`);
+}

@@ -1,0 +1,124 @@
+import type { DomainError } from "@fairlead/protocol/errors";
+import type { TokenUsage } from "../inference/token-usage.ts";
+import type { Account, KeyAccount } from "./account.ts";
+import { type KeyBudget, windowsOf } from "./budget.ts";
+import { costOf, type Prices } from "./prices.ts";
+
+/** What a call may generate before more must be set aside. */
+export const STREAM_STEP_TOKENS = 512;
+
+/** A call as far as its money goes. */
+export interface BillableCall {
+  /** The request id that its caller is told. */
+  readonly callId: string;
+  readonly projectId: string;
+  /** Null for a call without a key. */
+  readonly keyId: string | null;
+  readonly budget: KeyBudget | null;
+  readonly prices: Prices;
+  /** An estimate. */
+  readonly inputTokens: number;
+  /** The most that it can generate, as far as is known. */
+  readonly outputLimit: number;
+  /** A stream holds its output step by step, so that callers with huge limits do not starve (design §9). */
+  readonly streamed: boolean;
+}
+
+/** How a hold is written down. */
+export interface HoldBook {
+  now(): number;
+  opened(call: BillableCall, held: number): void;
+  extended(
+    call: BillableCall,
+    change: { readonly added: number; readonly held: number; readonly delivered: number },
+  ): void;
+  settled(call: BillableCall, change: { readonly held: number; readonly cost: number; readonly residue: number }): void;
+}
+
+/** Whose money: null where nobody's is asked for. */
+export interface Payers {
+  readonly account: Account | null;
+  readonly key: KeyAccount | null;
+}
+
+/** Money set aside for one call that runs. Judged at once, in memory; written behind. */
+export class Hold {
+  readonly #call: BillableCall;
+  readonly #payers: Payers;
+  readonly #book: HoldBook;
+  #held = 0;
+  #outputTokens: number;
+  #settled = false;
+
+  /** @throws DomainError insufficient_balance, key_budget_exceeded, held_by_running_calls */
+  constructor(call: BillableCall, payers: Payers, book: HoldBook) {
+    this.#call = call;
+    this.#payers = payers;
+    this.#book = book;
+    this.#outputTokens = call.streamed ? Math.min(STREAM_STEP_TOKENS, call.outputLimit) : call.outputLimit;
+    const needed = this.#worth(this.#outputTokens);
+    const refusal = this.#judge(needed);
+    if (refusal !== null) throw refusal;
+    this.#take(needed);
+    payers.account?.begin();
+    book.opened(call, this.#held);
+  }
+
+  /**
+   * Called as a stream goes on, before what was generated reaches its caller.
+   * @param outputTokens generated until now. @returns the refusal when the next step is not to be had: the call has to end.
+   */
+  cover(outputTokens: number): DomainError | null {
+    if (this.#settled || outputTokens + STREAM_STEP_TOKENS / 2 <= this.#outputTokens) return null;
+    const next = Math.min(outputTokens + STREAM_STEP_TOKENS, Math.max(outputTokens, this.#call.outputLimit));
+    if (next <= this.#outputTokens) return null;
+    const added = this.#worth(next) - this.#worth(this.#outputTokens);
+    const refusal = this.#judge(added);
+    if (refusal !== null) return refusal;
+    this.#outputTokens = next;
+    this.#take(added);
+    this.#book.extended(this.#call, { added, held: this.#held, delivered: this.#worth(outputTokens) });
+    return null;
+  }
+
+  /**
+   * The end, on whatever path. Repeating it does nothing.
+   * @param usage null where nothing was generated: nothing is charged. @returns what was charged, in nano-dollars.
+   */
+  settle(usage: TokenUsage | null): number {
+    if (this.#settled) return 0;
+    this.#settled = true;
+    const { account, key } = this.#payers;
+    const cost = usage === null ? 0 : costOf(usage, this.#call.prices);
+    account?.hold(-this.#held);
+    account?.end();
+    // What an upstream counted beyond the hold and the balance is ours to bear (design §9).
+    const residue = account === null ? 0 : Math.max(0, cost - account.balance);
+    account?.change(residue - cost);
+    if (key !== null) {
+      key.held -= this.#held;
+      key.spend(cost - residue, windowsOf(this.#book.now()));
+    }
+    this.#book.settled(this.#call, { held: this.#held, cost, residue });
+    return cost - residue;
+  }
+
+  #judge(needed: number): DomainError | null {
+    const { account, key } = this.#payers;
+    const { budget } = this.#call;
+    const overBudget = key !== null && budget !== null ? key.judge(budget, { needed, now: this.#book.now() }) : null;
+    return overBudget ?? account?.judge(needed, this.#held) ?? null;
+  }
+
+  #take(amount: number): void {
+    const { account, key } = this.#payers;
+    this.#held += amount;
+    account?.hold(amount);
+    if (key !== null) key.held += amount;
+  }
+
+  #worth(outputTokens: number): number {
+    const { inputTokens, prices } = this.#call;
+    return costOf({ inputTokens, cachedInputTokens: 0, outputTokens }, prices);
+  }
+}

@@ -1,0 +1,65 @@
+import { rfc3339 } from "@fairlead/protocol/clock";
+import { z } from "zod";
+
+/** The ledger: rows are added and never changed; a project's balance is their sum (design §9). Pure. */
+
+export const LEDGER_KINDS = ["credit", "hold", "release", "settle", "adjust"] as const;
+export const ledgerKindSchema = z.enum(LEDGER_KINDS);
+export type LedgerKind = z.infer<typeof ledgerKindSchema>;
+
+export interface LedgerEntry {
+  readonly id: string;
+  readonly projectId: string;
+  /** Unix milliseconds. */
+  readonly at: number;
+  readonly kind: LedgerKind;
+  /** Nano-dollars: credits and releases add, holds and settlements take. */
+  readonly amount: number;
+  /** The call that it is about, if any: the request id that its caller was told. */
+  readonly callId: string | null;
+  readonly keyId: string | null;
+  /** For people; "" where there is nothing to say. */
+  readonly note: string;
+}
+
+/** What is set aside for a call that runs, so that a crash loses nothing. */
+export interface OpenHold {
+  readonly callId: string;
+  readonly projectId: string;
+  readonly keyId: string | null;
+  /** Nano-dollars set aside. */
+  readonly held: number;
+  /** Nano-dollars that what the caller has surely got is worth. */
+  readonly delivered: number;
+  readonly openedAt: number;
+}
+
+export const ledgerEntrySchema = z
+  .object({
+    id: z.string(),
+    at: z.string(),
+    kind: ledgerKindSchema,
+    amountNanoDollars: z.number(),
+    callId: z.string().nullable(),
+    keyId: z.string().nullable(),
+    note: z.string(),
+  })
+  .meta({
+    id: "LedgerEntry",
+    examples: [
+      {
+        id: "led_01kc3b6q2v8r5x0m7n4t9w1yzf",
+        at: "2026-03-02T09:31:12.000Z",
+        kind: "credit",
+        amountNanoDollars: 25_000_000_000,
+        callId: null,
+        keyId: null,
+        note: "Invoice 17",
+      },
+    ],
+  });
+
+export function toLedgerEntry(entry: LedgerEntry): z.infer<typeof ledgerEntrySchema> {
+  const { id, kind, callId, keyId, note } = entry;
+  return { id, at: rfc3339(entry.at), kind, amountNanoDollars: entry.amount, callId, keyId, note };
+}

@@ -1,0 +1,68 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { formatDollars, MAX_NANO_DOLLARS, parseDollars } from "./money.ts";
+import { costOf, pricesSchema } from "./prices.ts";
+
+describe("dollars", () => {
+  test.each([
+    ["25", 25_000_000_000],
+    ["0.000000001", 1],
+    ["12.5", 12_500_000_000],
+    ["9000000", MAX_NANO_DOLLARS],
+  ])("%s is %d nano-dollars", (text, nano) => {
+    expect(parseDollars(text)).toBe(nano);
+  });
+
+  test.each(["", "-1", "1.", ".5", "1e3", "1,5", "0.0000000001", "9000000.000000001", " 1", "١"])(
+    "%j is no amount",
+    (text) => {
+      expect(parseDollars(text)).toBeNull();
+    },
+  );
+
+  test("what is written for people is read back the same", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: MAX_NANO_DOLLARS }), (nano) => {
+        expect(parseDollars(formatDollars(nano).slice(1))).toBe(nano);
+      }),
+    );
+  });
+});
+
+describe("the cost of a call", () => {
+  const tokens = fc.integer({ min: 0, max: 10_000_000 });
+  const price = fc.integer({ min: 0, max: 1_000_000_000_000 });
+
+  test("is exact, and rounded up once", () => {
+    const prices = { input: 1, cachedInput: 1, output: 1, perRequest: 7 };
+    expect(costOf({ inputTokens: 1, cachedInputTokens: 1, outputTokens: 1 }, prices)).toBe(8);
+    expect(costOf({ inputTokens: 500_000, cachedInputTokens: 0, outputTokens: 500_000 }, prices)).toBe(8);
+    expect(costOf({ inputTokens: 500_001, cachedInputTokens: 0, outputTokens: 500_000 }, prices)).toBe(9);
+  });
+
+  test("never falls when more is used, and stays a whole number that a store can hold", () => {
+    fc.assert(
+      fc.property(tokens, tokens, tokens, price, price, (input, output, more, inputPrice, outputPrice) => {
+        const prices = { input: inputPrice, output: outputPrice, perRequest: 0 };
+        const less = costOf({ inputTokens: input, cachedInputTokens: 0, outputTokens: output }, prices);
+        const greater = costOf({ inputTokens: input, cachedInputTokens: 0, outputTokens: output + more }, prices);
+        expect(greater).toBeGreaterThanOrEqual(less);
+        expect(Number.isSafeInteger(greater)).toBe(true);
+        expect(greater).toBeLessThanOrEqual(MAX_NANO_DOLLARS);
+      }),
+    );
+  });
+
+  test("takes cached input at its own price, or at the price of input where it has none", () => {
+    const usage = { inputTokens: 1_000_000, cachedInputTokens: 1_000_000, outputTokens: 0 };
+    expect(costOf(usage, { input: 10, cachedInput: 1, output: 0, perRequest: 0 })).toBe(1);
+    expect(costOf(usage, { input: 10, output: 0, perRequest: 0 })).toBe(10);
+  });
+
+  test.each([{ input: -1, output: 0 }, { input: 0.5, output: 0 }, { input: 1 }, { input: 1, output: 1, other: 1 }])(
+    "%j are no prices",
+    (prices) => {
+      expect(pricesSchema.safeParse(prices).success).toBe(false);
+    },
+  );
+});
