@@ -36,6 +36,8 @@ const ACTIONS: Readonly<Record<string, readonly AuditAction[]>> = {
   "DELETE /v1/nodes/{node_id}/secrets/{name}": ["node.secret.delete"],
   "PUT /v1/nodes/{node_id}/secrets/{name}": ["node.secret.put"],
   "POST /v1/oauth/token": ["session.sign_in"],
+  "PATCH /v1/projects/{id}": ["project.rename"],
+  "DELETE /v1/projects/{id}": ["project.delete"],
   "POST /v1/projects": ["project.create"],
   "DELETE /v1/projects/{project_id}/invitations/{id}": ["invitation.revoke"],
   "POST /v1/projects/{project_id}/members": ["member.invite"],

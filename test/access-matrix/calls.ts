@@ -89,6 +89,10 @@ export const PLATFORM_CALLS: Readonly<Record<string, MakeCall>> = {
   "GET /v1/projects": at("/v1/projects"),
   "POST /v1/projects": () => ({ path: "/v1/projects", body: { name: "Matrix" } }),
   "GET /v1/projects/{id}": project(),
+  "PATCH /v1/projects/{id}": ({ projectId }) => ({ path: `/v1/projects/${projectId}`, body: { name: "Renamed" } }),
+  "DELETE /v1/projects/{id}": async (world) => ({
+    path: `/v1/projects/${await world.createSameProject()}?confirmName=Matrix`,
+  }),
   "GET /v1/projects/{id}/audit": project("/audit"),
   "GET /v1/projects/{project_id}/invitations": project("/invitations"),
   "DELETE /v1/projects/{project_id}/invitations/{id}": async (world) => ({

@@ -139,6 +139,16 @@ export class World {
     return (await this.send(as ? { ...call, as } : call, createdProject)).project.id;
   }
 
+  /** A project with the same members in the same roles. */
+  async createSameProject(): Promise<string> {
+    const { db } = this.installation;
+    const id = await this.createProject();
+    const rows = await db.selectFrom("member").selectAll().where("project_id", "=", this.projectId).execute();
+    const others = rows.filter(({ role }) => role !== "owner").map((row) => ({ ...row, project_id: id }));
+    await db.insertInto("member").values(others).execute();
+    return id;
+  }
+
   async createKey(projectId = this.projectId, as?: Credential): Promise<{ id: string; keyValue: string }> {
     const call = { method: "POST", path: `/v1/projects/${projectId}/keys`, body: { name: "matrix" } };
     return (await this.send(as ? { ...call, as } : call, createdKey)).key;

@@ -48,13 +48,20 @@ GET /v1/oauth/authorize
 GET /v1/projects
 GET /v1/projects/{id}
 GET /v1/projects/{id}/audit
+GET /v1/projects/{project_id}/invitations
+GET /v1/projects/{project_id}/members
 GET {models}/v1/models
 GET {models}/v1/models/{model}
 DELETE /v1/me/sessions/{id}
 DELETE /v1/nodes/{id}
 DELETE /v1/nodes/{node_id}/secrets/{name}
+DELETE /v1/projects/{id}
+DELETE /v1/projects/{project_id}/invitations/{id}
+DELETE /v1/projects/{project_id}/members/{user_id}
 PATCH /v1/me
 PATCH /v1/nodes/{id}
+PATCH /v1/projects/{id}
+PATCH /v1/projects/{project_id}/members/{user_id}
 POST /v1/nodes
 POST /v1/nodes/{id}/bootstrap-tokens
 POST /v1/nodes/{id}/enroll
@@ -65,6 +72,7 @@ POST /v1/oauth/revoke
 POST /v1/oauth/token
 POST /v1/projects
 POST /v1/projects/{project_id}/keys
+POST /v1/projects/{project_id}/members
 POST {models}/v1/chat/completions
 PUT /v1/nodes/{node_id}/secrets/{name}
 `;
@@ -159,7 +167,8 @@ describe("the API document", () => {
   });
 
   test("offers the idempotency key on creates", () => {
-    for (const path of ["/v1/projects", "/v1/projects/{project_id}/keys", "/v1/nodes"]) {
+    const projects = "/v1/projects";
+    for (const path of [projects, `${projects}/{project_id}/keys`, `${projects}/{project_id}/members`, "/v1/nodes"]) {
       expect(operations.get(`POST ${path}`)?.parameters.map(({ name }) => name)).toContain("idempotency-key");
     }
   });

@@ -93,11 +93,11 @@ export function createPlatform(context: Context, services: Services, inference: 
 type RouteServices = Services & { readonly limits: RateLimits; readonly publicUrl: string };
 
 function registerRoutes(app: PlatformApp, services: RouteServices): void {
-  const { auditLog, idempotency, projects, members, invitations, keys, nodes, limits } = services;
+  const { auditLog, idempotency, projects, projectRemoval, members, invitations, keys, nodes, limits } = services;
   registerPages(app, services, randomBytes);
   registerMeRoutes(app, services);
   registerOAuthRoutes(app, { ...services, limit: limits.oauth });
-  registerProjectRoutes(app, { projects, idempotency });
+  registerProjectRoutes(app, { projects, projectRemoval, idempotency });
   registerMemberRoutes(app, members);
   registerInvitationRoutes(app, { invitations, idempotency, limit: limits.invitations });
   registerKeyRoutes(app, { keys, idempotency });

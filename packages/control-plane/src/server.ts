@@ -20,6 +20,7 @@ import { startNodeSweeper } from "./nodes/node-sweeper.ts";
 import { oneTimeLinkRetention } from "./one-time-links/one-time-link-retention.ts";
 import { OneTimeLinkStore } from "./one-time-links/one-time-link-store.ts";
 import { createPlatform } from "./platform.ts";
+import { startProjectRemover } from "./projects/project-remover.ts";
 import { type Retention, startRetention } from "./retention.ts";
 import { createServices, type Services } from "./services.ts";
 import { OAuthStore } from "./sign-in/oauth-store.ts";
@@ -94,6 +95,7 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   await services.oauth.start();
   const stopSweeper = startNodeSweeper(services.nodes.liveness, log);
   closers.push(stopSweeper);
+  closers.push(startProjectRemover(services.projectRemoval, log));
   for (const retention of retentions(context)) closers.push(startRetention(retention, log));
   // Undone backwards: the platform host stops listening, calls drain through the tunnels, and only then the tunnels are cut.
   const inference = createInference(context, services);

@@ -12,6 +12,7 @@ import { MemberService } from "./members/member-service.ts";
 import { MembershipService } from "./members/membership-service.ts";
 import { createNodeIdentities, createNodeServices, type NodeServices } from "./nodes/node-services.ts";
 import { LinkEntryService } from "./pages/link-entry-service.ts";
+import { ProjectRemovalService } from "./projects/project-removal-service.ts";
 import { ProjectService } from "./projects/project-service.ts";
 import { projectStores } from "./projects/project-stores.ts";
 import { SecretService } from "./secrets/secret-service.ts";
@@ -32,6 +33,7 @@ export interface Services extends SignInServices {
   readonly sessions: SessionService;
   readonly entry: LinkEntryService;
   readonly projects: ProjectService;
+  readonly projectRemoval: ProjectRemovalService;
   readonly members: MemberService;
   readonly invitations: InvitationService;
   readonly keys: KeyService;
@@ -46,9 +48,11 @@ export function createServices({ config, log, ports, installation, addresses }: 
   const { publicUrl, modelsUrl } = addresses;
   const identities = createNodeIdentities(db);
   const memberships = new MembershipService({ db });
-  const projects = new ProjectService({ ...ports, audit, stores: projectStores(db), memberships });
+  const stores = projectStores(db);
+  const projects = new ProjectService({ ...ports, audit, stores, memberships });
   const { access } = projects;
   const secrets = new SecretService({ db, sealer: installation.sealer, clock: ports.clock });
+  const tunnels = new TunnelHub({ log });
   const nodes = createNodeServices({
     ...ports,
     db,
@@ -56,6 +60,7 @@ export function createServices({ config, log, ports, installation, addresses }: 
     audit,
     issuer: tokens,
     secrets,
+    calls: tunnels,
     log,
     installation: record,
     publicUrl,
@@ -63,7 +68,6 @@ export function createServices({ config, log, ports, installation, addresses }: 
   const { reports, liveness, changes } = nodes;
   const hub = new LinkHub({ reports, liveness, changes, clock: ports.clock, log, resyncMs: LINK_RESYNC_MS });
   const links = new LinkServer({ links: hub, log });
-  const tunnels = new TunnelHub({ log });
   changes.listen(({ aspect, nodeId }) => {
     // A deleted node's credential is void at once, and so is what it has open.
     if (aspect !== "removed") return;
@@ -90,6 +94,7 @@ export function createServices({ config, log, ports, installation, addresses }: 
     auditLog: new AuditReadService({ longReads: installation.longReads, access }),
     idempotency: new IdempotencyService({ db, clock: ports.clock }),
     projects,
+    projectRemoval: new ProjectRemovalService({ ...ports, stores, access, keys, nodes: nodes.removal, audit }),
     members: new MemberService({ db, access, keys, links: oneTimeLinks, audit }),
     invitations: new InvitationService({ ...ports, db, access, links: oneTimeLinks, audit, publicUrl }),
     keys,

@@ -125,6 +125,8 @@ export const PLATFORM_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "GET /v1/projects": session,
   "POST /v1/projects": session,
   "GET /v1/projects/{id}": role("project.read"),
+  "PATCH /v1/projects/{id}": role("project.update"),
+  "DELETE /v1/projects/{id}": role("project.delete"),
   "GET /v1/projects/{id}/audit": role("audit.read"),
   "GET /v1/projects/{project_id}/invitations": role("invitation.list"),
   "DELETE /v1/projects/{project_id}/invitations/{id}": role("member.manage"),

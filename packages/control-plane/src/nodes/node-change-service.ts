@@ -61,12 +61,19 @@ export class NodeChangeService {
   /** Revokes the node's identity at once and forgets the node. Its machine is the owner's: nothing on it is touched from here. */
   async delete(caller: UserPrincipal, id: string): Promise<void> {
     const node = await this.#requireNode(caller, id, "node.delete");
-    await this.#deps.stores.transaction(async (stores, transaction) => {
-      if (!(await stores.nodes.findForUpdate(node.id))) throw nodeNotFound();
+    if (!(await this.remove(node, { actor: caller }))) throw nodeNotFound();
+  }
+
+  /** The same for whoever has judged that the node goes. @returns false where it was gone already. */
+  async remove(node: NodeRecord, entry: Pick<AuditEntry, "actor" | "detail">): Promise<boolean> {
+    const removed = await this.#deps.stores.transaction(async (stores, transaction) => {
+      if (!(await stores.nodes.findForUpdate(node.id))) return false;
       await stores.nodes.delete(node.projectId, node.id);
-      await this.#record(transaction, { actor: caller, action: "node.delete" }, node);
+      await this.#record(transaction, { ...entry, action: "node.delete" }, node);
+      return true;
     });
-    this.#announce(node, "removed");
+    if (removed) this.#announce(node, "removed");
+    return removed;
   }
 
   async putSecret(

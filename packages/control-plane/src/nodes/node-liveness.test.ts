@@ -67,7 +67,7 @@ describe.each(STORES)("on $name", ({ open }) => {
     });
 
     it("asks for fewer heartbeats from a larger fleet, so that their sum stays under the stated rate", async () => {
-      fixture = await nodeFixture(open, { heartbeatsPerSecond: 1, minHeartbeatSeconds: 2 });
+      fixture = await nodeFixture(open, { liveness: { heartbeatsPerSecond: 1, minHeartbeatSeconds: 2 } });
       expect(fixture.liveness.heartbeatSeconds()).toBe(2);
       for (let n = 0; n < 30; n++) fixture.liveness.heard(`nod_${n}`);
       expect(fixture.liveness.heartbeatSeconds()).toBe(30);

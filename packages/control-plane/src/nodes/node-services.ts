@@ -11,8 +11,10 @@ import { EnrollmentService, type IdentityIssuer } from "./enrollment-service.ts"
 import { IdentityWatch } from "./identity-watch.ts";
 import { NodeChangeService } from "./node-change-service.ts";
 import { NodeChanges } from "./node-changes.ts";
+import { type NodeCalls, NodeDrainService } from "./node-drain-service.ts";
 import { NodeIdentities } from "./node-identities.ts";
 import { DEFAULT_LIVENESS, type LivenessOptions, NodeLiveness } from "./node-liveness.ts";
+import { NodeRemovalService } from "./node-removal-service.ts";
 import { NodeReportService } from "./node-report-service.ts";
 import { NodeService } from "./node-service.ts";
 import { NodeStatusService } from "./node-status-service.ts";
@@ -24,18 +26,21 @@ export interface NodeServicesDeps {
   readonly audit: AuditService;
   readonly issuer: IdentityIssuer;
   readonly secrets: SecretService;
+  readonly calls: NodeCalls;
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly log: Logger;
   readonly installation: { readonly id: string; readonly epoch: string };
   readonly publicUrl: string;
   readonly liveness?: LivenessOptions;
+  readonly drainMs?: number;
 }
 
 /** All that this room offers to the composition root, joined. */
 export interface NodeServices {
   readonly nodes: NodeService;
   readonly nodeChanges: NodeChangeService;
+  readonly removal: NodeRemovalService;
   readonly enrollment: EnrollmentService;
   readonly reports: NodeReportService;
   readonly status: NodeStatusService;
@@ -50,11 +55,14 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
   const changes = new NodeChanges();
   const status = new NodeStatusService({ stores, changes, clock, ids, log });
   const nodes = new NodeService({ stores, access, audit, clock, ids });
+  const nodeChanges = new NodeChangeService({ stores, nodes, changes, access, audit, secrets: deps.secrets });
+  const drain = new NodeDrainService({ ...deps, stores, status });
   return {
     nodes,
     status,
     changes,
-    nodeChanges: new NodeChangeService({ stores, nodes, changes, access, audit, secrets: deps.secrets }),
+    nodeChanges,
+    removal: new NodeRemovalService({ stores, drain, nodeChanges }),
     enrollment: new EnrollmentService({
       stores,
       nodes,

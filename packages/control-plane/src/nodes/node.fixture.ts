@@ -22,6 +22,7 @@ import {
   TestClock,
 } from "../testing.fixture.ts";
 import type { NodeRecord } from "./node.ts";
+import type { NodeCalls } from "./node-drain-service.ts";
 import type { NodeIdentities } from "./node-identities.ts";
 import { DEFAULT_LIVENESS, type LivenessOptions } from "./node-liveness.ts";
 import { createNodeIdentities, createNodeServices, type NodeServices } from "./node-services.ts";
@@ -35,6 +36,8 @@ export const OWNER: UserPrincipal = { kind: "user", userId: "usr_a", platformAdm
 export const STRANGER: UserPrincipal = { kind: "user", userId: "usr_b", platformAdmin: false };
 export const VIEWER: UserPrincipal = { kind: "user", userId: "usr_v", platformAdmin: false };
 export const ORIGIN: CallOrigin = { requestId: "req_test", address: "192.0.2.1" };
+/** By the real clock, since that is what a drain waits by. */
+export const DRAIN_MS = 50;
 export const INSTALLATION = { id: "ins_test", epoch: "epo_test" };
 
 const ROLES: readonly { readonly userId: string; readonly projectId: string; readonly role: Role }[] = [
@@ -67,7 +70,10 @@ export interface NodeFixture extends NodeServices {
 
 export async function nodeFixture(
   open: OpenStore = openMemoryStore,
-  liveness: Partial<LivenessOptions> = {},
+  {
+    liveness = {},
+    calls = {},
+  }: { readonly liveness?: Partial<LivenessOptions>; readonly calls?: Partial<NodeCalls> } = {},
 ): Promise<NodeFixture> {
   const store = await open();
   const { db } = store;
@@ -87,6 +93,8 @@ export async function nodeFixture(
     installation: INSTALLATION,
     publicUrl: "http://127.0.0.1:8080",
     liveness: { ...DEFAULT_LIVENESS, ...liveness },
+    calls: { drain: async () => undefined, ...calls },
+    drainMs: DRAIN_MS,
   });
   const create = (name: string, engineConfig: EngineConfig | null = { preset: "fairlead-demo" }): Promise<NodeRecord> =>
     services.nodes.create(OWNER, { projectId: PROJECT, planId: "byo", name, directSecrets: false, engineConfig });

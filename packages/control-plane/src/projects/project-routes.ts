@@ -9,10 +9,12 @@ import { idempotencyHeaders, REPLAYED_HEADER } from "../idempotency/idempotency-
 import type { IdempotencyService } from "../idempotency/idempotency-service.ts";
 import type { Once } from "../idempotency/once.ts";
 import { type ProjectRecord, projectNameSchema, toProject } from "./project.ts";
+import type { ProjectRemovalService } from "./project-removal-service.ts";
 import type { ProjectService } from "./project-service.ts";
 
 export interface ProjectRouteServices {
   readonly projects: ProjectService;
+  readonly projectRemoval: ProjectRemovalService;
   readonly idempotency: IdempotencyService;
 }
 
@@ -47,8 +49,36 @@ const getProject = {
   response: { 200: projectSchema },
 } satisfies FastifySchema;
 
-/** Interface §4.2: create and get; the list is ours (design §4). */
-export function registerProjectRoutes(app: PlatformApp, { projects, idempotency }: ProjectRouteServices): void {
+const renameProject = {
+  summary: "Rename a project",
+  operationId: "renameProject",
+  tags,
+  errors: ["not_found", "permission_denied", "project_deleting"],
+  params: z.object({ id: reference("The project's id.") }),
+  body: z.strictObject({ name: projectNameSchema }).meta({ examples: [{ name: "Support and sales" }] }),
+  response: { 200: projectSchema },
+} satisfies FastifySchema;
+
+const deleteProject = {
+  summary: "Delete a project",
+  description:
+    "For good. Its keys stop at once and nothing new can be made in it; its nodes finish the calls that run, for 30 seconds at most, and are " +
+    "deleted; then its members, invitations and chats are. Until that is done, its owners find it with `deletingSince`; then it is 404.",
+  operationId: "deleteProject",
+  tags,
+  errors: ["not_found", "permission_denied"],
+  params: z.object({ id: reference("The project's id.") }),
+  querystring: z.strictObject({
+    confirmName: z
+      .string({ error: "must repeat the project's name, since its nodes, keys, members and chats go with it for good" })
+      .describe("The project's name, so that nobody deletes the wrong one."),
+  }),
+  response: { 200: z.object({}) },
+} satisfies FastifySchema;
+
+/** Interface §4.2: create and get; the rest is ours (design §4). */
+export function registerProjectRoutes(app: PlatformApp, services: ProjectRouteServices): void {
+  const { projects, projectRemoval, idempotency } = services;
   const onRequest = requirePrincipal("user");
 
   app.post("/v1/projects", { onRequest, schema: createProject }, async (request, reply) => {
@@ -78,4 +108,14 @@ export function registerProjectRoutes(app: PlatformApp, { projects, idempotency 
   app.get("/v1/projects/:id", { onRequest, schema: getProject }, async (request) =>
     toProject(await projects.get(principalOf(request, "user"), request.params.id)),
   );
+
+  app.patch("/v1/projects/:id", { onRequest, schema: renameProject }, async (request) =>
+    toProject(await projects.rename(principalOf(request, "user"), request.params.id, request.body.name)),
+  );
+
+  app.delete("/v1/projects/:id", { onRequest, schema: deleteProject }, async (request) => {
+    const { confirmName } = request.query;
+    await projectRemoval.request(principalOf(request, "user"), { projectId: request.params.id, confirmName });
+    return {};
+  });
 }

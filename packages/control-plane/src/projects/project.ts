@@ -25,6 +25,11 @@ export const projectNameSchema = z
   .max(80, "must have at most 80 characters")
   .regex(/^\P{Cc}*$/u, "must not hold control characters");
 
+/** Whether a text is the project's name, however its accents are composed: keyboards differ. */
+export function isNameOf({ name }: Pick<ProjectRecord, "name">, text: string): boolean {
+  return name.normalize("NFC") === text.trim().normalize("NFC");
+}
+
 export function toProject(record: ProjectRecord): Project {
   return {
     id: record.id,

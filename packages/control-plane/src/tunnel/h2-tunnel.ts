@@ -47,9 +47,14 @@ export class H2Tunnel implements TunnelTransport {
     }
   }
 
-  /** Takes no new calls; the tunnel closes after the last one. */
-  drain(): void {
-    this.#session.close();
+  /** Takes no new calls; the tunnel closes after the last one, and then this resolves. */
+  drain(): Promise<void> {
+    const session = this.#session;
+    if (session.destroyed) return Promise.resolve();
+    return new Promise((resolve) => {
+      session.once("close", resolve);
+      session.close();
+    });
   }
 
   /** Ends every call as failed, at once. */

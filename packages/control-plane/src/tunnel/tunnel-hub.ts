@@ -76,6 +76,12 @@ export class TunnelHub {
     return () => this.#listeners.delete(listener);
   }
 
+  /** Lets no new call through the tunnels that a node has now; resolves when the last call is over. */
+  async drain(nodeId: string): Promise<void> {
+    const tunnels = [...(this.#nodes.get(nodeId)?.all ?? [])];
+    await Promise.all(tunnels.map((tunnel) => tunnel.drain()));
+  }
+
   /** Cuts every tunnel of a node at once, with all its calls: its identity is revoked or it is deleted. */
   disconnect(nodeId: string): void {
     for (const tunnel of this.#nodes.get(nodeId)?.all ?? []) tunnel.destroy(new Error("the node was disconnected"));
@@ -100,7 +106,7 @@ export class TunnelHub {
     this.#nodes.set(nodeId, tunnels);
     this.#log.info({ nodeId, replaced: older !== null }, "tunnel open");
     if (older === null) this.#tell(nodeId, true);
-    else older.drain();
+    else void older.drain();
   }
 
   #onClosed(nodeId: string, tunnel: H2Tunnel, reason: Error | undefined): void {
