@@ -1,5 +1,10 @@
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
+const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf] as const;
+
+/** A string this long that ends like base64 is an attached file; text has a space or a full stop in its last words. */
+const ATTACHMENT_BYTES = 4096;
+const SAMPLE_BYTES = 64;
 
 /** Reads a list of Buffers as one run of bytes, without joining them. Positions are byte offsets from the start. */
 export class ByteReader {
@@ -9,6 +14,8 @@ export class ByteReader {
   #offset = 0;
   /** Position of the current chunk's first byte. */
   #base = 0;
+  #attachments = 0;
+  #attachmentBytes = 0;
 
   constructor(chunks: readonly Buffer[]) {
     this.#chunks = chunks;
@@ -16,6 +23,21 @@ export class ByteReader {
 
   get position(): number {
     return this.#base + this.#offset;
+  }
+
+  /** How many of the strings so far were attached files, and their bytes. */
+  get attachments(): number {
+    return this.#attachments;
+  }
+
+  get attachmentBytes(): number {
+    return this.#attachmentBytes;
+  }
+
+  /** Some clients begin with one, and most parsers pass over it. */
+  skipByteOrderMark(): void {
+    if (this.peek() !== BYTE_ORDER_MARK[0]) return;
+    for (const byte of BYTE_ORDER_MARK) if (this.peek() === byte) this.skip();
   }
 
   /** @returns the byte at the position, or -1 at the end. */
@@ -42,12 +64,14 @@ export class ByteReader {
   /** Moves past a string whose opening quote was skipped. @returns false if it never closes. */
   skipString(): boolean {
     // Searching for quotes and counting the backslashes before them is many times faster than looking at every byte.
+    const from = this.position;
     let escaped = false;
     while (this.peek() !== -1) {
       const start = this.#offset + (escaped ? 1 : 0);
       const quote = findQuote(this.#chunk, start);
       if (quote !== -1) {
         this.#offset = quote + 1;
+        if (this.position - from > ATTACHMENT_BYTES) this.#countAttachment(from, quote);
         return true;
       }
       escaped = endsEscaped(this.#chunk, start, this.#chunk.length);
@@ -70,6 +94,13 @@ export class ByteReader {
     return Buffer.concat(pieces);
   }
 
+  #countAttachment(from: number, quote: number): void {
+    const sample = this.#chunk.subarray(Math.max(0, quote - SAMPLE_BYTES), quote);
+    if (!sample.every(isBase64)) return;
+    this.#attachments++;
+    this.#attachmentBytes += this.position - from;
+  }
+
   #advance(): boolean {
     for (;;) {
       const next = this.#chunks[this.#index + 1];
@@ -81,6 +112,19 @@ export class ByteReader {
       if (next.length > 0) return true;
     }
   }
+}
+
+/** Of either alphabet. */
+function isBase64(byte: number): boolean {
+  return (
+    (byte >= 0x61 && byte <= 0x7a) ||
+    (byte >= 0x41 && byte <= 0x5a) ||
+    (byte >= 0x2f && byte <= 0x39) ||
+    byte === 0x2b ||
+    byte === 0x2d ||
+    byte === 0x3d ||
+    byte === 0x5f
+  );
 }
 
 /** @returns the offset of the first quote from `start` that no backslash escapes, or -1. */

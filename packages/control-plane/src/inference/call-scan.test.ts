@@ -2,7 +2,7 @@ import { DomainError } from "@fairlead/protocol/errors";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type CallScan, scanCall } from "./call-scan.ts";
-import { modelValue, splice } from "./splice.ts";
+import { splice } from "./splice.ts";
 
 const scan = (text: string): CallScan => scanCall([Buffer.from(text)]);
 
@@ -61,7 +61,8 @@ describe("the scan of a call's body", () => {
         expect(found?.name).toBe(model);
         if (found === null) return;
         const { start, end } = found.span;
-        const spliced = Buffer.concat(splice(pieces, found.span, modelValue(replacement)));
+        const value = Buffer.from(JSON.stringify(replacement));
+        const spliced = Buffer.concat(splice(pieces, [{ ...found.span, bytes: value }]));
         expect(spliced.subarray(0, start).equals(bytes.subarray(0, start))).toBe(true);
         expect(spliced.subarray(spliced.length - (bytes.length - end)).equals(bytes.subarray(end))).toBe(true);
         expect(JSON.parse(spliced.toString())).toEqual(JSON.parse(JSON.stringify({ ...document, model: replacement })));
@@ -135,7 +136,7 @@ describe("the scan of a call's body", () => {
     ["false", false],
     ["null", false],
   ])("reads stream: %s", (value, stream) => {
-    expect(scan(`{"stream":${value}}`)).toEqual({ model: null, stream });
+    expect(scan(`{"stream":${value}}`)).toMatchObject({ model: null, stream });
   });
 
   test.each([
@@ -149,6 +150,13 @@ describe("the scan of a call's body", () => {
     ["at great length", `{"model":"${"x".repeat(2000)}"}`, "model"],
     ["stream as text", '{"stream":"true"}', "stream"],
     ["stream as a number", '{"stream":1}', "stream"],
+    ["stream_options twice, once escaped", '{"stream_options":{},"stream\\u005foptions":{}}', "stream_options"],
+    ["stream_options as text", '{"stream_options":"usage"}', "stream_options"],
+    ["the wish for usage twice", '{"stream_options":{"include_usage":true,"Include_Usage":false}}', "include_usage"],
+    ["the wish for usage as text", '{"stream_options":{"include_usage":"yes"}}', "stream_options.include_usage"],
+    ["a limit twice", '{"max_tokens":1,"max_tokens":100000}', "max_tokens"],
+    ["a limit twice, once escaped", '{"max_tokens":1,"\\u006dax_tokens":100000}', "max_tokens"],
+    ["a limit twice, once in capitals", '{"max_output_tokens":1,"MAX_OUTPUT_TOKENS":9}', "max_output_tokens"],
   ])("refuses a routing field %s", (_name, text, param) => {
     expect(refusal(text)).toEqual({ code: "invalid_request", param });
   });
@@ -158,7 +166,8 @@ describe("the scan of a call's body", () => {
     ["white space", "  "],
     ["an array", '[{"model":"a/b"}]'],
     ["a string", '"model"'],
-    ["a byte order mark", '\ufeff{"model":"a/b"}'],
+    ["half a byte order mark", '\u00ef{"model":"a/b"}'],
+    ["a byte order mark in the middle", '{"model":"a/b"}\ufeff'],
     ["something after the object", '{"model":"a/b"} {}'],
     ["a comment", '{/* */"model":"a/b"}'],
     ["single quotes", "{'model':'a/b'}"],
@@ -176,6 +185,37 @@ describe("the scan of a call's body", () => {
     ["nesting that is too deep", `{"a":${"[".repeat(600)}${"]".repeat(600)}}`],
   ])("refuses %s as malformed", (_name, text) => {
     expect(refusal(text)).toEqual({ code: "malformed_json", param: null });
+  });
+
+  test.each([
+    ['{"max_tokens":10}', 10],
+    ['{"max_completion_tokens":1e3}', 1000],
+    ['{"max_output_tokens":7.9}', 7],
+    ['{"max_tokens":10,"max_completion_tokens":20}', 20],
+    ['{"max_tokens":null}', null],
+    ['{"max_tokens":-1}', null],
+    ['{"max_tokens":"10"}', null],
+    ['{"max_tokens":1e400}', null],
+    ['{"max_tokens":{"a":1}}', null],
+    ['{"a":{"max_tokens":10}}', null],
+  ])("reads the output limit of %s", (text, limit) => {
+    expect(scan(text).outputLimit).toBe(limit);
+  });
+
+  test("reads over a byte order mark, in whatever pieces it comes", () => {
+    const bytes = Buffer.from('\ufeff{"model":"n/m"}');
+    for (const pieces of [[bytes], [bytes.subarray(0, 1), bytes.subarray(1, 2), bytes.subarray(2)]]) {
+      expect(scanCall(pieces).model).toEqual({ name: "n/m", span: { start: 12, end: 17 } });
+    }
+  });
+
+  test("estimates input by its text, and attached files as such", () => {
+    const text = JSON.stringify({ messages: [{ role: "user", content: "word ".repeat(2000) }] });
+    expect(scan(text).inputTokens).toBe(Math.ceil(text.length / 4));
+    const picture = `data:image/png;base64,${Buffer.alloc(3_000_000, "x").toString("base64")}`;
+    const tokens = scan(JSON.stringify({ messages: [{ content: [{ image_url: { url: picture } }] }] })).inputTokens;
+    expect(tokens).toBeGreaterThan(500);
+    expect(tokens).toBeLessThan(2000);
   });
 
   test("takes nesting as deep as any sane call has", () => {

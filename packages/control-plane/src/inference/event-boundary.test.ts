@@ -1,39 +1,41 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
-import { EventBoundary } from "./event-boundary.ts";
+import { describe, expect, test } from "vitest";
+import { firstEventEnd, isBetweenEvents, lastEventEnd, STREAM_START, tailAfter } from "./event-boundary.ts";
 
-function reached(...chunks: string[]): boolean {
-  const boundary = new EventBoundary();
-  for (const chunk of chunks) boundary.push(Buffer.from(chunk));
-  return boundary.reached;
-}
+const after = (...pieces: string[]): boolean =>
+  isBetweenEvents(pieces.reduce((tail, piece) => tailAfter(tail, Buffer.from(piece)), STREAM_START));
 
-test("a stream begins between two events", () => {
-  expect(reached()).toBe(true);
-});
+describe("the place between two events", () => {
+  test.each(["data: 1\n\n", "data: 1\r\r", "data: 1\r\n\r\n", "data: 1\n\r\n", "data: 1\r\r\n", ": x\n\n"])(
+    "is after %j, in whatever pieces it comes",
+    (stream) => {
+      expect(after(stream)).toBe(true);
+      expect(after(...stream.split(""))).toBe(true);
+      for (let cut = 1; cut < stream.length - 2; cut++) expect(after(stream.slice(0, cut))).toBe(false);
+    },
+  );
 
-test.each(["data: 1\n\n", "data: 1\r\n\r\n", "data: 1\r\r", "data: 1\n\r\n", ": note\n\n"])(
-  "an empty line ends an event, however lines end and pieces are cut: %j",
-  (text) => {
-    expect(reached(text)).toBe(true);
-    expect(reached(...Array.from(text))).toBe(true);
-    expect(reached("data: 0\n\n", text)).toBe(true);
-  },
-);
+  test.each(["data: 1", "data: 1\n", "data: 1\r\n", "data: 1\r", "data: 1\r\n\r", "data: 1\n\ndata"])(
+    "is not after %j",
+    (stream) => {
+      expect(after(stream)).toBe(false);
+    },
+  );
 
-test.each(["data: 1", "data: 1\n", "data: 1\r\n", "data: 1\r", "data: 1\n\ndata", "data: 1\r\n\r"])(
-  "anything else does not: %j",
-  (text) => {
-    expect(reached(text)).toBe(false);
-    expect(reached(...Array.from(text))).toBe(false);
-  },
-);
-
-test("the cut of pieces never matters", () => {
-  const text = fc.string({ unit: fc.constantFrom("\n", "\r", "a") });
-  const property = fc.property(text, fc.nat(), (whole, place) => {
-    const at = place % (whole.length + 1);
-    expect(reached(whole.slice(0, at), whole.slice(at))).toBe(reached(whole));
+  test("is also where a stream begins", () => {
+    expect(isBetweenEvents(STREAM_START)).toBe(true);
   });
-  fc.assert(property);
+
+  test("is found from both sides, with what came before", () => {
+    const text = fc.string({ unit: fc.constantFrom("\n", "\r", "a", "data: ") });
+    const property = fc.property(text, text, (before, bytes) => {
+      const tail = tailAfter(STREAM_START, Buffer.from(before));
+      const ends = Array.from({ length: bytes.length }, (_, at) => at + 1).filter((end) =>
+        isBetweenEvents(tailAfter(tail, Buffer.from(bytes.slice(0, end)))),
+      );
+      expect(firstEventEnd(tail, Buffer.from(bytes))).toBe(ends[0] ?? 0);
+      expect(lastEventEnd(tail, Buffer.from(bytes))).toBe(ends.at(-1) ?? 0);
+    });
+    fc.assert(property, { numRuns: 1000 });
+  });
 });

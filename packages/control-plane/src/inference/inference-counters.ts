@@ -1,15 +1,12 @@
-import type { ErrorCode } from "@fairlead/protocol/errors";
 import { Distribution, REQUEST_SECONDS } from "../distribution.ts";
-
-/** How a call ended: `rejected` by the engine, with its own words; an error code where we answered with one. */
-export type CallOutcome = "ok" | "rejected" | "client_left" | ErrorCode;
+import type { CallOutcome } from "./inference-call.ts";
 
 /** What the inference host counts: plain numbers, rendered when somebody asks. */
 export class InferenceCounters {
   readonly calls = new Map<CallOutcome, number>();
-  /** Seconds from the call's dispatch to the head of the engine's answer. */
+  /** Seconds from a dispatch to the head of the upstream's answer. */
   readonly firstByte = new Distribution(REQUEST_SECONDS);
-  /** From engines to callers. */
+  /** From upstreams to callers. */
   relayedBytes = 0;
 
   ended(outcome: CallOutcome): void {

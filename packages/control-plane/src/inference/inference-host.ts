@@ -8,23 +8,27 @@ import { errorAnswer, rawErrorAnswer, toDomainError } from "../http/error-respon
 import { type AnsweredRequest, RequestTally } from "../http/request-tally.ts";
 import { Admission, type Load, shuttingDown } from "./admission.ts";
 import { type Exchange, sendError } from "./answer.ts";
-import type { CallDependencies } from "./chat-call.ts";
+import type { CallDependencies } from "./http-call.ts";
+import type { CallEnd } from "./inference-call.ts";
 import { InferenceCounters } from "./inference-counters.ts";
 import { handleRoute, routeName } from "./inference-routes.ts";
 import { DEFAULT_LIMITS, type InferenceLimits } from "./limits.ts";
 import { LiveCalls } from "./live-calls.ts";
 import { ModelRouter, type Tunnels } from "./model-route.ts";
-import type { EngineDirectory, KeyAuthenticator } from "./ports.ts";
+import { InferencePipeline } from "./pipeline.ts";
+import type { CallerAuthenticator, EngineDirectory } from "./ports.ts";
 import { discardRest } from "./request-body.ts";
 
 export interface InferenceHostOptions {
-  readonly keys: KeyAuthenticator;
+  readonly callers: CallerAuthenticator;
   readonly engines: EngineDirectory;
   readonly tunnels: Tunnels;
   readonly ids: IdSource;
   readonly clock: Clock;
   readonly log: Logger;
   readonly limits?: Partial<InferenceLimits>;
+  /** Told once of every call that ends; must not throw. */
+  readonly onEnded?: (end: CallEnd) => void;
 }
 
 export interface InferenceHost {
@@ -46,13 +50,15 @@ const FLUSH_MS = 1000;
 
 export function createInferenceHost(options: InferenceHostOptions): InferenceHost {
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
-  const { keys, clock, ids, log } = options;
+  const { callers, clock, ids, log } = options;
   const admission = new Admission(limits);
   const live = new LiveCalls(clock, limits.sweepMs);
   const models = new ModelRouter(options.engines, options.tunnels);
   const counters = new InferenceCounters();
   const requests = new RequestTally();
-  const deps: CallDependencies = { keys, models, admission, live, clock, limits, counters };
+  const { onEnded = () => undefined } = options;
+  const pipeline = new InferencePipeline({ models, live, clock, limits, counters, onEnded });
+  const deps: CallDependencies = { callers, models, pipeline, admission, clock, limits, counters };
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
     keepAliveTimeout: KEEP_ALIVE_MS,

@@ -2,9 +2,8 @@ import type { IncomingMessage } from "node:http";
 import { DomainError } from "@fairlead/protocol/errors";
 import { UNKNOWN_ROUTE } from "../http/request-tally.ts";
 import { type Exchange, sendError, sendJson } from "./answer.ts";
-import { authenticateCaller } from "./caller.ts";
-import { type CallDependencies, chatCall } from "./chat-call.ts";
-import { modelEntry } from "./model-route.ts";
+import { authenticateCaller, mayCall, requireModel } from "./caller.ts";
+import { type CallDependencies, httpCall } from "./http-call.ts";
 
 type Handler = (deps: CallDependencies, request: IncomingMessage, exchange: Exchange) => Promise<void> | void;
 
@@ -19,7 +18,16 @@ const READ = ["GET", "HEAD"];
 const MODELS_PREFIX = "/v1/models/";
 
 const PLAIN_ROUTES: readonly Route[] = [
-  { name: "/v1/chat/completions", methods: ["POST"], handle: chatCall },
+  {
+    name: "/v1/chat/completions",
+    methods: ["POST"],
+    handle: (deps, request, exchange) => httpCall(deps, "chat", { request, exchange }),
+  },
+  {
+    name: "/v1/responses",
+    methods: ["POST"],
+    handle: (deps, request, exchange) => httpCall(deps, "responses", { request, exchange }),
+  },
   { name: "/v1/models", methods: READ, handle: listModels },
   { name: "/healthz", methods: READ, handle: (_deps, _request, exchange) => sendJson(exchange, { status: "ok" }) },
   { name: "/readyz", methods: READ, handle: tellReady },
@@ -66,16 +74,17 @@ function findRoute(path: string): Route | undefined {
 }
 
 async function listModels(deps: CallDependencies, request: IncomingMessage, exchange: Exchange): Promise<void> {
-  const owner = await authenticateCaller(deps.keys, request.headers);
-  sendJson(exchange, { object: "list", data: await deps.models.list(owner.projectId) });
+  const caller = await authenticateCaller(deps.callers, request.headers);
+  const models = await deps.models.list(caller.projectId);
+  sendJson(exchange, { object: "list", data: models.filter(({ id }) => mayCall(caller, id)) });
 }
 
 /** The id may hold slashes, plain or encoded: SDKs encode them. */
 async function getModel(deps: CallDependencies, request: IncomingMessage, exchange: Exchange): Promise<void> {
-  const owner = await authenticateCaller(deps.keys, request.headers);
+  const caller = await authenticateCaller(deps.callers, request.headers);
   const name = decode(pathOf(request).slice(MODELS_PREFIX.length));
-  const route = await deps.models.route(owner.projectId, name);
-  sendJson(exchange, modelEntry(route.target, route.model));
+  requireModel(caller, name);
+  sendJson(exchange, await deps.models.entry(caller.projectId, name));
 }
 
 function pathOf(request: IncomingMessage): string {

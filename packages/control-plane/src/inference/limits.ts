@@ -1,16 +1,22 @@
+/** How long an upstream may take. Milliseconds. */
+export interface UpstreamTimeouts {
+  /** Until its answer's head. */
+  readonly firstByteMs: number;
+  /** How long an answer may stay silent, and how long a caller may stop reading. */
+  readonly idleMs: number;
+  readonly totalMs: number;
+}
+
 /** What one inference host allows. Times in milliseconds (design §8). */
-export interface InferenceLimits {
+export interface InferenceLimits extends UpstreamTimeouts {
+  /** Of one call, decompressed. */
   readonly maxBodyBytes: number;
   /** Bodies held at one time, over all calls. */
   readonly maxBufferedBytes: number;
   readonly maxCallsInFlight: number;
   /** How long a request may take to arrive whole. */
   readonly uploadMs: number;
-  readonly firstByteMs: number;
-  /** How long an answer may stay silent, and how long a caller may stop reading. */
-  readonly idleMs: number;
-  readonly totalMs: number;
-  /** Silence on an open event stream after which a comment is sent. */
+  /** Silence of a stream after which a comment is sent. */
   readonly keepAliveMs: number;
   /** How often the times above are looked at. */
   readonly sweepMs: number;

@@ -1,9 +1,9 @@
 import { DomainError } from "@fairlead/protocol/errors";
 import type { Id } from "@fairlead/protocol/ids";
 import type { TunnelTransport } from "../tunnel/tunnel-transport.ts";
+import type { ModelCatalog, ModelEntry, ResolvedModel } from "./model-catalog.ts";
 import type { EngineDirectory, EngineTarget } from "./ports.ts";
 import { noRunningEngine, TunnelUpstream } from "./tunnel-upstream.ts";
-import type { UpstreamTransport } from "./upstream.ts";
 
 /** From a model's name to the upstream that serves it: the first `/` splits, the rest may hold more. */
 
@@ -11,23 +11,14 @@ export interface Tunnels {
   get(nodeId: string): TunnelTransport | null;
 }
 
-export interface ModelRoute {
-  readonly upstream: UpstreamTransport;
+interface Route {
   readonly target: EngineTarget;
+  readonly tunnel: TunnelTransport;
   /** The name as the upstream knows it. */
   readonly model: string;
 }
 
-/** An entry of `GET /v1/models`, in the form that SDKs know. */
-export interface ModelEntry {
-  readonly id: string;
-  readonly object: "model";
-  /** Unix seconds. */
-  readonly created: number;
-  readonly owned_by: string;
-}
-
-export class ModelRouter {
+export class ModelRouter implements ModelCatalog {
   readonly #engines: EngineDirectory;
   readonly #tunnels: Tunnels;
 
@@ -36,19 +27,26 @@ export class ModelRouter {
     this.#tunnels = tunnels;
   }
 
-  /** @throws DomainError `model_not_found` for unknown or not yours, `no_running_engine` for known but not running. */
-  async route(projectId: Id<"project">, name: string): Promise<ModelRoute> {
-    const slash = name.indexOf("/");
-    const target = slash > 0 ? await this.#engines.find(projectId, name.slice(0, slash)) : null;
-    if (target === null) throw modelNotFound(name);
-    const tunnel = this.#tunnelOf(target);
-    if (tunnel === null) throw noRunningEngine();
-    const model = name.slice(slash + 1);
-    if (!target.models.includes(model)) throw modelNotFound(name);
-    return { upstream: new TunnelUpstream(tunnel, target.workload), target, model };
+  async resolve(projectId: Id<"project">, name: string): Promise<ResolvedModel> {
+    const { target, tunnel, model } = await this.#route(projectId, name);
+    return {
+      name,
+      candidates: [
+        {
+          upstreamId: `node:${target.identifier}`,
+          kind: "node",
+          model,
+          protocols: ["chat"],
+          open: () => new TunnelUpstream(tunnel, target.workload),
+        },
+      ],
+    };
   }
 
-  /** @returns what would be answered just now, by name. */
+  async defaultModel(_projectId: Id<"project">): Promise<null> {
+    return null;
+  }
+
   async list(projectId: Id<"project">): Promise<ModelEntry[]> {
     const targets = await this.#engines.list(projectId);
     return targets
@@ -57,12 +55,28 @@ export class ModelRouter {
       .sort((a, b) => (a.id < b.id ? -1 : 1));
   }
 
+  async entry(projectId: Id<"project">, name: string): Promise<ModelEntry> {
+    const { target, model } = await this.#route(projectId, name);
+    return modelEntry(target, model);
+  }
+
+  async #route(projectId: Id<"project">, name: string): Promise<Route> {
+    const slash = name.indexOf("/");
+    const target = slash > 0 ? await this.#engines.find(projectId, name.slice(0, slash)) : null;
+    if (target === null) throw modelNotFound(name);
+    const tunnel = this.#tunnelOf(target);
+    if (tunnel === null) throw noRunningEngine();
+    const model = name.slice(slash + 1);
+    if (!target.models.includes(model)) throw modelNotFound(name);
+    return { target, tunnel, model };
+  }
+
   #tunnelOf(target: EngineTarget): TunnelTransport | null {
     return target.ready ? this.#tunnels.get(target.nodeId) : null;
   }
 }
 
-export function modelEntry(target: EngineTarget, model: string): ModelEntry {
+function modelEntry(target: EngineTarget, model: string): ModelEntry {
   return {
     id: `${target.identifier}/${model}`,
     object: "model",

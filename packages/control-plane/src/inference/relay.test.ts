@@ -1,75 +1,32 @@
 import { once } from "node:events";
-import {
-  createServer,
-  request as httpRequest,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { DomainError } from "@fairlead/protocol/errors";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type ScriptedCall, ScriptedUpstream } from "../testing/scripted-upstream.ts";
-import { Relay } from "./relay.ts";
+import {
+  chunk,
+  DONE,
+  JSON_TYPE,
+  KEEP_ALIVE_MS,
+  LIMITS,
+  RelayStage,
+  type Scene,
+  type Setting,
+  SSE,
+} from "./relay.fixture.ts";
 
-const LIMITS = { firstByteMs: 100, idleMs: 200, totalMs: 10_000, keepAliveMs: 50 };
-const SSE = { "content-type": "text/event-stream; charset=utf-8" };
-const JSON_TYPE = { "content-type": "application/json" };
-
-let server: Server;
-let now: number;
-let upstream: ScriptedUpstream;
+let stage: RelayStage;
 
 beforeEach(async () => {
-  now = 0;
-  upstream = new ScriptedUpstream();
-  server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  stage = new RelayStage();
+  await stage.listen();
 });
+afterEach(() => stage.close());
 
-afterEach(() => {
-  server.closeAllConnections();
-  server.close();
-});
-
-interface Scene {
-  readonly relay: Relay;
-  readonly call: ScriptedCall;
-  readonly response: ServerResponse;
-  /** The caller's view; hangs until headers come. */
-  readonly answer: Promise<IncomingMessage>;
-  readonly answered: () => number;
-  /** Moves the clock and looks at the time-outs. */
-  readonly pass: (ms: number) => void;
-  readonly leave: () => void;
-  readonly counters: { readonly relayedBytes: number };
-}
-
-async function begin(): Promise<Scene> {
-  const request = httpRequest({ port: (server.address() as AddressInfo).port, host: "127.0.0.1", agent: false });
-  request.on("error", () => undefined);
-  const answer = once(request, "response").then(([message]) => message as IncomingMessage);
-  answer.catch(() => undefined);
-  request.end();
-  const [, response] = (await once(server, "request")) as [IncomingMessage, ServerResponse];
-  let answered = 0;
-  const onAnswered = (): void => void answered++;
-  const counters = { relayedBytes: 0 };
-  const relay = new Relay({ response, requestId: "req_1" }, { limits: LIMITS, now, onAnswered, counters });
-  relay.start(upstream, { method: "POST", path: "/", headers: {}, body: [] });
-  const [call] = upstream.calls;
-  if (call === undefined) throw new Error("not dispatched");
-  const pass = (ms: number): void => {
-    now += ms;
-    relay.check(now);
-  };
-  return { relay, call, response, answer, answered: () => answered, pass, leave: () => request.destroy(), counters };
-}
+const begin = (setting?: Setting): Promise<Scene> => stage.begin(setting);
 
 describe("an answer's head", () => {
-  test("holds only what is meant for callers, and our request id", async () => {
-    const { call, answer, answered } = await begin();
+  test("holds only what is meant for callers, and what we tell of the call", async () => {
+    const { call, answer, committed } = await begin();
     call.respond(200, {
       ...JSON_TYPE,
       "content-length": "2",
@@ -77,6 +34,7 @@ describe("an answer's head", () => {
       server: "engine",
       "set-cookie": "a=b",
       "x-request-id": "theirs",
+      "www-authenticate": "Bearer",
     });
     call.write("{}");
     call.end();
@@ -85,66 +43,84 @@ describe("an answer's head", () => {
       "content-length": "2",
       "x-ratelimit-remaining-tokens": "7",
       "x-request-id": "req_1",
+      "x-fairlead-upstream": "node:0",
     });
-    expect(headers).not.toHaveProperty("server");
-    expect(headers).not.toHaveProperty("set-cookie");
-    expect(answered()).toBe(1);
+    for (const name of ["server", "set-cookie", "www-authenticate"]) expect(headers).not.toHaveProperty(name);
+    expect(committed()).toBe(1);
   });
 
-  test("of a stream is sent before its first piece, without a length, marked as not to be buffered", async () => {
-    const { call, answer } = await begin();
+  test("tells our own time, without the upstream's", async () => {
+    const { call, answer, pass } = await begin();
+    pass(40);
+    call.respond(200, SSE);
+    pass(7);
+    call.write(chunk("a"));
+    expect((await answer).headers["x-fairlead-overhead-ms"]).toBe("0.00");
+  });
+
+  test("of a stream comes with its first event, without a length, marked as not to be buffered", async () => {
+    const { call, answer, response } = await begin();
     call.respond(200, { ...SSE, "content-length": "99" });
+    expect(response.headersSent).toBe(false);
+    call.write(chunk("a"));
     const { headers } = await answer;
     expect(headers).toMatchObject({ ...SSE, "cache-control": "no-cache", "x-accel-buffering": "no" });
     expect(headers).not.toHaveProperty("content-length");
   });
 
   test.each([400, 404, 422, 429, 500, 503])("an upstream's own JSON refusal (%i) is passed on", async (status) => {
-    const { call, answer } = await begin();
-    call.respond(status, { ...JSON_TYPE, "retry-after": "3" });
+    const { relay, call, answer } = await begin();
+    call.respond(status, { ...JSON_TYPE, "retry-after": "3", "retry-after-ms": "2500" });
     call.write('{"detail":"no"}');
     call.end();
     const message = await answer;
     expect(message.statusCode).toBe(status);
-    expect(message.headers["retry-after"]).toBe("3");
+    expect(message.headers).toMatchObject({ "retry-after": "3", "retry-after-ms": "2500" });
     expect(await text(message)).toBe('{"detail":"no"}');
+    await relay.closed;
+    expect(relay.outcome).toBe("rejected");
   });
 
   test.each([
-    [401, JSON_TYPE],
-    [402, JSON_TYPE],
-    [403, JSON_TYPE],
-    [302, { location: "http://10.0.0.1/" }],
-    [500, { "content-type": "text/html" }],
-  ])("a status that is not the caller's matter (%i) is 502, and the upstream is let go", async (status, headers) => {
+    [401, JSON_TYPE, "upstream_rejected_credentials", "false"],
+    [402, JSON_TYPE, "upstream_rejected_credentials", "false"],
+    [403, JSON_TYPE, "upstream_rejected_credentials", "false"],
+    [302, { location: "http://10.0.0.1/" }, "upstream_failed", undefined],
+    [500, { "content-type": "text/html" }, "upstream_failed", undefined],
+    [503, SSE, "upstream_failed", undefined],
+  ])("a status that is not the caller's matter (%i) is 502, and the upstream is let go", async (...row) => {
+    const [status, headers, code, shouldRetry] = row;
     const { call, answer } = await begin();
     call.respond(status, headers);
     const message = await answer;
     expect(message.statusCode).toBe(502);
-    expect(JSON.parse(await text(message))).toMatchObject({
-      error: { code: "upstream_failed", source: "provider", requestId: "req_1" },
-    });
+    expect(message.headers["x-should-retry"]).toBe(shouldRetry);
+    expect(message.headers["location"]).toBeUndefined();
+    expect(JSON.parse(await text(message))).toMatchObject({ error: { code, source: "provider", requestId: "req_1" } });
     expect(call.closed).toBe(true);
   });
 });
 
 describe("a call that is over", () => {
   test.each([
-    [200, "ok"],
-    [422, "rejected"],
-  ])("answered by the engine with %i was %s", async (status, outcome) => {
+    [200, "{}", "ok"],
+    [200, '{"error":{"message":"no"}}', "upstream_failed"],
+    [422, "{}", "rejected"],
+  ])("answered by the upstream with %i %s was %s", async (status, body, outcome) => {
     const { relay, call, answer } = await begin();
     call.respond(status, JSON_TYPE);
-    call.write("{}");
+    call.write(body);
     call.end();
-    await text(await answer);
+    expect(await text(await answer)).toBe(body);
     await relay.closed;
     expect(relay.outcome).toBe(outcome);
+    expect(relay.status).toBe(status);
   });
 
-  test("broken off by the engine was upstream_failed", async () => {
+  test("broken off by the upstream was upstream_failed", async () => {
     const { relay, call, answer } = await begin();
     call.respond(200, SSE);
+    call.write(chunk("a"));
     call.cut();
     await text(await answer);
     await relay.closed;
@@ -164,27 +140,32 @@ describe("a call that is over", () => {
 });
 
 describe("backpressure", () => {
+  const large = `data: ${"a".repeat(1024 * 1024)}\n\n`;
+
   test("pauses the upstream while the caller does not read, and resumes it after", async () => {
     const { call, answer } = await begin();
     call.respond(200, SSE);
+    call.write(chunk("a"));
     const message = await answer;
     message.pause();
     let sent = 0;
     while (call.resumed === 0 && sent < 64) {
-      call.write(Buffer.alloc(1024 * 1024, 0x61));
+      call.write(large);
       sent++;
     }
+    call.write(DONE);
     call.end();
     const received = await text(message);
-    expect(received.length).toBe(sent * 1024 * 1024);
+    expect(received.length).toBe(chunk("a").length + sent * large.length + DONE.length);
     expect(call.resumed).toBeGreaterThan(0);
   });
 
   test("a caller that never reads again is given up, with the upstream", async () => {
     const { call, answer, pass, response } = await begin();
     call.respond(200, SSE);
+    call.write(chunk("a"));
     (await answer).pause();
-    while (!response.writableNeedDrain) call.write(Buffer.alloc(1024 * 1024, 0x61));
+    while (!response.writableNeedDrain) call.write(large);
     pass(1);
     pass(LIMITS.idleMs);
     await vi.waitFor(() => expect(call.closed).toBe(true));
@@ -193,10 +174,20 @@ describe("backpressure", () => {
 
 describe("a caller that leaves", () => {
   test("before the headers aborts the upstream and closes the call", async () => {
-    const { relay, call, leave } = await begin();
+    const { relay, call, leave, committed } = await begin();
     leave();
     await relay.closed;
     expect(call.closed).toBe(true);
+    expect(committed()).toBe(1);
+  });
+
+  test("between the headers and the first event too", async () => {
+    const { relay, call, leave } = await begin();
+    call.respond(200, SSE);
+    leave();
+    await relay.closed;
+    expect(call.closed).toBe(true);
+    expect(relay.outcome).toBe("client_left");
   });
 
   test("after the end aborts nothing", async () => {
@@ -209,48 +200,102 @@ describe("a caller that leaves", () => {
   });
 });
 
-describe("an upstream that breaks off", () => {
-  test("before its headers is an error with its status", async () => {
-    const { call, answer } = await begin();
-    call.fail(new DomainError("no_running_engine", "Not running.", { retryAfterSeconds: 5 }));
-    const message = await answer;
-    expect(message.statusCode).toBe(503);
-    expect(message.headers).toMatchObject({ "retry-after": "5", "x-request-id": "req_1" });
+describe("another attempt", () => {
+  test.each<[string, (scene: Scene) => void]>([
+    ["could not be reached", ({ call }) => call.cut()],
+    ["has no engine running", ({ call }) => call.fail(new DomainError("no_running_engine", "Not running."))],
+    ["answers 429", ({ call }) => call.respond(429, JSON_TYPE)],
+    ["answers 500", ({ call }) => call.respond(500, { "content-type": "text/html" })],
+    ["refuses our credential", ({ call }) => call.respond(401, JSON_TYPE)],
+    [
+      "ends a stream before its first event",
+      ({ call }) => {
+        call.respond(200, SSE);
+        call.end();
+      },
+    ],
+    [
+      "begins a stream with an error",
+      ({ call }) => {
+        call.respond(200, SSE);
+        call.write('data: {"error":{"message":"busy","code":503}}\n\n');
+      },
+    ],
+    [
+      "breaks off between the head and the body",
+      ({ call }) => {
+        call.respond(200, JSON_TYPE);
+        call.cut();
+      },
+    ],
+  ])("follows where the upstream %s", async (_name, goWrong) => {
+    const scene = await begin({ upstreams: 2 });
+    goWrong(scene);
+    const second = scene.calls[1];
+    expect((await second?.request)?.body.toString()).toContain('"model":"m1"');
+    expect(scene.committed()).toBe(0);
+    second?.respond(200, JSON_TYPE);
+    second?.write("{}");
+    second?.end();
+    const message = await scene.answer;
+    expect(message.statusCode).toBe(200);
+    expect(message.headers["x-fairlead-upstream"]).toBe("node:1");
+    expect(await text(message)).toBe("{}");
   });
 
-  test.each([
-    ["between events", "data: 1\n\n", "data: 1\n\n"],
-    ["before the first event", "", ""],
-    ["in the middle of a line", "data: 1", "data: 1\n\n"],
-    ["in the middle of an event", "data: 1\r\n", "data: 1\r\n\n\n"],
-  ])("%s adds one error event of its own to the stream", async (_name, said, kept) => {
-    const { call, answer } = await begin();
-    call.respond(200, SSE);
-    if (said !== "") call.write(said);
-    call.cut();
-    const received = await text(await answer);
-    expect(received.startsWith(`${kept}data: {"error":`)).toBe(true);
-    expect(JSON.parse(received.slice(kept.length + "data: ".length))).toMatchObject({
-      error: { code: "upstream_failed", requestId: "req_1" },
-    });
+  test.each<[string, (scene: Scene) => Promise<void> | void]>([
+    ["the upstream refused the call itself", ({ call }) => call.respond(400, JSON_TYPE)],
+    [
+      "something was sent",
+      ({ call }) => {
+        call.respond(200, SSE);
+        call.write(chunk("a"));
+        call.cut();
+      },
+    ],
+    [
+      "a comment was sent",
+      ({ call, pass }) => {
+        pass(1);
+        pass(KEEP_ALIVE_MS);
+        call.cut();
+      },
+    ],
+    [
+      "the upstream stayed silent for too long",
+      ({ pass }) => {
+        pass(1);
+        pass(LIMITS.firstByteMs);
+      },
+    ],
+    [
+      "the caller left",
+      ({ relay, leave }) => {
+        leave();
+        return relay.closed;
+      },
+    ],
+  ])("does not follow where %s", async (_name, happen) => {
+    const scene = await begin({ upstreams: 2 });
+    await happen(scene);
+    expect(scene.calls).toHaveLength(1);
   });
 
-  test.each([
-    ["JSON", JSON_TYPE],
-    ["a compressed stream, in which nothing can be said", { ...SSE, "content-encoding": "gzip" }],
-  ])("in %s breaks the connection", async (_name, headers) => {
-    const { call, answer } = await begin();
-    call.respond(200, headers);
-    call.write("{");
+  test("that fails too gives the caller the last answer", async () => {
+    const { call, calls, answer } = await begin({ upstreams: 2 });
+    call.respond(503, JSON_TYPE);
+    calls[1]?.respond(429, { ...JSON_TYPE, "retry-after": "9" });
+    calls[1]?.end();
     const message = await answer;
-    call.cut();
-    await expect(text(message)).rejects.toThrow("aborted");
+    expect(message.statusCode).toBe(429);
+    expect(message.headers["retry-after"]).toBe("9");
   });
 });
 
 describe("time-outs", () => {
   test("an upstream that does not answer is 504", async () => {
-    const { call, answer, pass } = await begin();
+    const { call, answer, pass } = await begin({ stream: false });
+    pass(1);
     pass(LIMITS.firstByteMs - 1);
     expect(call.closed).toBe(false);
     pass(1);
@@ -261,7 +306,7 @@ describe("time-outs", () => {
   test("one that falls silent in a stream is told in-band", async () => {
     const { call, answer, pass } = await begin();
     call.respond(200, SSE);
-    call.write("data: 1");
+    call.write("data: 1\n\n");
     pass(1);
     pass(LIMITS.idleMs);
     expect(await text(await answer)).toContain('data: 1\n\ndata: {"error":{');
@@ -271,7 +316,7 @@ describe("time-outs", () => {
   test("one that goes on and on ends at the total, though never silent", async () => {
     const { call, answer, pass } = await begin();
     call.respond(200, SSE);
-    while (now < LIMITS.totalMs) {
+    for (let passed = 0; passed < LIMITS.totalMs; passed += 100) {
       call.write("data: 1\n\n");
       pass(100);
     }
@@ -286,40 +331,5 @@ describe("time-outs", () => {
       pass(LIMITS.idleMs - 1);
     }
     expect(call.closed).toBe(false);
-  });
-});
-
-describe("keep-alive comments", () => {
-  test("break a stream's silence, again and again, until it goes on", async () => {
-    const { call, answer, pass } = await begin();
-    call.respond(200, SSE);
-    call.write("data: 1\n\n");
-    pass(1);
-    pass(LIMITS.keepAliveMs);
-    pass(1);
-    pass(LIMITS.keepAliveMs);
-    call.write("data: 2\n\n");
-    call.end();
-    expect(await text(await answer)).toBe("data: 1\n\n: keep-alive\n\n: keep-alive\n\ndata: 2\n\n");
-  });
-
-  test("never stand inside an event, nor in anything but an event stream, nor before the headers", async () => {
-    const half = await begin();
-    half.pass(LIMITS.keepAliveMs);
-    half.call.respond(200, SSE);
-    half.call.write("data: 1\n");
-    half.pass(1);
-    half.pass(LIMITS.keepAliveMs);
-    half.call.write("\n");
-    half.call.end();
-    expect(await text(await half.answer)).toBe("data: 1\n\n");
-    upstream.calls.length = 0;
-    const json = await begin();
-    json.call.respond(200, JSON_TYPE);
-    json.pass(1);
-    json.pass(LIMITS.keepAliveMs);
-    json.call.write("{}");
-    json.call.end();
-    expect(await text(await json.answer)).toBe("{}");
   });
 });

@@ -1,78 +1,75 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Duplex } from "node:stream";
-import { DomainError } from "@fairlead/protocol/errors";
-import { errorAnswer } from "../http/error-response.ts";
-import { type Exchange, sendError } from "./answer.ts";
-import { AnswerBody } from "./answer-body.ts";
+import type { DomainError } from "@fairlead/protocol/errors";
 import { headersForCaller, isEventStream, isJson } from "./answer-headers.ts";
-import { EventBoundary } from "./event-boundary.ts";
-import type { CallOutcome, InferenceCounters } from "./inference-counters.ts";
-import type { UpstreamCall, UpstreamHandler, UpstreamRequest, UpstreamTransport } from "./upstream.ts";
+import type { AnswerHead, AnswerSink, SinkListener } from "./answer-sink.ts";
+import type { Attempt, Attempts } from "./attempts.ts";
+import type { CallTimes } from "./call-times.ts";
+import { EventAnswer, type EventAnswerOptions } from "./event-answer.ts";
+import type { CallOutcome } from "./inference-call.ts";
+import type { InferenceCounters } from "./inference-counters.ts";
+import { LateAnswer } from "./late-answer.ts";
+import type { LiveCall } from "./live-calls.ts";
+import type { RelayedAnswer } from "./relayed-answer.ts";
+import { failureEvents } from "./stream-failure.ts";
+import type { UpstreamCall, UpstreamHandler } from "./upstream.ts";
+import { timedOut, verdictOn } from "./upstream-faults.ts";
+import { WholeAnswer } from "./whole-answer.ts";
 
-export interface RelayLimits {
-  readonly firstByteMs: number;
-  readonly idleMs: number;
-  readonly totalMs: number;
+export interface RelayOptions extends EventAnswerOptions {
+  /** Whether the caller asked for events. */
+  readonly stream: boolean;
   readonly keepAliveMs: number;
-}
-
-export interface RelayOptions {
-  readonly limits: RelayLimits;
-  /** Monotonic milliseconds, as for `check`. */
-  readonly now: number;
-  /** Called once, when the upstream begins to answer: the request will not be needed again. */
-  readonly onAnswered: () => void;
-  readonly counters: Pick<InferenceCounters, "relayedBytes">;
+  readonly times: CallTimes;
+  /** Called once, when no attempt will be made any more: the request is not needed again. */
+  readonly onCommitted: () => void;
+  readonly counters: Pick<InferenceCounters, "relayedBytes" | "firstByte">;
 }
 
 const KEEP_ALIVE = Buffer.from(": keep-alive\n\n");
+const STREAM_HEADERS: IncomingHttpHeaders = { "content-type": "text/event-stream; charset=utf-8" };
 
-/** `waiting` for headers, `relaying`, `ending` (the caller has yet to take the last bytes), `closed`. */
+/**
+ * `waiting` for an answer, `relaying` it, `ending` (the caller has yet to take the last bytes), `closed`. Towards the caller an
+ * answer is begun with its first bytes.
+ */
 type Phase = "waiting" | "relaying" | "ending" | "closed";
 
 /**
- * Passes one upstream answer to one caller as it comes: one write per piece, paused while the caller does not read,
- * aborted when the caller leaves, and never ended cleanly when the upstream broke off (design §8).
+ * Passes one upstream's answer to one caller as it comes: paused while the caller does not read, aborted when the caller
+ * leaves, and never ended cleanly when the upstream broke off (design §8). As long as nothing was sent, a failure leads to the
+ * next attempt.
  */
-export class Relay implements UpstreamHandler {
+export class Relay implements UpstreamHandler, SinkListener, LiveCall {
   /** Resolves when nothing of the call is left. */
   readonly closed: Promise<void>;
-  readonly #exchange: Exchange;
-  readonly #limits: RelayLimits;
-  readonly #onAnswered: () => void;
-  readonly #counters: RelayOptions["counters"];
-  readonly #startedAt: number;
-  readonly #boundary = new EventBoundary();
+  place = -1;
+  readonly #sink: AnswerSink;
+  readonly #options: RelayOptions;
+  readonly #resolveClosed: () => void;
   #phase: Phase = "waiting";
   #outcome: CallOutcome = "client_left";
+  #attempts: Attempts | null = null;
+  #attempt: Attempt | null = null;
   #call: UpstreamCall | undefined;
-  /** From the answer's head on. */
-  #body: AnswerBody | undefined;
-  #eventStream = false;
-  #rejected = false;
+  #answer: RelayedAnswer | null = null;
+  #head: AnswerHead | null = null;
+  #begunStatus: number | null = null;
   #paused = false;
   /** Set by traffic, taken back by `check`: reading the clock for every piece would cost more than it tells. */
   #active = false;
   #quietSince: number;
   #spokeAt: number;
 
-  constructor(exchange: Exchange, options: RelayOptions) {
-    this.#exchange = exchange;
-    this.#limits = options.limits;
-    this.#onAnswered = options.onAnswered;
-    this.#counters = options.counters;
-    this.#startedAt = options.now;
-    this.#quietSince = options.now;
-    this.#spokeAt = options.now;
-    const { response } = exchange;
-    response.on("drain", () => this.#onDrain());
-    response.on("error", () => undefined);
-    this.closed = new Promise((resolve) => {
-      response.once("close", () => {
-        this.#onClose();
-        resolve();
-      });
-    });
+  constructor(sink: AnswerSink, options: RelayOptions) {
+    this.#sink = sink;
+    this.#options = options;
+    this.#quietSince = options.times.begunAt;
+    this.#spokeAt = options.times.begunAt;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.closed = promise;
+    this.#resolveClosed = resolve;
+    sink.listen(this);
   }
 
   /** How it ended; to be asked once it is closed. */
@@ -80,64 +77,101 @@ export class Relay implements UpstreamHandler {
     return this.#outcome;
   }
 
-  get socket(): Duplex | null {
-    return this.#exchange.response.socket;
+  /** Of the answer that was begun. */
+  get status(): number | null {
+    return this.#begunStatus;
   }
 
-  start(upstream: UpstreamTransport, request: UpstreamRequest): void {
-    this.#call = upstream.dispatch(request, this);
+  get answer(): RelayedAnswer | null {
+    return this.#answer;
+  }
+
+  get upstreamId(): string | null {
+    return this.#attempt?.upstreamId ?? null;
+  }
+
+  get connection(): Duplex | null {
+    return this.#sink.connection;
+  }
+
+  /** @param attempts at least one. */
+  start(attempts: Attempts): void {
+    // The caller may be gone by now.
+    if (this.#phase === "closed") return;
+    this.#attempts = attempts;
+    const first = attempts.next();
+    if (first !== null) this.#dispatch(first);
   }
 
   onHeaders(status: number, headers: IncomingHttpHeaders): void {
     if (this.#phase !== "waiting") return;
     this.#active = true;
-    this.#onAnswered();
-    const fault = faultOf(status, headers);
-    if (fault !== null) {
-      this.fail(fault);
-      return;
+    const { times, counters } = this.#options;
+    counters.firstByte.observe(times.answered() / 1000);
+    const { failure, passable } = verdictOn(status, headers);
+    const next = failure === null ? null : this.#nextAttempt();
+    if (next !== null) {
+      this.#call?.abort();
+      this.#dispatch(next);
+    } else if (failure !== null && !passable) {
+      this.fail(failure);
+    } else {
+      this.#accept(status, headers);
     }
-    this.#phase = "relaying";
-    this.#rejected = status >= 400;
-    this.#eventStream = isEventStream(headers);
-    const { response, requestId } = this.#exchange;
-    const relayed = headersForCaller(headers, this.#eventStream);
-    relayed["x-request-id"] = requestId;
-    response.writeHead(status, relayed);
-    this.#body = new AnswerBody(response);
-    if (this.#eventStream) response.flushHeaders();
   }
 
   onData(chunk: Buffer): boolean {
-    if (this.#phase !== "relaying") return true;
+    if (this.#phase !== "relaying" || this.#answer === null) return true;
     this.#active = true;
-    this.#counters.relayedBytes += chunk.length;
-    if (this.#eventStream) this.#boundary.push(chunk);
-    if (this.#body?.write(chunk) !== false) return true;
-    this.#paused = true;
-    return false;
+    this.#options.counters.relayedBytes += chunk.length;
+    const fault = this.#answer.push(chunk);
+    if (fault !== null) {
+      this.#call?.abort();
+      this.#failAttempt(fault);
+    }
+    return !this.#paused;
   }
 
   onEnd(): void {
-    if (this.#phase !== "relaying") return;
+    if (this.#phase !== "relaying" || this.#answer === null) return;
     this.#active = true;
-    this.#phase = "ending";
-    this.#outcome = this.#rejected ? "rejected" : "ok";
-    this.#body?.end();
+    const fault = this.#answer.end();
+    if (fault === null) this.#complete();
+    else this.#failAttempt(fault);
   }
 
   onError(error: DomainError): void {
-    this.#endAsFailed(error);
+    if (this.#phase !== "waiting" && this.#phase !== "relaying") return;
+    if (this.#answer?.finished) this.#complete();
+    else this.#failAttempt(error);
   }
 
   /** Ends the call from our side, upstream included, as the caller's dialect says. */
   fail(error: DomainError): void {
-    if (this.#phase === "waiting" || this.#phase === "relaying") this.#call?.abort();
+    if (this.#phase !== "waiting" && this.#phase !== "relaying") return;
+    this.#call?.abort();
     this.#endAsFailed(error);
+  }
+
+  onDrain(): void {
+    this.#active = true;
+    if (!this.#paused) return;
+    this.#paused = false;
+    if (this.#phase === "relaying") this.#call?.resume();
+  }
+
+  onClosed(whole: boolean): void {
+    if (this.#phase === "waiting" || this.#phase === "relaying") this.#call?.abort();
+    else if (this.#outcome === "ok" && !whole) this.#outcome = "client_left";
+    this.#phase = "closed";
+    this.#commit();
+    this.#resolveClosed();
   }
 
   /** Looks at the time-outs; called from time to time for every open call. */
   check(now: number): void {
+    const timeouts = this.#attempt?.timeouts;
+    if (timeouts === undefined) return;
     if (this.#active) {
       this.#active = false;
       this.#quietSince = now;
@@ -145,68 +179,114 @@ export class Relay implements UpstreamHandler {
     }
     const quiet = now - this.#quietSince;
     const stalled = this.#paused || this.#phase === "ending";
-    if (stalled && quiet >= this.#limits.idleMs) this.#exchange.response.destroy();
+    if (stalled && quiet >= timeouts.idleMs) this.#sink.break();
     else if (this.#phase === "ending") return;
-    else if (now - this.#startedAt >= this.#limits.totalMs) this.fail(timedOut("took too long in all"));
+    else if (now - this.#options.times.begunAt >= timeouts.totalMs) this.fail(timedOut("took too long in all"));
     else if (stalled) return;
-    else if (this.#phase === "waiting" && quiet >= this.#limits.firstByteMs) this.fail(timedOut("did not answer"));
-    else if (this.#phase === "relaying" && quiet >= this.#limits.idleMs) this.fail(timedOut("fell silent"));
-    else if (now - this.#spokeAt >= this.#limits.keepAliveMs) this.#keepAlive(now);
+    else if (this.#phase === "waiting" && quiet >= timeouts.firstByteMs) this.fail(timedOut("did not answer"));
+    else if (this.#phase === "relaying" && quiet >= timeouts.idleMs) this.fail(timedOut("fell silent"));
+    else if (now - this.#spokeAt >= this.#options.keepAliveMs) this.#keepAlive(now);
   }
 
-  #keepAlive(now: number): void {
-    if (this.#phase !== "relaying" || !this.#eventStream || !this.#boundary.reached) return;
-    this.#spokeAt = now;
-    this.#body?.write(KEEP_ALIVE);
+  /** @returns null also once anything was sent, be it a comment. */
+  #nextAttempt(): Attempt | null {
+    return this.#begunStatus === null ? (this.#attempts?.next() ?? null) : null;
+  }
+
+  #dispatch(attempt: Attempt): void {
+    this.#attempt = attempt;
+    this.#answer = null;
+    this.#head = null;
+    this.#phase = "waiting";
+    this.#active = true;
+    this.#options.times.asked();
+    this.#call = attempt.transport.dispatch(attempt.request, this);
+  }
+
+  #accept(status: number, headers: IncomingHttpHeaders): void {
+    this.#phase = "relaying";
+    const { times, dialect } = this.#options;
+    const isStream = status < 300 && isEventStream(headers);
+    if (isStream) {
+      this.#answer = new EventAnswer(this.#send, this.#options);
+    } else if (this.#begunStatus !== null) {
+      this.#answer = new LateAnswer(status, (error) => this.#tell(error));
+    } else {
+      this.#answer = new WholeAnswer(this.#send, { dialect, json: isJson(headers) });
+    }
+    this.#head = { status, headers: headersForCaller(headers, isStream) };
+    // Until there is something to send, the wait is still the upstream's.
+    times.asked();
+  }
+
+  readonly #send = (bytes: Buffer): void => {
+    if (this.#begunStatus === null && this.#head !== null) this.#begin(this.#head);
+    if (!this.#sink.write(bytes)) this.#paused = true;
+  };
+
+  #begin({ status, headers }: AnswerHead): void {
+    this.#begunStatus = status;
+    this.#options.times.answered();
+    this.#sink.begin({ status, headers: Object.assign(headers, this.#ownHeaders()) });
+    this.#commit();
+  }
+
+  #ownHeaders(): Record<string, string> {
+    return {
+      "x-fairlead-upstream": this.upstreamId ?? "",
+      "x-fairlead-overhead-ms": this.#options.times.overheadMs().toFixed(2),
+    };
+  }
+
+  #commit(): void {
+    if (this.#attempts === null) return;
+    this.#attempts = null;
+    this.#options.onCommitted();
+  }
+
+  #complete(): void {
+    if (this.#begunStatus === null && this.#head !== null) this.#begin(this.#head);
+    this.#phase = "ending";
+    if ((this.#begunStatus ?? 0) >= 400) this.#outcome = "rejected";
+    else this.#outcome = this.#answer?.failed ? "upstream_failed" : "ok";
+    this.#sink.end();
+  }
+
+  /** The upstream is done with; the call need not be. */
+  #failAttempt(error: DomainError): void {
+    const next = this.#nextAttempt();
+    if (next === null) this.#endAsFailed(error);
+    else this.#dispatch(next);
   }
 
   #endAsFailed(error: DomainError): void {
-    if (this.#phase !== "waiting" && this.#phase !== "relaying") return;
     this.#phase = "ending";
     this.#outcome = error.code;
-    const { response, requestId } = this.#exchange;
-    if (!response.headersSent) {
-      sendError(this.#exchange, error);
-    } else if (this.#eventStream) {
-      // An event glued to a half line would be lost with it.
-      const gap = this.#boundary.reached ? "" : "\n\n";
-      this.#body?.write(Buffer.from(`${gap}data: ${errorAnswer(error, requestId).body}\n\n`));
-      this.#body?.end();
-    } else {
-      // There is no way to tell of it in JSON: a broken connection is the only sign that cannot be taken for an end.
-      response.destroy();
+    this.#commit();
+    if (this.#begunStatus === null) {
+      this.#options.times.answered();
+      this.#sink.refuse(error, this.#ownHeaders());
+      return;
     }
+    if (this.#answer === null) this.#tell(error);
+    else if (!this.#answer.fail(error)) {
+      // In JSON a broken connection is the only sign that cannot be taken for an end.
+      this.#sink.break();
+      return;
+    }
+    this.#sink.end();
   }
 
-  #onDrain(): void {
-    this.#active = true;
-    if (!this.#paused) return;
-    this.#paused = false;
-    if (this.#phase === "relaying") this.#call?.resume();
+  /** In-band, in a stream of which nothing but comments was sent. */
+  #tell(error: DomainError): void {
+    const nothing = { begun: false, errorTold: false, sequence: -1, response: null };
+    this.#sink.write(Buffer.from(failureEvents({ ...this.#options, ...nothing }, error)));
   }
 
-  #onClose(): void {
-    if (this.#phase === "waiting" || this.#phase === "relaying") this.#call?.abort();
-    else if (this.#outcome === "ok" && !this.#exchange.response.writableFinished) this.#outcome = "client_left";
-    this.#phase = "closed";
+  #keepAlive(now: number): void {
+    if (!this.#options.stream || this.#answer?.canComment === false) return;
+    if (this.#begunStatus === null) this.#begin({ status: 200, headers: headersForCaller(STREAM_HEADERS, true) });
+    this.#spokeAt = now;
+    if (!this.#sink.write(KEEP_ALIVE)) this.#paused = true;
   }
-}
-
-/** Answers that must not reach the caller as the upstream's: they speak of our credentials, or are no answer to a call. */
-function faultOf(status: number, headers: IncomingHttpHeaders): DomainError | null {
-  if (status >= 200 && status < 300) return null;
-  const ours = status === 401 || status === 402 || status === 403;
-  if (status >= 400 && !ours && isJson(headers)) return null;
-  const seconds = Number(headers["retry-after"]);
-  return new DomainError(
-    "upstream_failed",
-    `The model's engine answered with status ${status}, which cannot be passed on.`,
-    {
-      retryAfterSeconds: Number.isFinite(seconds) && seconds > 0 ? seconds : undefined,
-    },
-  );
-}
-
-function timedOut(what: string): DomainError {
-  return new DomainError("upstream_timeout", `The model's engine ${what}.`);
 }

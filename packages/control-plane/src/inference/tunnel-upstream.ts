@@ -5,6 +5,8 @@ import type { TunnelCall, TunnelHandler, TunnelTransport } from "../tunnel/tunne
 import type { UpstreamCall, UpstreamHandler, UpstreamRequest, UpstreamTransport } from "./upstream.ts";
 
 const ENGINE_RETRY_SECONDS = 5;
+/** Where every engine has its API. */
+const BASE_PATH = "/v1";
 
 /** A node's engine, reached through the node's tunnel. */
 export class TunnelUpstream implements UpstreamTransport {
@@ -19,7 +21,7 @@ export class TunnelUpstream implements UpstreamTransport {
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): UpstreamCall {
     const { method, path, headers, body } = request;
     const call = new EngineCall(handler);
-    call.start(this.#tunnel.open({ workload: this.#workload, method, path, headers, body }, call));
+    call.start(this.#tunnel.open({ workload: this.#workload, method, path: BASE_PATH + path, headers, body }, call));
     return call;
   }
 }

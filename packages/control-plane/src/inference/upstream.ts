@@ -5,6 +5,7 @@ import type { DomainError } from "@fairlead/protocol/errors";
 
 export interface UpstreamRequest {
   readonly method: string;
+  /** Below the upstream's base: `/chat/completions`. */
   readonly path: string;
   /** Lower-case names, no hop-by-hop headers. */
   readonly headers: Readonly<Record<string, string>>;

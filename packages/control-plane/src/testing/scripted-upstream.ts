@@ -34,7 +34,7 @@ export class ScriptedCall implements UpstreamCall, FarEnd {
 
   constructor(request: UpstreamRequest, handler: UpstreamHandler) {
     const { path, headers } = request;
-    this.request = Promise.resolve({ path, headers, body: Buffer.concat(request.body) });
+    this.request = Promise.resolve({ path: `/v1${path}`, headers, body: Buffer.concat(request.body) });
     this.#handler = handler;
   }
 

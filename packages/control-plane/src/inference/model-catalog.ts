@@ -1,0 +1,47 @@
+import type { Id } from "@fairlead/protocol/ids";
+import type { Dialect } from "./dialect.ts";
+import type { UpstreamTimeouts } from "./limits.ts";
+import type { UpstreamTransport } from "./upstream.ts";
+
+/** What the inference host asks of whoever knows the models. */
+export interface ModelCatalog {
+  /**
+   * @returns the places that serve the model, the preferred one first; never none.
+   * @throws DomainError `model_not_found` for unknown or not yours, `no_running_engine` for known but not running.
+   */
+  resolve(projectId: Id<"project">, name: string): Promise<ResolvedModel>;
+  /** @returns the model that a call without a name is for; null where none is set. */
+  defaultModel(projectId: Id<"project">): Promise<string | null>;
+  /** @returns what would be answered just now, by name. */
+  list(projectId: Id<"project">): Promise<readonly ModelEntry[]>;
+  /** @throws DomainError as `resolve` does. */
+  entry(projectId: Id<"project">, name: string): Promise<ModelEntry>;
+}
+
+export interface ResolvedModel {
+  /** As the caller named it. */
+  readonly name: string;
+  readonly candidates: readonly Candidate[];
+}
+
+/** One place that serves a model. */
+export interface Candidate {
+  /** Stable: a provider's name, or `node:<identifier>`. */
+  readonly upstreamId: string;
+  readonly kind: "provider" | "node";
+  /** The name as the upstream knows it. */
+  readonly model: string;
+  readonly protocols: readonly Dialect[];
+  /** Where they differ from the host's. */
+  readonly timeouts?: Partial<UpstreamTimeouts>;
+  open(): UpstreamTransport;
+}
+
+/** An entry of `GET /v1/models`, in the form that SDKs know. */
+export interface ModelEntry {
+  readonly id: string;
+  readonly object: "model";
+  /** Unix seconds. */
+  readonly created: number;
+  readonly owned_by: string;
+}

@@ -1,0 +1,156 @@
+import type { Clock } from "@fairlead/protocol/clock";
+import { DomainError } from "@fairlead/protocol/errors";
+import { toDomainError } from "../http/error-response.ts";
+import type { AnswerSink } from "./answer-sink.ts";
+import { Attempts } from "./attempts.ts";
+import { scanCall } from "./call-scan.ts";
+import { CallTimes } from "./call-times.ts";
+import { requireModel } from "./caller.ts";
+import type { CallEnd, InferenceCall } from "./inference-call.ts";
+import type { InferenceCounters } from "./inference-counters.ts";
+import type { InferenceLimits } from "./limits.ts";
+import type { LiveCalls } from "./live-calls.ts";
+import type { ModelCatalog, ResolvedModel } from "./model-catalog.ts";
+import { Relay } from "./relay.ts";
+import { asksForUsage, type SubmittedBody } from "./submitted-body.ts";
+import type { TokenUsage } from "./token-usage.ts";
+
+export interface PipelineOptions {
+  readonly models: ModelCatalog;
+  readonly live: LiveCalls;
+  readonly clock: Clock;
+  readonly limits: InferenceLimits;
+  readonly counters: InferenceCounters;
+  /** Told once of every call that ends, in whatever way. Must not throw. */
+  readonly onEnded: (end: CallEnd) => void;
+}
+
+/** A call that was dispatched. */
+export interface RunningCall {
+  /** Resolves, never rejects, when nothing of the call is left. */
+  readonly ended: Promise<CallEnd>;
+}
+
+interface Prepared {
+  readonly body: SubmittedBody;
+  readonly model: ResolvedModel;
+}
+
+/** What a call's end tells of its beginning. Not the body, which must not be kept for so long. */
+interface Beginning extends Pick<CallEnd, "id" | "caller" | "dialect" | "stream" | "model"> {
+  readonly begunAt: number;
+  /** An estimate. */
+  readonly inputTokens: number;
+}
+
+/**
+ * The way of every call: prepare (scan, model, upstreams) → dispatch → relay → ended (decisions/0017). Nothing here knows
+ * whether the caller is at the other end of a connection or in this process.
+ */
+export class InferencePipeline {
+  readonly #options: PipelineOptions;
+
+  constructor(options: PipelineOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Resolves once the call is dispatched; from then on all is told to the sink.
+   * @throws DomainError for a call that is not dispatched; then nothing was told to the sink.
+   */
+  async start(call: InferenceCall, sink: AnswerSink): Promise<RunningCall> {
+    const { id, caller, dialect, begunAt } = call;
+    const beginning = { id, caller, dialect, begunAt, stream: false, model: null, inputTokens: 0 };
+    let prepared: Prepared;
+    try {
+      prepared = await this.#prepare(call);
+    } catch (error) {
+      this.#tell(beginning, { ...NOTHING, outcome: toDomainError(error).code });
+      throw error;
+    }
+    const relay = this.#dispatch(call, prepared, sink);
+    const { stream, inputTokens } = prepared.body.scan;
+    return { ended: this.#untilEnded(relay, { ...beginning, stream, inputTokens, model: prepared.model.name }) };
+  }
+
+  async #prepare(call: InferenceCall): Promise<Prepared> {
+    const { caller, dialect, body: bytes } = call;
+    const { models } = this.#options;
+    const scan = scanCall(bytes);
+    const name = scan.model?.name ?? (await models.defaultModel(caller.projectId)) ?? noModel();
+    requireModel(caller, name);
+    const model = await models.resolve(caller.projectId, name);
+    return { body: { bytes, scan, dialect }, model: speaking(model, dialect) };
+  }
+
+  #dispatch(call: InferenceCall, { body, model }: Prepared, sink: AnswerSink): Relay {
+    const { clock, counters, limits, live } = this.#options;
+    const { id, dialect, headers, ticket, begunAt, uploadMs } = call;
+    const now = (): number => clock.monotonic();
+    const relay = new Relay(sink, {
+      dialect,
+      stream: body.scan.stream,
+      hidesUsage: !asksForUsage(body),
+      requestId: id,
+      model: model.name,
+      createdAt: Math.floor(clock.now() / 1000),
+      keepAliveMs: limits.keepAliveMs,
+      now,
+      times: new CallTimes({ begunAt, uploadMs, now }),
+      onCommitted: () => ticket.releaseBytes(),
+      counters,
+    });
+    live.add(relay);
+    relay.start(new Attempts({ candidates: model.candidates, body, headers, timeouts: limits }));
+    return relay;
+  }
+
+  async #untilEnded(relay: Relay, beginning: Beginning): Promise<CallEnd> {
+    await relay.closed;
+    this.#options.live.delete(relay);
+    return this.#tell(beginning, relay);
+  }
+
+  #tell({ begunAt, inputTokens, ...beginning }: Beginning, ending: Ending): CallEnd {
+    const { outcome, status, upstreamId, answer } = ending;
+    const { clock, onEnded } = this.#options;
+    const firstTokenAt = answer?.firstTokenAt ?? null;
+    const end: CallEnd = {
+      ...beginning,
+      outcome,
+      status,
+      upstreamId,
+      ...usageOf(ending, inputTokens),
+      firstTokenMs: firstTokenAt === null ? null : firstTokenAt - begunAt,
+      durationMs: clock.monotonic() - begunAt,
+    };
+    onEnded(end);
+    return end;
+  }
+}
+
+type Ending = Pick<Relay, "outcome" | "status" | "upstreamId" | "answer">;
+const NOTHING = { status: null, upstreamId: null, answer: null };
+
+/** The upstream's word, else what came of the answer. A refusal is no completion, and what brought nothing costs nothing. */
+function usageOf(
+  { status, answer }: Ending,
+  inputTokens: number,
+): { readonly usage: TokenUsage | null; readonly estimated: boolean } {
+  const told = answer?.usage ?? null;
+  if (told !== null) return { usage: told, estimated: false };
+  const outputTokens = status === null || status >= 400 ? 0 : (answer?.outputTokens ?? 0);
+  if (outputTokens === 0) return { usage: null, estimated: false };
+  return { usage: { inputTokens, cachedInputTokens: 0, outputTokens, reasoningTokens: 0 }, estimated: true };
+}
+
+function noModel(): never {
+  const message = "No default model is configured: name one in `model`. GET /v1/models lists what this key can call.";
+  throw new DomainError("invalid_request", message, { param: "model" });
+}
+
+function speaking(model: ResolvedModel, dialect: InferenceCall["dialect"]): ResolvedModel {
+  const candidates = model.candidates.filter(({ protocols }) => protocols.includes(dialect));
+  if (candidates.length > 0) return { ...model, candidates };
+  throw new DomainError("invalid_request", `\`${model.name}\` does not speak this dialect.`, { param: "model" });
+}

@@ -1,0 +1,134 @@
+import { once } from "node:events";
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import type { AddressInfo } from "node:net";
+import { Distribution, REQUEST_SECONDS } from "../distribution.ts";
+import { type ScriptedCall, ScriptedUpstream } from "../testing/scripted-upstream.ts";
+import { Attempts } from "./attempts.ts";
+import { scanCall } from "./call-scan.ts";
+import { CallTimes } from "./call-times.ts";
+import type { Dialect } from "./dialect.ts";
+import { HttpSink } from "./http-sink.ts";
+import type { Candidate } from "./model-catalog.ts";
+import { Relay } from "./relay.ts";
+
+export const LIMITS = { firstByteMs: 100, idleMs: 200, totalMs: 10_000 };
+export const KEEP_ALIVE_MS = 50;
+export const SSE = { "content-type": "text/event-stream; charset=utf-8" };
+export const JSON_TYPE = { "content-type": "application/json" };
+export const DONE = "data: [DONE]\n\n";
+
+export const chunk = (content: string, rest: object = {}): string =>
+  `data: ${JSON.stringify({ id: "c", choices: [{ index: 0, delta: { content }, finish_reason: null }], ...rest })}\n\n`;
+
+export interface Setting {
+  readonly dialect?: Dialect;
+  readonly stream?: boolean;
+  readonly hidesUsage?: boolean;
+  /** How many upstreams there are to try. */
+  readonly upstreams?: number;
+}
+
+/** One call between a scripted upstream and a real HTTP caller. */
+export interface Scene {
+  readonly relay: Relay;
+  /** The first attempt. */
+  readonly call: ScriptedCall;
+  /** All attempts so far. */
+  readonly calls: readonly ScriptedCall[];
+  readonly response: ServerResponse;
+  /** The caller's view; hangs until headers come. */
+  readonly answer: Promise<IncomingMessage>;
+  readonly committed: () => number;
+  /** Moves the clock and looks at the time-outs. */
+  readonly pass: (ms: number) => void;
+  readonly leave: () => void;
+  readonly counters: { readonly relayedBytes: number };
+}
+
+export class RelayStage {
+  readonly #server: Server = createServer();
+
+  async listen(): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
+  }
+
+  close(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  async begin(setting: Setting = {}): Promise<Scene> {
+    const { dialect = "chat", stream = true, hidesUsage = true, upstreams = 1 } = setting;
+    const { request, response, answer } = await this.#connect();
+    let now = 0;
+    let committed = 0;
+    const upstream = new ScriptedUpstream();
+    const counters = { relayedBytes: 0, firstByte: new Distribution(REQUEST_SECONDS) };
+    const clock = (): number => now;
+    const relay = new Relay(new HttpSink({ response, requestId: "req_1" }), {
+      dialect,
+      stream,
+      hidesUsage,
+      requestId: "req_1",
+      model: "n/m",
+      createdAt: 1000,
+      keepAliveMs: KEEP_ALIVE_MS,
+      now: clock,
+      times: new CallTimes({ begunAt: now, uploadMs: 0, now: clock }),
+      onCommitted: () => void committed++,
+      counters,
+    });
+    relay.start(attempts(upstream, { dialect, stream, upstreams }));
+    const [call] = upstream.calls;
+    if (call === undefined) throw new Error("not dispatched");
+    const pass = (ms: number): void => {
+      now += ms;
+      relay.check(now);
+    };
+    const leave = (): void => void request.destroy();
+    return {
+      relay,
+      call,
+      calls: upstream.calls,
+      response,
+      answer,
+      committed: () => committed,
+      pass,
+      leave,
+      counters,
+    };
+  }
+
+  async #connect() {
+    const { port } = this.#server.address() as AddressInfo;
+    const request = httpRequest({ port, host: "127.0.0.1", agent: false });
+    request.on("error", () => undefined);
+    const answer = once(request, "response").then(([message]) => message as IncomingMessage);
+    answer.catch(() => undefined);
+    request.end();
+    const [, response] = (await once(this.#server, "request")) as [IncomingMessage, ServerResponse];
+    return { request, response, answer };
+  }
+}
+
+function attempts(upstream: ScriptedUpstream, setting: Required<Omit<Setting, "hidesUsage">>): Attempts {
+  const { dialect, stream, upstreams } = setting;
+  const bytes = [Buffer.from(`{"model":"n/m","stream":${stream}}`)];
+  const candidates = Array.from(
+    { length: upstreams },
+    (_, at): Candidate => ({
+      upstreamId: `node:${at}`,
+      kind: "node",
+      model: `m${at}`,
+      protocols: [dialect],
+      open: () => upstream,
+    }),
+  );
+  return new Attempts({ candidates, body: { bytes, scan: scanCall(bytes), dialect }, headers: {}, timeouts: LIMITS });
+}
