@@ -55,6 +55,12 @@ describe("fairlead project", () => {
     expect(none.out).toContain("fairlead project create");
   });
 
+  test("list marks what is being deleted", async () => {
+    const going = { ...project, deletingSince: "2030-01-02T00:00:00.000Z" };
+    const { out } = await call(["list"], { answers: { "GET /v1/projects": { body: { projects: [going] } } } });
+    expect(out).toMatch(/prj_1 +Research .* being deleted\n/);
+  });
+
   test("rename sends the name alone", async () => {
     const renamed = { ...project, name: 'A "better" name' };
     const answers = { "PATCH /v1/projects/prj_1": { body: renamed } };
@@ -75,9 +81,9 @@ describe("fairlead project delete", () => {
   test("asks for the name at a terminal", async () => {
     const terminal = fakeTerminal({ typed: "Research" });
     const result = await call(["delete", "prj_1"], { answers, terminal });
-    expect(result).toMatchObject({ code: 0, out: "deleted prj_1 Research\n" });
+    expect(result).toMatchObject({ code: 0, out: "deleting prj_1 Research\n" });
     expect(result.notes).toContain("for good");
-    expect(deletes()).toBe(1);
+    expect(host?.seen.at(-1)).toMatchObject({ method: "DELETE", url: "/v1/projects/prj_1?confirmName=Research" });
   });
 
   test.each(["research", "", "Research "])("deletes nothing when %j is typed", async (typed) => {

@@ -94,9 +94,12 @@ async function deleteProject(context: Context, id: string, options: DeleteOption
   if (typed !== name) {
     throw new CliError(`"${visible(typed)}" is not the name of this project, "${visible(name)}". Nothing was deleted.`);
   }
-  await callJson(host, { method: "DELETE", path: pathOf(id) }, z.object({}));
+  const path = `${pathOf(id)}?${new URLSearchParams({ confirmName: name }).toString()}`;
+  const answer = await callJson(host, { method: "DELETE", path }, z.object({}));
   if (context.logins.projectId(host.url) === id) await context.logins.useProject(host.url, null);
-  print(context.terminal, {}, { json: options.json, text: () => `deleted ${id} ${visible(name)}\n` });
+  print(context.terminal, answer, { json: options.json, text: () => `deleting ${id} ${visible(name)}\n` });
+  if (!options.json)
+    context.terminal.note("its keys have stopped; calls on its nodes may finish, then all of it is gone");
 }
 
 async function askName({ terminal }: Context, name: string): Promise<string> {
@@ -121,8 +124,11 @@ function fetchProject(host: Platform, id: string): Promise<Project> {
 
 function projectTable(projects: readonly Project[]): string {
   if (projects.length === 0) return "no projects yet: `fairlead project create NAME` makes one\n";
-  return formatTable(
-    ["ID", "NAME", "CREATED"],
-    projects.map((project) => [project.id, project.name, project.createdAt]),
-  );
+  const rows = projects.map(({ id, name, createdAt, deletingSince }) => [
+    id,
+    name,
+    createdAt,
+    deletingSince === undefined ? "" : "being deleted",
+  ]);
+  return formatTable(["ID", "NAME", "CREATED", ""], rows);
 }
