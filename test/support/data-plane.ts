@@ -5,9 +5,11 @@ import { systemClock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import { systemIds } from "@fairlead/protocol/ids";
 import { pino } from "pino";
+import type { InferenceCaller } from "../../packages/control-plane/src/auth/principal.ts";
 import { createInferenceHost, type InferenceHost } from "../../packages/control-plane/src/inference/inference-host.ts";
 import type { InferenceLimits } from "../../packages/control-plane/src/inference/limits.ts";
 import type { EngineTarget } from "../../packages/control-plane/src/inference/ports.ts";
+import { asKey } from "../../packages/control-plane/src/testing.fixture.ts";
 import { TunnelHub } from "../../packages/control-plane/src/tunnel/tunnel-hub.ts";
 import { createGateway } from "../../packages/daemon/src/gateway/gateway.ts";
 import { startTunnel, type Tunnel } from "../../packages/daemon/src/tunnel/tunnel-client.ts";
@@ -59,7 +61,7 @@ export class DataPlane {
       this.hub.attach(NODE_ID, socket, head);
     });
     this.host = createInferenceHost({
-      keys: { authenticate: (secret) => authenticate(secret) },
+      callers: { authenticate: (secret) => authenticate(secret) },
       engines: {
         find: (_projectId, identifier) => Promise.resolve(identifier === this.target.identifier ? this.target : null),
         list: () => Promise.resolve([this.target]),
@@ -116,8 +118,8 @@ export class DataPlane {
   }
 }
 
-function authenticate(secret: string): Promise<{ keyId: "key_1"; projectId: "prj_1" }> {
-  if (secret === PROJECT_KEY) return Promise.resolve({ keyId: "key_1", projectId: "prj_1" });
+function authenticate(secret: string): Promise<InferenceCaller> {
+  if (secret === PROJECT_KEY) return Promise.resolve(asKey("prj_1"));
   return Promise.reject(new DomainError("invalid_credential", "This key is unknown or revoked."));
 }
 

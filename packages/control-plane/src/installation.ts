@@ -26,6 +26,7 @@ export interface Installation {
   readonly record: InstallationRecord;
   readonly db: Kysely<Database>;
   readonly longReads: Kysely<Database>;
+  readonly writes: Kysely<Database>;
   readonly sealer: SecretSealer;
   readonly keyRing: KeyRing;
   readonly tokens: TokenService;

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import { registerAuditRoutes } from "./audit/audit-routes.ts";
 import type { Context } from "./context.ts";
@@ -54,7 +55,7 @@ export function createPlatform(context: Context, services: Services, inference: 
     requests,
     trustedProxies: context.config.server.trustedProxies,
     routes: (routes) => {
-      registerRoutes(routes, { ...services, limits, publicUrl: addresses.publicUrl });
+      registerRoutes(routes, { ...services, limits, clock: ports.clock, publicUrl: addresses.publicUrl });
       registerMetricsRoutes(routes, metrics);
     },
     document: { publicUrl: addresses.publicUrl, inferencePaths: inferencePaths(addresses.modelsUrl) },
@@ -90,7 +91,7 @@ export function createPlatform(context: Context, services: Services, inference: 
   };
 }
 
-type RouteServices = Services & { readonly limits: RateLimits; readonly publicUrl: string };
+type RouteServices = Services & { readonly limits: RateLimits; readonly clock: Clock; readonly publicUrl: string };
 
 function registerRoutes(app: PlatformApp, services: RouteServices): void {
   const { auditLog, idempotency, projects, projectRemoval, members, invitations, keys, nodes, limits } = services;
@@ -100,7 +101,7 @@ function registerRoutes(app: PlatformApp, services: RouteServices): void {
   registerProjectRoutes(app, { projects, projectRemoval, idempotency });
   registerMemberRoutes(app, members);
   registerInvitationRoutes(app, { invitations, idempotency, limit: limits.invitations });
-  registerKeyRoutes(app, { keys, idempotency });
+  registerKeyRoutes(app, { keys, idempotency, clock: services.clock });
   registerNodeRoutes(app, { ...nodes, idempotency });
   registerNodeObservedRoutes(app, nodes);
   registerNodeSecretRoutes(app, nodes.nodeChanges);

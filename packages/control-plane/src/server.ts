@@ -11,6 +11,7 @@ import { holdStore } from "./db/store-lock.ts";
 import { listen, reservePort, urlOf } from "./http/listen.ts";
 import { idempotencyRetention } from "./idempotency/idempotency-retention.ts";
 import { IdempotencyStore } from "./idempotency/idempotency-store.ts";
+import { callersOf } from "./inference/caller.ts";
 import { createInferenceHost, type InferenceHost } from "./inference/inference-host.ts";
 import { type Installation, openInstallation, type Ports } from "./installation.ts";
 import { createLog, type Log } from "./log.ts";
@@ -92,6 +93,7 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   const deadline = new StopDeadline(ports.clock, config.server.shutdownSeconds * 1000);
   const context: Context = { config, log, ports, installation, addresses, deadline, statements };
   const services = createServices(context);
+  closers.push(() => services.keyUse.close());
   await services.oauth.start();
   const stopSweeper = startNodeSweeper(services.nodes.liveness, log);
   closers.push(stopSweeper);
@@ -157,6 +159,8 @@ async function findAddresses({ server }: Config): Promise<Addresses> {
   }
 }
 
-function createInference({ config, log, ports }: Context, { keys, nodes, tunnels }: Services): InferenceHost {
-  return createInferenceHost({ ...ports, keys, engines: nodes.engines, tunnels, log, limits: config.inference });
+function createInference({ config, log, ports }: Context, services: Services): InferenceHost {
+  const { nodes, tunnels } = services;
+  const callers = callersOf(services);
+  return createInferenceHost({ ...ports, callers, engines: nodes.engines, tunnels, log, limits: config.inference });
 }

@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { AuditReadService } from "./audit/audit-read-service.ts";
-import { type Authenticate, createAuthenticate } from "./auth/authenticate.ts";
 import type { Context } from "./context.ts";
+import { type Credentials, createCredentials } from "./credentials.ts";
 import { IdempotencyService } from "./idempotency/idempotency-service.ts";
 import { KeyService } from "./keys/key-service.ts";
 import { KeyStore } from "./keys/key-store.ts";
+import { KeyUse } from "./keys/key-use.ts";
 import { LinkHub } from "./link/link-hub.ts";
 import { LinkServer } from "./link/link-server.ts";
 import { InvitationService } from "./members/invitation-service.ts";
@@ -25,8 +26,7 @@ import type { UserService } from "./users/user-service.ts";
 
 const LINK_RESYNC_MS = 10 * 60_000;
 
-export interface Services extends SignInServices {
-  readonly authenticate: Authenticate;
+export interface Services extends SignInServices, Credentials {
   readonly auditLog: AuditReadService;
   readonly idempotency: IdempotencyService;
   readonly users: UserService;
@@ -37,15 +37,17 @@ export interface Services extends SignInServices {
   readonly members: MemberService;
   readonly invitations: InvitationService;
   readonly keys: KeyService;
+  readonly keyUse: KeyUse;
   readonly nodes: NodeServices;
   readonly hub: LinkHub;
   readonly links: LinkServer;
   readonly tunnels: TunnelHub;
 }
 
-export function createServices({ config, log, ports, installation, addresses }: Context): Services {
-  const { db, audit, tokens, users, record } = installation;
-  const { publicUrl, modelsUrl } = addresses;
+export function createServices(context: Context): Services {
+  const { config, log, ports, installation, addresses } = context;
+  const { db, writes, audit, tokens, users, record } = installation;
+  const { publicUrl } = addresses;
   const identities = createNodeIdentities(db);
   const memberships = new MembershipService({ db });
   const stores = projectStores(db);
@@ -83,14 +85,15 @@ export function createServices({ config, log, ports, installation, addresses }: 
     publicUrl,
     settings: config.signIn,
   });
-  const keys = new KeyService({ ...ports, keys: new KeyStore(db), access, randomBytes, publicUrl });
+  const keyUse = new KeyUse({ keys: new KeyStore(writes), clock: ports.clock, log });
+  const keys = new KeyService({ ...ports, keys: new KeyStore(db), use: keyUse, access, audit, randomBytes });
   const { oneTimeLinks } = installation;
   return {
     ...signInServices,
     users,
     sessions: installation.sessions,
     entry: new LinkEntryService({ ...installation, ...signInServices, links: oneTimeLinks }),
-    authenticate: createAuthenticate({ tokens, sessions: users, nodes: identities, modelsUrl }),
+    ...createCredentials(context, { identities, changes }),
     auditLog: new AuditReadService({ longReads: installation.longReads, access }),
     idempotency: new IdempotencyService({ db, clock: ports.clock }),
     projects,
@@ -98,6 +101,7 @@ export function createServices({ config, log, ports, installation, addresses }: 
     members: new MemberService({ db, access, keys, links: oneTimeLinks, audit }),
     invitations: new InvitationService({ ...ports, db, access, links: oneTimeLinks, audit, publicUrl }),
     keys,
+    keyUse,
     nodes,
     hub,
     links,

@@ -2,12 +2,13 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { Clock } from "@fairlead/protocol/clock";
 import { encodeId, type IdSource } from "@fairlead/protocol/ids";
-import type { Role } from "@fairlead/protocol/resources";
+import type { KeyLimits, Role } from "@fairlead/protocol/resources";
 import { sql } from "kysely";
 import type { Memberships } from "./auth/access.ts";
-import type { UserPrincipal } from "./auth/principal.ts";
+import type { KeyPrincipal, UserPrincipal } from "./auth/principal.ts";
 import { migrate } from "./db/migrate.ts";
 import { type OpenedDatabase, openDatabase, type StoreLocation } from "./db/open.ts";
+import { NO_LIMITS } from "./keys/key-limits.ts";
 import { UserStore } from "./users/user-store.ts";
 
 /** What many tests stand on: time that only the test moves, ids in order, a migrated store. */
@@ -119,6 +120,16 @@ export function asUser(userId: string): UserPrincipal {
   return { kind: "user", userId: userId as UserPrincipal["userId"], platformAdmin: false };
 }
 
+export function asKey(projectId: string, limits: Partial<KeyLimits> = {}): KeyPrincipal {
+  return {
+    kind: "key",
+    keyId: "key_1",
+    projectId: projectId as KeyPrincipal["projectId"],
+    userId: "usr_1",
+    limits: { ...NO_LIMITS, ...limits },
+  };
+}
+
 /** Puts a user into the store, since most rows belong to one. */
 export async function insertUser(store: OpenedDatabase, id: string): Promise<UserPrincipal> {
   const user = { id, email: `${id}@example.org`, name: id, platformAdmin: false, createdAt: 0 };
@@ -128,7 +139,15 @@ export async function insertUser(store: OpenedDatabase, id: string): Promise<Use
 
 /** Puts a project into the store that belongs to nobody yet. @param userId its creator. */
 export async function insertProject(store: OpenedDatabase, id: string, userId: string): Promise<void> {
-  const row = { id, user_id: userId, name: id, created_at: 0, updated_at: 0, deleting_since: null };
+  const row = {
+    id,
+    user_id: userId,
+    name: id,
+    created_at: 0,
+    updated_at: 0,
+    deleting_since: null,
+    default_model: null,
+  };
   await store.db.insertInto("project").values(row).execute();
 }
 

@@ -77,21 +77,24 @@ export const invitationSchema = z
   });
 export type Invitation = z.infer<typeof invitationSchema>;
 
-const keyLimit = z.number().int().positive().nullable();
+const rate = z.number().int().positive().nullable();
 const nanoDollars = z.number().int().nonnegative().nullable();
 
-/** What a project key may do and spend; null: no such limit. */
-export const keyLimitsSchema = z.object({
-  enabled: z.boolean(),
-  expiresAt: z.string().nullable(),
-  /** The only models that it may call, as `<provider>/<model>`. */
-  models: z.array(z.string()).nullable(),
-  requestsPerMinute: keyLimit,
-  tokensPerMinute: keyLimit,
-  parallelCalls: keyLimit,
-  /** Whole nano-dollars. The day and the month are calendar ones, in UTC. */
-  budget: z.object({ total: nanoDollars, daily: nanoDollars, monthly: nanoDollars }),
-});
+/** What a project key may call and spend; null: no such limit. */
+export const keyLimitsSchema = z
+  .object({
+    modelAllowList: z
+      .array(z.string())
+      .nullable()
+      .describe("The only models that it may call: names, or `<provider>/*`."),
+    requestsPerMinute: rate,
+    tokensPerMinute: rate,
+    parallelCalls: rate,
+    budget: z
+      .object({ total: nanoDollars, daily: nanoDollars, monthly: nanoDollars })
+      .describe("Whole nano-dollars. The day and the month are calendar ones, in UTC."),
+  })
+  .meta({ id: "KeyLimits" });
 export type KeyLimits = z.infer<typeof keyLimitsSchema>;
 
 export const projectKeySchema = z
@@ -105,6 +108,14 @@ export const projectKeySchema = z
     /** The whole secret; only in the answer that creates it. */
     keyValue: z.string().optional(),
     createdAt: z.string(),
+    enabled: z.boolean(),
+    expiresAt: z.string().nullable().describe("From then on it is refused; null: never."),
+    lastUsedAt: z.string().nullable().describe("To about a minute; null: not yet."),
+    limits: keyLimitsSchema,
+    previousSecret: z
+      .object({ keyId: z.string(), expiresAt: z.string(), lastUsedAt: z.string().nullable() })
+      .nullable()
+      .describe("After a rotation, until its overlap ends: the secret that works beside the new one."),
   })
   .meta({
     id: "Key",
@@ -116,6 +127,17 @@ export const projectKeySchema = z
         name: "CI",
         keyId: "4Zt0aB9xQ2mLk7Rw",
         createdAt: "2026-03-02T09:30:00.000Z",
+        enabled: true,
+        expiresAt: null,
+        lastUsedAt: "2026-03-02T11:02:00.000Z",
+        limits: {
+          modelAllowList: ["attic/*"],
+          requestsPerMinute: 60,
+          tokensPerMinute: null,
+          parallelCalls: 4,
+          budget: { total: null, daily: null, monthly: 50_000_000_000 },
+        },
+        previousSecret: null,
       },
     ],
   });

@@ -23,12 +23,15 @@ export interface LimitOptions {
 type LimitOption = number | "none";
 
 /** Null lifts a limit; what is not there stays as it is. */
-export type LimitFields = { readonly [F in Exclude<keyof KeyLimits, "enabled" | "budget">]?: KeyLimits[F] } & {
-  readonly budget?: Partial<KeyLimits["budget"]>;
-};
+export interface LimitFields {
+  readonly expiresAt?: string | null;
+  readonly limits?: { readonly [F in Exclude<keyof KeyLimits, "budget">]?: KeyLimits[F] } & {
+    readonly budget?: Partial<KeyLimits["budget"]>;
+  };
+}
 
 export function addLimitOptions(command: Command): Command {
-  const model = new Option("--model <provider/model>", "allow this model and no other; repeat it for several");
+  const model = new Option("--model <provider/model>", "allow this model (or `provider/*`) and no other; repeat it");
   return command
     .addOption(model.argParser(collect))
     .addOption(new Option("--all-models", "allow every model of the project").conflicts("model"))
@@ -49,14 +52,19 @@ export function limitFields(options: LimitOptions, now: number): LimitFields {
     daily: lifted(options.budgetDaily),
     monthly: lifted(options.budgetMonthly),
   });
-  return given({
-    models: allModels ? null : model && [...model],
-    expiresAt: expires === undefined ? undefined : expiryFrom(expires, now),
+  const limits = given({
+    modelAllowList: allModels ? null : model && [...model],
     requestsPerMinute: lifted(options.requestsPerMinute),
     tokensPerMinute: lifted(options.tokensPerMinute),
     parallelCalls: lifted(options.parallelCalls),
-    budget: Object.keys(budget).length === 0 ? undefined : budget,
+    budget: unlessEmpty(budget),
   });
+  const expiresAt = expires === undefined ? undefined : expiryFrom(expires, now);
+  return given({ expiresAt, limits: unlessEmpty(limits) });
+}
+
+function unlessEmpty<T extends object>(fields: T): T | undefined {
+  return Object.keys(fields).length === 0 ? undefined : fields;
 }
 
 function lifted(option: LimitOption | undefined): number | null | undefined {
@@ -94,18 +102,18 @@ function parseBudget(text: string): LimitOption {
 }
 
 /** One line for each limit that there is. */
-export function describeLimits(limits: { readonly [F in keyof KeyLimits]?: KeyLimits[F] | undefined }): string[] {
-  const { models, requestsPerMinute, tokensPerMinute, parallelCalls, budget } = limits;
-  const each = (value: number | null | undefined, unit: string): string[] => (value ? [`${value} ${unit}`] : []);
-  const money = (value: number | null | undefined, period: string): string[] =>
-    typeof value === "number" ? [`${formatDollars(value)} ${period}`] : [];
+export function describeLimits(limits: KeyLimits): string[] {
+  const { modelAllowList, requestsPerMinute, tokensPerMinute, parallelCalls, budget } = limits;
+  const each = (value: number | null, unit: string): string[] => (value ? [`${value} ${unit}`] : []);
+  const money = (value: number | null, period: string): string[] =>
+    value === null ? [] : [`${formatDollars(value)} ${period}`];
   return [
-    ...(models ?? []),
+    ...(modelAllowList ?? []),
     ...each(requestsPerMinute, "requests/min"),
     ...each(tokensPerMinute, "tokens/min"),
     ...each(parallelCalls, "at once"),
-    ...money(budget?.total, "in all"),
-    ...money(budget?.daily, "a day"),
-    ...money(budget?.monthly, "a month"),
+    ...money(budget.total, "in all"),
+    ...money(budget.daily, "a day"),
+    ...money(budget.monthly, "a month"),
   ];
 }

@@ -13,11 +13,15 @@ const key = {
   createdAt: "2026-03-01T09:30:00.000Z",
   enabled: true,
   expiresAt: null,
-  models: null,
-  requestsPerMinute: null,
-  tokensPerMinute: null,
-  parallelCalls: null,
-  budget: { total: null, daily: null, monthly: null },
+  lastUsedAt: null,
+  limits: {
+    modelAllowList: null,
+    requestsPerMinute: null,
+    tokensPerMinute: null,
+    parallelCalls: null,
+    budget: { total: null, daily: null, monthly: null },
+  },
+  previousSecret: null,
 };
 const created = { body: { key: { ...key, keyValue: "flk_value" } } };
 const KEYS = "/v1/projects/prj_1/keys";
@@ -49,10 +53,8 @@ describe("fairlead key create", () => {
     expect(host?.seen[0]?.body).toEqual({
       projectId: "prj_1",
       name: "ci",
-      models: ["a/b", "c/d:e"],
       expiresAt: "2026-03-31T12:00:00.000Z",
-      parallelCalls: 4,
-      budget: { daily: 2_500_000_000 },
+      limits: { modelAllowList: ["a/b", "c/d:e"], parallelCalls: 4, budget: { daily: 2_500_000_000 } },
     });
   });
 
@@ -92,11 +94,13 @@ describe("fairlead key", () => {
   const limited = {
     ...key,
     id: "key_2",
-    models: ["a/b"],
-    requestsPerMinute: 60,
-    tokensPerMinute: 1000,
-    parallelCalls: 2,
-    budget: { total: 25_000_000_000, daily: 500_000_000, monthly: 0 },
+    limits: {
+      modelAllowList: ["a/b"],
+      requestsPerMinute: 60,
+      tokensPerMinute: 1000,
+      parallelCalls: 2,
+      budget: { total: 25_000_000_000, daily: 500_000_000, monthly: 0 },
+    },
   };
 
   test("list shows state, expiry and limits of every key", async () => {
@@ -127,10 +131,8 @@ describe("fairlead key", () => {
     expect(host?.seen[0]?.body).toEqual({
       name: "CI",
       enabled: false,
-      models: null,
       expiresAt: null,
-      tokensPerMinute: null,
-      budget: { total: null },
+      limits: { modelAllowList: null, tokensPerMinute: null, budget: { total: null } },
     });
   });
 

@@ -1,4 +1,4 @@
-import { keyLimitsSchema, projectKeySchema } from "@fairlead/protocol/resources";
+import { type ProjectKey, projectKeySchema } from "@fairlead/protocol/resources";
 import { type Command, Option } from "commander";
 import { z } from "zod";
 import { CliError, UsageError } from "../cli-error.ts";
@@ -28,9 +28,7 @@ interface RotateOptions extends ClientOptions {
   readonly overlap?: number;
 }
 
-const keySchema = projectKeySchema.extend(keyLimitsSchema.partial().shape);
-type Key = z.infer<typeof keySchema>;
-const withValueSchema = z.object({ key: keySchema.required({ keyValue: true }) });
+const withValueSchema = z.object({ key: projectKeySchema.required({ keyValue: true }) });
 
 export function addKeyCommands(program: Command, context: Context): void {
   const key = program.command("key").description("project keys: what programs call the inference host with");
@@ -118,14 +116,14 @@ function showValue({ terminal }: Context, answer: z.infer<typeof withValueSchema
 
 async function listKeys(context: Context, options: ClientOptions & ListOptions): Promise<void> {
   const host = platformHost(context, options);
-  const keys = await listAll(host, { path: keysPath(host), field: "keys", item: keySchema }, options);
+  const keys = await listAll(host, { path: keysPath(host), field: "keys", item: projectKeySchema }, options);
   const text = keys.length === 0 ? "no keys yet: `fairlead key create NAME` makes one\n" : keyTable(context, keys);
   print(context.terminal, { keys }, { json: options.json, text: () => text });
 }
 
 async function getKey(context: Context, id: string, options: ClientOptions): Promise<void> {
   const host = platformHost(context, options);
-  const key = await callJson(host, { path: keyPath(host, id) }, keySchema);
+  const key = await callJson(host, { path: keyPath(host, id) }, projectKeySchema);
   print(context.terminal, key, { json: options.json, text: (found) => keyTable(context, [found]) });
 }
 
@@ -138,7 +136,7 @@ async function updateKey(context: Context, id: string, options: UpdateOptions): 
     ...limitFields(options, context.clock.now()),
   };
   if (Object.keys(body).length === 0) throw new UsageError("say what to change, such as --disable or --expires 30d");
-  const key = await callJson(host, { method: "PATCH", path: keyPath(host, id), body }, keySchema);
+  const key = await callJson(host, { method: "PATCH", path: keyPath(host, id), body }, projectKeySchema);
   print(context.terminal, key, { json: options.json, text: (changed) => keyTable(context, [changed]) });
 }
 
@@ -160,19 +158,19 @@ function parseOverlap(text: string): number {
   return text === "0" ? 0 : parseDuration(text);
 }
 
-function keyTable({ clock }: Context, keys: readonly Key[]): string {
+function keyTable({ clock }: Context, keys: readonly ProjectKey[]): string {
   const rows = keys.map((key) => [
     key.id,
     key.name,
     key.keyId,
     stateOf(key, clock.now()),
     key.expiresAt ?? "never",
-    describeLimits(key).join(", ") || "none",
+    describeLimits(key.limits).join(", ") || "none",
   ]);
   return formatTable(["ID", "NAME", "KEY", "STATE", "EXPIRES", "LIMITS"], rows);
 }
 
-function stateOf({ enabled, expiresAt }: Key, now: number): string {
-  if (enabled === false) return "disabled";
+function stateOf({ enabled, expiresAt }: ProjectKey, now: number): string {
+  if (!enabled) return "disabled";
   return expiresAt && Date.parse(expiresAt) <= now ? "expired" : "good";
 }

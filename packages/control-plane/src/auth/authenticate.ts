@@ -11,7 +11,7 @@ import {
   type PrincipalOf,
   type UserPrincipal,
 } from "./principal.ts";
-import type { TokenClaims, TokenService } from "./tokens.ts";
+import type { TokenClaims } from "./tokens.ts";
 
 /**
  * Who sent this `Authorization` header, if it is one of the kinds that may.
@@ -25,17 +25,25 @@ export type Authenticate = <K extends PrincipalKind>(
 /** Sign-in sessions, as far as a credential's check needs them; the users service. */
 export interface SignInSessions {
   /** @returns null when the session has ended or its user is gone. */
-  find(sessionId: string): Promise<{ readonly userId: string; readonly platformAdmin: boolean } | null>;
+  find(sessionId: string): MaybePromise<{ readonly userId: string; readonly platformAdmin: boolean } | null>;
 }
 
 /** Enrolled nodes, as far as a credential's check needs them; the nodes service. */
 export interface NodeIdentities {
   /** @returns null for a node that is unknown, not enrolled, or being deleted. */
-  find(nodeId: string): Promise<{ readonly projectId: string; readonly signingKeyThumbprint: string } | null>;
+  find(nodeId: string): MaybePromise<{ readonly projectId: string; readonly signingKeyThumbprint: string } | null>;
 }
 
+export interface TokenVerifier {
+  /** @throws DomainError `expired_credential`, `invalid_credential` */
+  verify(token: string): MaybePromise<TokenClaims>;
+}
+
+/** What is remembered is there at once. */
+type MaybePromise<T> = T | Promise<T>;
+
 export interface AuthenticatorOptions {
-  readonly tokens: TokenService;
+  readonly tokens: TokenVerifier;
   readonly sessions: SignInSessions;
   readonly nodes: NodeIdentities;
   /** Named to callers who bring a project key here. */
@@ -44,13 +52,17 @@ export interface AuthenticatorOptions {
 
 const CREDENTIAL_NAMES: Record<PrincipalKind, string> = { user: "session token", node: "node identity token" };
 
-/** Sessions and nodes are asked of the store on every call, so that a revocation holds at once (design §5). */
+/** Sessions and nodes are asked on every call, and are a second old at most (design §5, Revocation). */
 export function createAuthenticate(options: AuthenticatorOptions): Authenticate {
   return async (authorization, kinds) => {
     const token = bearerToken(authorization);
     if (token === null) throw invalid(`Send \`Authorization: Bearer <${nameOf(kinds)}>\`.`);
     refuseOtherCredentials(token, options.modelsUrl);
     const claims = await options.tokens.verify(token);
+    if (claims.audience === "inference") {
+      const message = `This is a worker-plane token; it works on the inference host, ${options.modelsUrl}. Send a ${nameOf(kinds)} here.`;
+      throw invalid(message);
+    }
     const principal = claims.audience === "node" ? nodeOf(claims) : userOf(claims);
     if (!isPrincipalOf(principal, kinds)) {
       throw invalid(`This call takes a ${nameOf(kinds)}, not a ${CREDENTIAL_NAMES[principal.kind]}.`);
@@ -59,9 +71,11 @@ export function createAuthenticate(options: AuthenticatorOptions): Authenticate 
   };
 }
 
+type PlatformClaims = Exclude<TokenClaims, { readonly audience: "inference" }>;
+
 async function confirm<P extends Principal>(
   principal: P,
-  claims: TokenClaims,
+  claims: PlatformClaims,
   { sessions, nodes }: AuthenticatorOptions,
 ): Promise<P> {
   if (claims.audience === "node") {

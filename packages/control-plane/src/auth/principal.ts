@@ -1,4 +1,5 @@
-import type { KeyId, NodeId, ProjectId, UserId } from "@fairlead/protocol/ids";
+import type { Id, KeyId, NodeId, ProjectId, UserId } from "@fairlead/protocol/ids";
+import type { KeyLimits } from "@fairlead/protocol/resources";
 
 /** Who is calling, once a credential has been checked. A closed union: every guard switches on `kind`. */
 export type Principal = UserPrincipal | NodePrincipal;
@@ -39,8 +40,23 @@ export interface NodePrincipal {
   readonly origin?: CallOrigin;
 }
 
-/** A program with a project key, on the inference host only. */
+/** Who calls the inference host; a closed union too. */
+export type InferenceCaller = KeyPrincipal | WorkerPrincipal;
+
+/** A program with a project key. */
 export interface KeyPrincipal {
+  readonly kind: "key";
   readonly keyId: KeyId;
+  readonly projectId: ProjectId;
+  /** Who made the key. */
+  readonly userId: UserId;
+  readonly limits: KeyLimits;
+}
+
+/** A workload or an agent on a node, with a worker-plane token. */
+export interface WorkerPrincipal {
+  readonly kind: "worker";
+  readonly subjectId: Id<"workload" | "agent">;
+  readonly nodeId: NodeId;
   readonly projectId: ProjectId;
 }

@@ -1,7 +1,16 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import { CLOCK_SKEW_SECONDS } from "@fairlead/protocol/enrollment";
 import { DomainError } from "@fairlead/protocol/errors";
-import { createLocalJWKSet, errors, type JWTPayload, type JWTVerifyResult, jwtVerify, SignJWT } from "jose";
+import {
+  createLocalJWKSet,
+  errors,
+  type JSONWebKeySet,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+  type JWTVerifyResult,
+  jwtVerify,
+  SignJWT,
+} from "jose";
 import { z } from "zod";
 import { type KeyRing, SIGNING_ALGORITHM } from "./key-ring.ts";
 
@@ -9,7 +18,14 @@ import { type KeyRing, SIGNING_ALGORITHM } from "./key-ring.ts";
 
 const sessionClaims = z.object({ aud: z.literal("platform"), sub: z.string(), sid: z.string() });
 const nodeClaims = z.object({ aud: z.literal("node"), sub: z.string(), project: z.string(), key: z.string() });
-const claimsSchema = z.discriminatedUnion("aud", [sessionClaims, nodeClaims]);
+const workerClaims = z.object({
+  aud: z.literal("inference"),
+  sub: z.string(),
+  node: z.string(),
+  project: z.string(),
+  key: z.string(),
+});
+const claimsSchema = z.discriminatedUnion("aud", [sessionClaims, nodeClaims, workerClaims]);
 
 /** What a good token says. Whether its session or node is still there is `authenticate`'s question. */
 export type TokenClaims =
@@ -20,7 +36,22 @@ export type TokenClaims =
       readonly projectId: string;
       /** RFC 7638 thumbprint of the node's signing key: a node that enrols anew cuts off its older tokens. */
       readonly keyThumbprint: string;
+    }
+  | {
+      readonly audience: "inference";
+      /** A workload or an agent. */
+      readonly subjectId: string;
+      readonly nodeId: string;
+      readonly projectId: string;
+      /** As a node's: it ends with the node's identity. */
+      readonly keyThumbprint: string;
     };
+
+export interface VerifiedToken {
+  readonly claims: TokenClaims;
+  /** Unix milliseconds, clock skew included. */
+  readonly goodUntil: number;
+}
 
 export interface TokenServiceOptions {
   readonly keyRing: KeyRing;
@@ -30,6 +61,8 @@ export interface TokenServiceOptions {
 
 export class TokenService {
   readonly #options: TokenServiceOptions;
+  /** Importing the keys costs as much as a signature: once for each set that the ring publishes. */
+  #keys: { readonly jwks: JSONWebKeySet; readonly find: JWTVerifyGetKey } | null = null;
 
   constructor(options: TokenServiceOptions) {
     this.#options = options;
@@ -55,16 +88,29 @@ export class TokenService {
     return this.#sign(claims, identity.ttlSeconds);
   }
 
+  async issueWorker(worker: {
+    readonly subjectId: string;
+    readonly nodeId: string;
+    readonly projectId: string;
+    readonly keyThumbprint: string;
+    readonly ttlSeconds: number;
+  }): Promise<string> {
+    const { subjectId: sub, nodeId: node, projectId: project, keyThumbprint: key } = worker;
+    const claims: z.infer<typeof workerClaims> = { aud: "inference", sub, node, project, key };
+    return this.#sign(claims, worker.ttlSeconds);
+  }
+
   /** @throws DomainError `expired_credential`, `invalid_credential` */
   async verify(token: string): Promise<TokenClaims> {
+    return (await this.check(token)).claims;
+  }
+
+  /** The same with the token's end, for whoever remembers it. */
+  async check(token: string): Promise<VerifiedToken> {
     const { payload } = await this.#check(token);
     const claims = claimsSchema.safeParse(payload);
-    if (!claims.success) throw invalid("a token of another kind");
-    if (claims.data.aud === "platform") {
-      return { audience: "platform", userId: claims.data.sub, sessionId: claims.data.sid };
-    }
-    const { sub, project, key } = claims.data;
-    return { audience: "node", nodeId: sub, projectId: project, keyThumbprint: key };
+    if (!claims.success || payload.exp === undefined) throw invalid("a token of another kind");
+    return { claims: tokenClaims(claims.data), goodUntil: (payload.exp + CLOCK_SKEW_SECONDS) * 1000 };
   }
 
   async #sign(claims: JWTPayload, ttlSeconds: number): Promise<string> {
@@ -79,9 +125,9 @@ export class TokenService {
   }
 
   async #check(token: string): Promise<JWTVerifyResult> {
-    const { keyRing, installationId, clock } = this.#options;
+    const { installationId, clock } = this.#options;
     try {
-      return await jwtVerify(token, createLocalJWKSet(keyRing.publicJwks()), {
+      return await jwtVerify(token, this.#findKey(), {
         issuer: installationId,
         algorithms: [SIGNING_ALGORITHM],
         clockTolerance: CLOCK_SKEW_SECONDS,
@@ -94,6 +140,25 @@ export class TokenService {
       }
       if (error instanceof errors.JOSEError) throw invalid(error.message);
       throw error;
+    }
+  }
+
+  #findKey(): JWTVerifyGetKey {
+    const jwks = this.#options.keyRing.publicJwks();
+    if (this.#keys?.jwks !== jwks) this.#keys = { jwks, find: createLocalJWKSet(jwks) };
+    return this.#keys.find;
+  }
+}
+
+function tokenClaims(claims: z.infer<typeof claimsSchema>): TokenClaims {
+  switch (claims.aud) {
+    case "platform":
+      return { audience: "platform", userId: claims.sub, sessionId: claims.sid };
+    case "node":
+      return { audience: "node", nodeId: claims.sub, projectId: claims.project, keyThumbprint: claims.key };
+    case "inference": {
+      const { sub: subjectId, node: nodeId, project: projectId, key: keyThumbprint } = claims;
+      return { audience: "inference", subjectId, nodeId, projectId, keyThumbprint };
     }
   }
 }

@@ -6,6 +6,7 @@ import * as initial from "./migrations/0001-initial.ts";
 import * as idempotency from "./migrations/0002-idempotency.ts";
 import * as oauth from "./migrations/0003-oauth.ts";
 import * as oneTimeLinks from "./migrations/0004-one-time-links.ts";
+import * as keyLimits from "./migrations/0005-key-limits.ts";
 import * as audit from "./migrations/0006-audit.ts";
 import * as projects from "./migrations/0007-projects.ts";
 import * as providers from "./migrations/0008-providers.ts";
@@ -22,6 +23,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0002-idempotency", up: idempotency.up },
   { name: "0003-oauth", up: oauth.up },
   { name: "0004-one-time-links", up: oneTimeLinks.up },
+  { name: "0005-key-limits", up: keyLimits.up },
   { name: "0006-audit", up: audit.up },
   { name: "0007-projects", up: projects.up },
   { name: "0008-providers", up: providers.up },

@@ -175,6 +175,14 @@ export interface ProjectKeyTable {
   enabled: number;
   expires_at: number | null;
   created_at: number;
+  /** JSON; what it does not name is no limit. */
+  limits: string;
+  last_used_at: number | null;
+  /** All null, or the secret before the last rotation; kept past its end, so that its callers can be told. */
+  previous_public_id: string | null;
+  previous_secret_hash: string | null;
+  previous_ends_at: number | null;
+  previous_last_used_at: number | null;
 }
 
 /** A project's own provider. */

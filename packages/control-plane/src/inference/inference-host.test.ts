@@ -6,9 +6,10 @@ import { DomainError, type ErrorCode } from "@fairlead/protocol/errors";
 import { systemIds } from "@fairlead/protocol/ids";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { asKey } from "../testing.fixture.ts";
 import type { TunnelTransport } from "../tunnel/tunnel-transport.ts";
 import { createInferenceHost, type InferenceHost } from "./inference-host.ts";
-import type { EngineTarget } from "./ports.ts";
+import type { CallerAuthenticator, EngineTarget } from "./ports.ts";
 
 const KEY = "flk_good";
 const ENGINE: EngineTarget = {
@@ -34,16 +35,16 @@ const tunnel: TunnelTransport = {
 };
 
 let host: InferenceHost;
-let authenticate: (secret: string) => Promise<{ keyId: "key_1"; projectId: "prj_1" }>;
+let authenticate: CallerAuthenticator["authenticate"];
 
 beforeEach(async () => {
   authenticate = (secret) =>
     secret === KEY
-      ? Promise.resolve({ keyId: "key_1", projectId: "prj_1" })
+      ? Promise.resolve(asKey("prj_1"))
       : Promise.reject(new DomainError("invalid_credential", "This key is unknown."));
   const targets = [ENGINE, SLEEPING, UNREACHABLE];
   host = createInferenceHost({
-    keys: { authenticate: (secret) => authenticate(secret) },
+    callers: { authenticate: (secret) => authenticate(secret) },
     engines: {
       find: (_project, identifier) => Promise.resolve(targets.find((each) => each.identifier === identifier) ?? null),
       list: () => Promise.resolve(targets),

@@ -1,18 +1,14 @@
 import type { Id } from "@fairlead/protocol/ids";
+import type { InferenceCaller } from "../auth/principal.ts";
 
 /** What the inference host needs of the rest of the control plane. */
 
-export interface KeyOwner {
-  readonly keyId: Id<"key">;
-  readonly projectId: Id<"project">;
-}
-
-export interface KeyAuthenticator {
+export interface CallerAuthenticator {
   /**
-   * @param secret the whole project key as the caller sent it.
+   * @param secret what the caller sent as its bearer token.
    * @throws DomainError `invalid_credential` or `expired_credential` when checked and bad, `unavailable` when it cannot be checked.
    */
-  authenticate(secret: string): Promise<KeyOwner>;
+  authenticate(secret: string): Promise<InferenceCaller>;
 }
 
 /** A node's engine, as far as its last reports tell. */

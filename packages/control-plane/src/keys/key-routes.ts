@@ -1,20 +1,40 @@
+import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import { projectKeySchema } from "@fairlead/protocol/resources";
 import type { FastifySchema } from "fastify";
 import { z } from "zod";
 import { reference } from "../http/fields.ts";
+import { pageQuery, paginate } from "../http/pagination.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
 import { principalOf, requirePrincipal } from "../http/require-principal.ts";
 import { idempotencyHeaders, REPLAYED_HEADER } from "../idempotency/idempotency-key.ts";
 import type { IdempotencyService } from "../idempotency/idempotency-service.ts";
 import type { Once } from "../idempotency/once.ts";
-import { keyNameSchema, toProjectKey } from "./key.ts";
-import type { CreatedKey, KeyService } from "./key-service.ts";
+import { DEFAULT_OVERLAP_SECONDS, type KeyRecord, keyNameSchema, overlapSchema, toProjectKey } from "./key.ts";
+import { keyLimitsChangeSchema } from "./key-limits.ts";
+import type { KeyName, KeyService, KeyWithValue } from "./key-service.ts";
 
 export interface KeyRouteServices {
   readonly keys: KeyService;
   readonly idempotency: IdempotencyService;
+  readonly clock: Clock;
 }
+
+const tags = ["Keys"];
+const projectParams = z.object({ project_id: reference("The project's id.") });
+const keyParams = projectParams.extend({ id: reference("The key's id, `key_…`.") });
+const withValue = { 200: z.object({ key: projectKeySchema }) };
+
+const settings = {
+  enabled: z.boolean().optional().describe("False: it is refused from now on."),
+  expiresAt: z.iso
+    .datetime({ offset: true, error: "must be an RFC 3339 time" })
+    .transform((text) => Date.parse(text))
+    .nullable()
+    .optional()
+    .describe("When it stops working (RFC 3339), in the future. Null: never."),
+  limits: keyLimitsChangeSchema.optional(),
+};
 
 const createProjectKey = {
   summary: "Create a project key",
@@ -22,42 +42,152 @@ const createProjectKey = {
     "The virtual key for the inference host. `keyValue` is shown in this answer and never again; a repeat with the same " +
     "`Idempotency-Key` is refused with 409.",
   operationId: "createProjectKey",
-  tags: ["Keys"],
-  errors: ["not_found", "permission_denied", "idempotency_mismatch", "already_exists"],
+  tags,
+  errors: ["not_found", "permission_denied", "project_deleting", "idempotency_mismatch", "already_exists"],
   headers: idempotencyHeaders,
-  params: z.object({ project_id: reference("The project's id.") }),
+  params: projectParams,
   body: z
-    .strictObject({ projectId: reference("The project of the path.").optional(), name: keyNameSchema })
+    .strictObject({ projectId: reference("The project of the path.").optional(), name: keyNameSchema, ...settings })
     .meta({ examples: [{ name: "CI" }] }),
-  response: { 200: z.object({ key: projectKeySchema }) },
+  response: withValue,
 } satisfies FastifySchema;
 
-/** Interface §4.2, create key. The body repeats the path's project; two that differ are a mistake to tell of. */
-export function registerKeyRoutes(app: PlatformApp, { keys, idempotency }: KeyRouteServices): void {
-  app.post(
-    "/v1/projects/:project_id/keys",
-    { onRequest: requirePrincipal("user"), schema: createProjectKey },
-    async (request, reply) => {
-      const { project_id: projectId } = request.params;
-      const { projectId: repeated = projectId, name } = request.body;
-      if (repeated !== projectId) {
-        throw new DomainError("invalid_request", "`projectId`: must be the project of the path.", {
-          param: "projectId",
-        });
-      }
-      const caller = principalOf(request, "user");
-      const call = { key: request.headers["idempotency-key"], userId: caller.userId, projectId };
-      const { answer, replayed } = await idempotency.create(
-        { ...call, route: "POST /v1/projects/{project_id}/keys", body: request.body },
-        {
-          make: (once: Once<CreatedKey>) => keys.create(caller, { projectId, name }, once),
-          answer: ({ key, value }) => ({ key: toProjectKey(key, value) }),
-          idOf: ({ key }) => key.id,
-          secret: true,
-        },
-      );
-      if (replayed) void reply.header(REPLAYED_HEADER, "true");
-      return answer;
-    },
+const listProjectKeys = {
+  summary: "List a project's keys",
+  description: "The oldest first; never their secrets.",
+  operationId: "listProjectKeys",
+  tags,
+  errors: ["not_found"],
+  params: projectParams,
+  querystring: z.object({ userId: reference("Keys that this user made alone.").optional(), ...pageQuery }),
+  response: { 200: z.object({ keys: z.array(projectKeySchema), nextPageToken: z.string() }) },
+} satisfies FastifySchema;
+
+const getProjectKey = {
+  summary: "Get a project key",
+  operationId: "getProjectKey",
+  tags,
+  errors: ["not_found"],
+  params: keyParams,
+  response: { 200: projectKeySchema },
+} satisfies FastifySchema;
+
+const updateProjectKey = {
+  summary: "Change a project key",
+  description:
+    "What is absent stays as it is; null lifts a limit. It counts within a second. Members change the keys that they made, " +
+    "admins and owners all.",
+  operationId: "updateProjectKey",
+  tags,
+  errors: ["not_found", "permission_denied", "project_deleting"],
+  params: keyParams,
+  body: z
+    .strictObject({ name: keyNameSchema.optional(), ...settings })
+    .meta({ examples: [{ limits: { modelAllowList: ["attic/*"], budget: { monthly: 50_000_000_000 } } }] }),
+  response: { 200: projectKeySchema },
+} satisfies FastifySchema;
+
+const rotateProjectKey = {
+  summary: "Give a project key a new secret",
+  description:
+    "The present secret works on for `overlapSeconds`; one that was before it ends at once. `keyValue` is shown in this answer and " +
+    "never again. Of a disabled key the present secret ends at once.",
+  operationId: "rotateProjectKey",
+  tags,
+  errors: ["not_found", "permission_denied", "project_deleting", "idempotency_mismatch", "already_exists"],
+  headers: idempotencyHeaders,
+  params: keyParams,
+  body: z
+    .strictObject({
+      overlapSeconds: overlapSchema
+        .default(DEFAULT_OVERLAP_SECONDS)
+        .describe("How long the present secret works on: 0 (not at all) to 30 days."),
+    })
+    .default({ overlapSeconds: DEFAULT_OVERLAP_SECONDS })
+    .meta({ examples: [{ overlapSeconds: 3600 }] }),
+  response: withValue,
+} satisfies FastifySchema;
+
+const deleteProjectKey = {
+  summary: "Delete a project key",
+  description: "It stops working within a second. What it has used stays in the project's usage.",
+  operationId: "deleteProjectKey",
+  tags,
+  errors: ["not_found", "permission_denied", "project_deleting"],
+  params: keyParams,
+  response: { 200: z.object({}) },
+} satisfies FastifySchema;
+
+/** Interface §4.2, create key; the others are ours (design §4). */
+export function registerKeyRoutes(app: PlatformApp, services: KeyRouteServices): void {
+  const { keys, clock } = services;
+  const onRequest = requirePrincipal("user");
+  const told = (key: KeyRecord): z.infer<typeof projectKeySchema> => toProjectKey(key, clock.now());
+
+  registerKeyMaking(app, services);
+
+  app.get("/v1/projects/:project_id/keys", { onRequest, schema: listProjectKeys }, async (request) => {
+    const caller = principalOf(request, "user");
+    const { userId = null, ...query } = request.query;
+    const { items, nextPageToken } = await paginate(query, {
+      fetch: (page) => keys.list(caller, request.params.project_id, { userId, ...page }),
+      cursorOf: (key) => key.id,
+    });
+    return { keys: items.map(told), nextPageToken };
+  });
+
+  app.get("/v1/projects/:project_id/keys/:id", { onRequest, schema: getProjectKey }, async (request) =>
+    told(await keys.get(principalOf(request, "user"), keyName(request.params))),
   );
+
+  app.patch("/v1/projects/:project_id/keys/:id", { onRequest, schema: updateProjectKey }, async (request) =>
+    told(await keys.update(principalOf(request, "user"), keyName(request.params), request.body)),
+  );
+
+  app.delete("/v1/projects/:project_id/keys/:id", { onRequest, schema: deleteProjectKey }, async (request) => {
+    await keys.delete(principalOf(request, "user"), keyName(request.params));
+    return {};
+  });
+}
+
+/** The two that answer a secret. */
+function registerKeyMaking(app: PlatformApp, { keys, idempotency, clock }: KeyRouteServices): void {
+  const onRequest = requirePrincipal("user");
+  const creation = {
+    answer: ({ key, value }: KeyWithValue) => ({ key: toProjectKey(key, clock.now(), value) }),
+    idOf: ({ key }: KeyWithValue) => key.id,
+    secret: true,
+  };
+
+  app.post("/v1/projects/:project_id/keys", { onRequest, schema: createProjectKey }, async (request, reply) => {
+    const { project_id: projectId } = request.params;
+    const { projectId: repeated = projectId, ...input } = request.body;
+    if (repeated !== projectId) {
+      throw new DomainError("invalid_request", "`projectId`: must be the project of the path.", { param: "projectId" });
+    }
+    const caller = principalOf(request, "user");
+    const call = { key: request.headers["idempotency-key"], userId: caller.userId, projectId };
+    const { answer, replayed } = await idempotency.create(
+      { ...call, route: "POST /v1/projects/{project_id}/keys", body: request.body },
+      { ...creation, make: (once: Once<KeyWithValue>) => keys.create(caller, { ...input, projectId }, once) },
+    );
+    if (replayed) void reply.header(REPLAYED_HEADER, "true");
+    return answer;
+  });
+
+  app.post("/v1/projects/:project_id/keys/:id::rotate", { onRequest, schema: rotateProjectKey }, async (request) => {
+    const caller = principalOf(request, "user");
+    const name = keyName(request.params);
+    const call = { key: request.headers["idempotency-key"], userId: caller.userId, projectId: name.projectId };
+    const { answer } = await idempotency.create(
+      // Which key it is belongs to what a repeat must repeat.
+      { ...call, route: "POST /v1/projects/{project_id}/keys/{id}:rotate", body: { ...request.body, id: name.id } },
+      { ...creation, make: (once: Once<KeyWithValue>) => keys.rotate(caller, { ...name, ...request.body }, once) },
+    );
+    return answer;
+  });
+}
+
+function keyName(params: z.infer<typeof keyParams>): KeyName {
+  return { projectId: params.project_id, id: params.id };
 }

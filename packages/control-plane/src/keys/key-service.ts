@@ -1,78 +1,168 @@
 import type { Clock } from "@fairlead/protocol/clock";
-import { BOOTSTRAP_TOKEN_PREFIX } from "@fairlead/protocol/enrollment";
 import { DomainError } from "@fairlead/protocol/errors";
-import type { IdSource, KeyId, ProjectId } from "@fairlead/protocol/ids";
+import type { IdSource } from "@fairlead/protocol/ids";
 import type { Kysely } from "kysely";
-import { LRUCache } from "lru-cache";
+import type { AuditEntry } from "../audit/audit.ts";
+import type { AuditService } from "../audit/audit-service.ts";
 import type { ProjectAccess } from "../auth/access.ts";
 import type { KeyPrincipal, UserPrincipal } from "../auth/principal.ts";
 import type { Database } from "../db/schema.ts";
 import { always, type Once } from "../idempotency/once.ts";
-import { hashKey, type KeyRecord, makeKey, parseKey } from "./key.ts";
+import { changedFields, hashKey, type KeyRecord, type KeySettings, operationToChange, rotated } from "./key.ts";
+import { KeyCheck } from "./key-check.ts";
+import { type KeyLimitsChange, mergeLimits, NO_LIMITS } from "./key-limits.ts";
+import { makeKey } from "./key-secret.ts";
 import { KeyStore } from "./key-store.ts";
+import type { KeyUse } from "./key-use.ts";
 
 export interface KeyServiceDeps {
   readonly keys: KeyStore;
+  readonly use: Pick<KeyUse, "note">;
   readonly access: ProjectAccess;
+  readonly audit: AuditService;
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly randomBytes: (n: number) => Uint8Array;
-  /** Named to callers who bring a session token to the inference host. */
-  readonly publicUrl: string;
+}
+
+export interface KeyName {
+  readonly projectId: string;
+  readonly id: string;
+}
+
+/** What is absent stays as it is, or as keys are made. Times are Unix milliseconds. */
+export interface KeyChange {
+  readonly name?: string | undefined;
+  readonly enabled?: boolean | undefined;
+  readonly expiresAt?: number | null | undefined;
+  readonly limits?: KeyLimitsChange | undefined;
 }
 
 /** `value` is the whole key, shown this once. */
-export interface CreatedKey {
+export interface KeyWithValue {
   readonly key: KeyRecord;
   readonly value: string;
 }
 
-/** How long a checked key is believed (design §5, Revocation), and how many are remembered. */
-const CACHE_MS = 1000;
-const CACHE_ENTRIES = 10_000;
-
-/** Project keys: made on the platform host, checked by the inference host. */
+/** Project keys: managed on the platform host, checked by the inference host. */
 export class KeyService {
   readonly #deps: KeyServiceDeps;
-  readonly #checked: LRUCache<string, KeyRecord>;
+  readonly #check: KeyCheck;
 
   constructor(deps: KeyServiceDeps) {
     this.#deps = deps;
-    this.#checked = new LRUCache({
-      max: CACHE_ENTRIES,
-      ttl: CACHE_MS,
-      ttlResolution: 0,
-      perf: { now: () => deps.clock.monotonic() },
-    });
+    this.#check = new KeyCheck(deps);
   }
 
-  /** @throws DomainError not_found, permission_denied */
+  /** As `KeyCheck.authenticate`. */
+  authenticate(secret: string): Promise<KeyPrincipal> {
+    return this.#check.authenticate(secret);
+  }
+
+  /** @throws DomainError not_found, permission_denied, project_deleting, invalid_request */
   async create(
     caller: UserPrincipal,
-    input: { readonly projectId: string; readonly name: string },
-    once: Once<CreatedKey> = always,
-  ): Promise<CreatedKey> {
+    { projectId, name, ...change }: KeyChange & { readonly projectId: string; readonly name: string },
+    once: Once<KeyWithValue> = always,
+  ): Promise<KeyWithValue> {
     const { keys, access, clock, ids, randomBytes } = this.#deps;
-    await access.require(caller, input.projectId, "key.create");
+    await access.require(caller, projectId, "key.create");
     const { value, publicId } = makeKey(randomBytes);
     const key: KeyRecord = {
+      ...this.#changed({ name, enabled: true, expiresAt: null, limits: NO_LIMITS }, change),
       id: ids.next("key"),
-      projectId: input.projectId,
+      projectId,
       userId: caller.userId,
-      name: input.name,
       publicId,
       secretHash: hashKey(value),
-      enabled: true,
-      expiresAt: null,
+      lastUsedAt: null,
+      previous: null,
       createdAt: clock.now(),
     };
     return keys.transaction(async (store, transaction) => {
-      await access.requireWithin(transaction, { caller, projectId: input.projectId, operation: "key.create" });
+      await access.requireWithin(transaction, { caller, projectId, operation: "key.create" });
       return once(transaction, async () => {
         await store.insert(key);
+        await this.#record(transaction, key, { actor: caller, action: "key.create", detail: { keyId: publicId } });
         return { key, value };
       });
     });
+  }
+
+  /** Everybody in the project sees its keys; never their secrets. `page.userId` null: whoever made them. @throws DomainError not_found */
+  async list(
+    caller: UserPrincipal,
+    projectId: string,
+    page: { readonly userId: string | null; readonly after: string | null; readonly limit: number },
+  ): Promise<readonly KeyRecord[]> {
+    await this.#deps.access.require(caller, projectId, "key.list");
+    return this.#deps.keys.list(projectId, page);
+  }
+
+  /** @throws DomainError not_found */
+  async get(caller: UserPrincipal, { projectId, id }: KeyName): Promise<KeyRecord> {
+    await this.#deps.access.require(caller, projectId, "key.list");
+    return known(await this.#deps.keys.find(projectId, id));
+  }
+
+  /** @throws DomainError not_found, permission_denied, project_deleting, invalid_request */
+  async update(caller: UserPrincipal, name: KeyName, change: KeyChange): Promise<KeyRecord> {
+    const key = await this.#changing(caller, name, async ({ store, transaction, key: current }) => {
+      const settings = this.#changed(current, change);
+      const fields = changedFields(current, settings);
+      if (fields.length === 0) return current;
+      const updated = { ...current, ...settings };
+      await store.setSettings(name.projectId, name.id, settings);
+      const disabled = current.enabled && !settings.enabled;
+      if (disabled) await this.#record(transaction, updated, { actor: caller, action: "key.disable" });
+      const others = fields.filter((field) => !(disabled && field === "enabled"));
+      if (others.length > 0) {
+        const detail = { fields: others.join(",") };
+        await this.#record(transaction, updated, { actor: caller, action: "key.update", detail });
+      }
+      return updated;
+    });
+    this.forget([key.id]);
+    return key;
+  }
+
+  /**
+   * A new secret. The present one works on for so long, and no secret before it at all; that of a disabled key ends at once, as
+   * nobody uses it, and whoever lost it must not have it back when the key is enabled.
+   * @throws DomainError not_found, permission_denied, project_deleting
+   */
+  async rotate(
+    caller: UserPrincipal,
+    { overlapSeconds, ...name }: KeyName & { readonly overlapSeconds: number },
+    once: Once<KeyWithValue> = always,
+  ): Promise<KeyWithValue> {
+    const { clock, randomBytes } = this.#deps;
+    const { value, publicId } = makeKey(randomBytes);
+    const made = await this.#changing(caller, name, ({ store, transaction, key: current }) =>
+      once(transaction, async () => {
+        const endsAt = overlapSeconds > 0 && current.enabled ? clock.now() + overlapSeconds * 1000 : null;
+        const key = rotated(current, { publicId, secretHash: hashKey(value), endsAt });
+        await store.setSecrets(name.projectId, name.id, key);
+        const detail = {
+          keyId: publicId,
+          previousKeyId: current.publicId,
+          overlapSeconds: endsAt ? overlapSeconds : 0,
+        };
+        await this.#record(transaction, key, { actor: caller, action: "key.rotate", detail });
+        return { key, value };
+      }),
+    );
+    this.forget([name.id]);
+    return made;
+  }
+
+  /** @throws DomainError not_found, permission_denied, project_deleting */
+  async delete(caller: UserPrincipal, name: KeyName): Promise<void> {
+    await this.#changing(caller, name, async ({ store, transaction, key }) => {
+      await store.delete(name.projectId, name.id);
+      await this.#record(transaction, key, { actor: caller, action: "key.delete", detail: { keyId: key.publicId } });
+    });
+    this.forget([name.id]);
   }
 
   /** For whoever leaves a project. The caller hands the ids to `forget` after its commit. */
@@ -87,57 +177,47 @@ export class KeyService {
 
   /** Keys that changed are looked at anew from now on, instead of within a second. */
   forget(keyIds: readonly string[]): void {
-    if (keyIds.length === 0) return;
-    const changed = new Set(keyIds);
-    for (const [hash, key] of this.#checked.entries()) {
-      if (changed.has(key.id)) this.#checked.delete(hash);
-    }
+    this.#check.forget(keyIds);
   }
 
-  /**
-   * Whose key this is.
-   * @param secret the whole key as the caller sent it.
-   * @throws DomainError invalid_credential, expired_credential; unavailable when the store cannot be asked.
-   */
-  async authenticate(secret: string): Promise<KeyPrincipal> {
-    if (!parseKey(secret)) throw this.#notAKey(secret);
-    const hash = hashKey(secret);
-    const key = this.#checked.get(hash) ?? (await this.#look(hash));
-    if (!key?.enabled) throw invalid("This project key is unknown, or was disabled.");
-    if (key.expiresAt !== null && key.expiresAt <= this.#deps.clock.now()) {
-      throw new DomainError("expired_credential", "This project key has run out; create a new one.");
-    }
-    return { keyId: key.id as KeyId, projectId: key.projectId as ProjectId };
+  /** One change of one key by whoever may; the project and the key are held until its end. */
+  async #changing<T>(caller: UserPrincipal, name: KeyName, work: (held: HeldKey) => Promise<T>): Promise<T> {
+    const { keys, access } = this.#deps;
+    const { projectId, id } = name;
+    const operation = operationToChange(await this.get(caller, name), caller.userId);
+    await access.require(caller, projectId, operation);
+    return keys.transaction(async (store, transaction) => {
+      await access.requireWithin(transaction, { caller, projectId, operation });
+      return work({ store, transaction, key: known(await store.findForUpdate(projectId, id)) });
+    });
   }
 
-  async #look(hash: string): Promise<KeyRecord | null> {
-    try {
-      const key = await this.#deps.keys.findByHash(hash);
-      if (key) this.#checked.set(hash, key);
-      return key;
-    } catch (cause) {
-      throw new DomainError("unavailable", "The key cannot be checked just now. Try again shortly.", {
-        cause,
-        retryAfterSeconds: 1,
-      });
+  #changed(current: KeySettings, change: KeyChange): KeySettings {
+    const { name = current.name, enabled = current.enabled, expiresAt = current.expiresAt, limits = {} } = change;
+    if (expiresAt !== null && expiresAt !== current.expiresAt && expiresAt <= this.#deps.clock.now()) {
+      const message = "`expiresAt` has passed; to stop a key at once, set `enabled` to false.";
+      throw new DomainError("invalid_request", message, { param: "expiresAt" });
     }
+    return { name, enabled, expiresAt, limits: mergeLimits(current.limits, limits) };
   }
 
-  #notAKey(secret: string): DomainError {
-    // "eyJ" is how every signed token begins: base64url of `{"`.
-    if (secret.startsWith("eyJ")) {
-      const host = this.#deps.publicUrl;
-      return invalid(
-        `This is a session or node token; it works on the platform host, ${host}. Send a project key here.`,
-      );
-    }
-    if (secret.startsWith(BOOTSTRAP_TOKEN_PREFIX)) {
-      return invalid("This is a bootstrap token; all it can do is enrol its node. Send a project key here.");
-    }
-    return invalid("This is not a whole project key (`flk_…`); check that it was copied without a gap.");
+  async #record(
+    transaction: Kysely<Database>,
+    { projectId, id, name }: KeyRecord,
+    entry: Pick<AuditEntry, "actor" | "action" | "detail">,
+  ): Promise<void> {
+    await this.#deps.audit.record(transaction, { ...entry, projectId, resource: { type: "key", id, name } });
   }
 }
 
-function invalid(message: string): DomainError {
-  return new DomainError("invalid_credential", message);
+/** A key inside the transaction of its change. */
+interface HeldKey {
+  readonly store: KeyStore;
+  readonly transaction: Kysely<Database>;
+  readonly key: KeyRecord;
+}
+
+function known(key: KeyRecord | null): KeyRecord {
+  if (key) return key;
+  throw new DomainError("not_found", "There is no such key in this project.");
 }

@@ -1,80 +1,129 @@
-import { randomBytes } from "node:crypto";
-import fc from "fast-check";
+import { ROLES, type Role } from "@fairlead/protocol/resources";
 import { describe, expect, test } from "vitest";
-import { hashKey, type KeyRecord, keyNameSchema, makeKey, parseKey, toProjectKey } from "./key.ts";
+import { mayDo } from "../auth/access.ts";
+import {
+  changedFields,
+  hashKey,
+  type KeyRecord,
+  keyNameSchema,
+  operationToChange,
+  overlapSchema,
+  rotated,
+  toProjectKey,
+} from "./key.ts";
+import { NO_LIMITS } from "./key-limits.ts";
+
+const record: KeyRecord = {
+  id: "key_1",
+  projectId: "prj_1",
+  userId: "usr_1",
+  name: "n",
+  publicId: "pub",
+  secretHash: hashKey("flk_secret"),
+  enabled: true,
+  expiresAt: null,
+  limits: NO_LIMITS,
+  lastUsedAt: null,
+  previous: null,
+  createdAt: 0,
+};
 
 describe("a project key", () => {
-  test("has a form that scanners can find and check: prefix, public id, secret with checksum", () => {
-    const { value, publicId } = makeKey(randomBytes);
-    expect(value).toMatch(/^flk_[0-9A-Za-z]{16}_[0-9A-Za-z]{49}$/);
-    expect(value.startsWith(`flk_${publicId}_`)).toBe(true);
-    expect(parseKey(value)).toEqual({ publicId });
-  });
-
-  test("holds at least 32 bytes of randomness apart from its public part", () => {
-    expect(43 * Math.log2(62)).toBeGreaterThan(256);
-  });
-
-  test("differs every time", () => {
-    const values = new Set(Array.from({ length: 1000 }, () => makeKey(randomBytes).value));
-    expect(values.size).toBe(1000);
-  });
-
-  test("uses every character as often as any other, whatever the bytes favour", () => {
-    const counts = new Map<string, number>();
-    for (let i = 0; i < 2000; i++) {
-      for (const character of makeKey(randomBytes).value.slice(21, 64)) {
-        counts.set(character, (counts.get(character) ?? 0) + 1);
-      }
-    }
-    expect(counts.size).toBe(62);
-    const expected = (2000 * 43) / 62;
-    // Eight standard deviations: a biased choice (256 mod 62) is off by a fifth.
-    for (const count of counts.values()) expect(Math.abs(count - expected)).toBeLessThan(8 * Math.sqrt(expected));
-  });
-
-  test("with any one character changed is no key", () => {
-    const { value } = makeKey(randomBytes);
-    fc.assert(
-      fc.property(fc.nat(value.length - 1), fc.string({ minLength: 1, maxLength: 1 }), (at, character) => {
-        fc.pre(value.charAt(at) !== character);
-        expect(parseKey(value.slice(0, at) + character + value.slice(at + 1))).toBeNull();
-      }),
-    );
-  });
-
-  test("cut short, padded, or of another kind is no key", () => {
-    const { value } = makeKey(randomBytes);
-    for (const text of ["", "flk_", value.slice(0, -1), `${value}x`, ` ${value}`, `${value}\n`, value.toUpperCase()]) {
-      expect(parseKey(text)).toBeNull();
-    }
-  });
-
-  test("shows its value only where it is created", () => {
-    const record: KeyRecord = {
-      id: "key_1",
-      projectId: "prj_1",
-      userId: "usr_1",
-      name: "n",
-      publicId: "pub",
-      secretHash: hashKey("flk_secret"),
-      enabled: true,
-      expiresAt: null,
-      createdAt: 0,
-    };
-    expect(toProjectKey(record)).toEqual({
+  test("is told with the interface's fields and ours, and its value only where it is made", () => {
+    expect(toProjectKey(record, 0)).toEqual({
       id: "key_1",
       projectId: "prj_1",
       userId: "usr_1",
       name: "n",
       keyId: "pub",
       createdAt: "1970-01-01T00:00:00.000Z",
+      enabled: true,
+      expiresAt: null,
+      lastUsedAt: null,
+      limits: NO_LIMITS,
+      previousSecret: null,
     });
-    expect(toProjectKey(record, "flk_secret").keyValue).toBe("flk_secret");
-    expect(JSON.stringify(toProjectKey(record))).not.toContain(record.secretHash);
+    expect(toProjectKey(record, 0, "flk_secret").keyValue).toBe("flk_secret");
+    expect(JSON.stringify(toProjectKey(record, 0))).not.toContain(record.secretHash);
   });
 
   test.each(["", "   ", "x".repeat(81), "two\nlines", "nul\0"])("may not be named %j", (name) => {
     expect(keyNameSchema.safeParse(name).success).toBe(false);
+  });
+});
+
+describe("who may change a key", () => {
+  const may: Record<Role, { readonly own: boolean; readonly others: boolean }> = {
+    owner: { own: true, others: true },
+    admin: { own: true, others: true },
+    member: { own: true, others: false },
+    viewer: { own: false, others: false },
+  };
+  test.each(ROLES)("%s", (role) => {
+    expect(mayDo(role, operationToChange(record, "usr_1"))).toBe(may[role].own);
+    expect(mayDo(role, operationToChange(record, "usr_2"))).toBe(may[role].others);
+    expect(mayDo(role, "key.list")).toBe(true);
+  });
+});
+
+describe("a rotation", () => {
+  const used = { ...record, lastUsedAt: 5 };
+  const next = { publicId: "pub2", secretHash: "hash2", endsAt: 1000 };
+
+  test("keeps the present secret until its end, and drops the one before", () => {
+    const previous = { publicId: "pub", secretHash: record.secretHash, endsAt: 1000, lastUsedAt: 5 };
+    expect(rotated(used, next)).toEqual({ ...used, publicId: "pub2", secretHash: "hash2", previous });
+    expect(rotated(rotated(used, next), { publicId: "pub3", secretHash: "hash3", endsAt: 2000 }).previous).toEqual({
+      publicId: "pub2",
+      secretHash: "hash2",
+      endsAt: 2000,
+      lastUsedAt: 5,
+    });
+  });
+
+  test("without an overlap leaves no other secret", () => {
+    expect(rotated(rotated(used, next), { publicId: "pub3", secretHash: "hash3", endsAt: null }).previous).toBeNull();
+  });
+
+  test("shows the secret before it while that works, and not a moment longer", () => {
+    const key = rotated(used, next);
+    expect(toProjectKey(key, 999)).toMatchObject({
+      keyId: "pub2",
+      previousSecret: {
+        keyId: "pub",
+        expiresAt: "1970-01-01T00:00:01.000Z",
+        lastUsedAt: "1970-01-01T00:00:00.005Z",
+      },
+    });
+    expect(toProjectKey(key, 1000).previousSecret).toBeNull();
+    expect(JSON.stringify(toProjectKey(key, 0))).not.toContain(record.secretHash);
+  });
+
+  test.each([-1, 0.5, 30 * 24 * 3600 + 1, "60", null])("takes no overlap of %j", (overlap) => {
+    expect(overlapSchema.safeParse(overlap).success).toBe(false);
+  });
+});
+
+describe("what changed of a key", () => {
+  test("is told by the names of the fields", () => {
+    const limits = {
+      ...NO_LIMITS,
+      modelAllowList: ["a/b"],
+      parallelCalls: 1,
+      budget: { ...NO_LIMITS.budget, daily: 5 },
+    };
+    expect(changedFields(record, { ...record, name: "m", enabled: false, expiresAt: 1, limits })).toEqual([
+      "name",
+      "enabled",
+      "expiresAt",
+      "limits.modelAllowList",
+      "limits.parallelCalls",
+      "limits.budget.daily",
+    ]);
+  });
+
+  test("is nothing where the same came again", () => {
+    const limited = { ...record, limits: { ...NO_LIMITS, modelAllowList: ["a/b"] } };
+    expect(changedFields(limited, structuredClone(limited))).toEqual([]);
   });
 });

@@ -1,15 +1,15 @@
 import { createHash } from "node:crypto";
-import { crc32 } from "node:zlib";
 import { rfc3339 } from "@fairlead/protocol/clock";
-import type { ProjectKey } from "@fairlead/protocol/resources";
+import type { KeyLimits, ProjectKey } from "@fairlead/protocol/resources";
 import { z } from "zod";
-import { PROJECT_KEY_PREFIX } from "../auth/credential-prefixes.ts";
 
-/** The form of project keys: `flk_<public id>_<secret><checksum>`. Pure. */
+/** What a project key is: its record, what callers may set of it, and how the API tells it. Pure. */
 
+/** Times are Unix milliseconds. */
 export interface KeyRecord {
   readonly id: string;
   readonly projectId: string;
+  /** Who made it. */
   readonly userId: string;
   readonly name: string;
   /** The part of the key that logs and lists show. */
@@ -18,17 +18,26 @@ export interface KeyRecord {
   readonly secretHash: string;
   readonly enabled: boolean;
   readonly expiresAt: number | null;
+  readonly limits: KeyLimits;
+  /** With either secret; to about a minute. */
+  readonly lastUsedAt: number | null;
+  readonly previous: PreviousSecret | null;
   readonly createdAt: number;
 }
 
-const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-const PUBLIC_ID_CHARACTERS = 16;
-/** 43 × log2(62) = 256 bits. */
-const SECRET_CHARACTERS = 43;
-const CHECKSUM_CHARACTERS = 6;
-const KEY_FORM = new RegExp(
-  `^${PROJECT_KEY_PREFIX}([0-9A-Za-z]{${PUBLIC_ID_CHARACTERS}})_[0-9A-Za-z]{${SECRET_CHARACTERS + CHECKSUM_CHARACTERS}}$`,
-);
+/** The secret before a rotation; it works until its end. */
+export interface PreviousSecret {
+  readonly publicId: string;
+  readonly secretHash: string;
+  readonly endsAt: number;
+  readonly lastUsedAt: number | null;
+}
+
+/** What people change of a key. */
+export type KeySettings = Pick<KeyRecord, "name" | "enabled" | "expiresAt" | "limits">;
+
+export const DEFAULT_OVERLAP_SECONDS = 24 * 3600;
+export const MAX_OVERLAP_SECONDS = 30 * 24 * 3600;
 
 export const keyNameSchema = z
   .string()
@@ -37,27 +46,55 @@ export const keyNameSchema = z
   .max(80, "must have at most 80 characters")
   .regex(/^\P{Cc}*$/u, "must not hold control characters");
 
-/** @param randomBytes n bytes of good randomness. @returns the whole key and its public part. */
-export function makeKey(randomBytes: (n: number) => Uint8Array): { value: string; publicId: string } {
-  const publicId = base62Text(PUBLIC_ID_CHARACTERS, randomBytes);
-  const unchecked = `${PROJECT_KEY_PREFIX}${publicId}_${base62Text(SECRET_CHARACTERS, randomBytes)}`;
-  return { value: unchecked + checksum(unchecked), publicId };
-}
-
-/** Whether a text is a whole, untyped-over project key. Scanners for leaks can tell so without asking us. */
-export function parseKey(text: string): { readonly publicId: string } | null {
-  const publicId = KEY_FORM.exec(text)?.[1];
-  if (publicId === undefined) return null;
-  const unchecked = text.slice(0, -CHECKSUM_CHARACTERS);
-  return checksum(unchecked) === text.slice(-CHECKSUM_CHARACTERS) ? { publicId } : null;
-}
+export const overlapSchema = z
+  .int("must be a whole number of seconds")
+  .min(0, "must not be negative")
+  .max(MAX_OVERLAP_SECONDS, `must be at most ${MAX_OVERLAP_SECONDS} (30 days)`);
 
 export function hashKey(value: string): string {
   return createHash("sha256").update(value).digest("hex");
 }
 
-/** @param keyValue only in the answer that creates the key. */
-export function toProjectKey(record: KeyRecord, keyValue?: string): ProjectKey {
+/** What it takes to change a key: whoever may make keys changes those that they made, others' keys are managed. */
+export function operationToChange(key: Pick<KeyRecord, "userId">, callerId: string): "key.create" | "key.manage" {
+  return key.userId === callerId ? "key.create" : "key.manage";
+}
+
+/** @returns names of what differs, `limits.budget.daily` for instance: what the audit log keeps of a change. */
+export function changedFields(before: KeySettings, after: KeySettings): readonly string[] {
+  const [from, to] = [settingsByName(before), settingsByName(after)];
+  return Object.keys(to).filter((name) => from[name] !== to[name]);
+}
+
+function settingsByName({ name, enabled, expiresAt, limits }: KeySettings): Readonly<Record<string, unknown>> {
+  const { modelAllowList, budget, ...rates } = limits;
+  const prefixed = (prefix: string, fields: object): Record<string, unknown> =>
+    Object.fromEntries(Object.entries(fields).map(([field, value]) => [`${prefix}.${field}`, value]));
+  return {
+    name,
+    enabled,
+    expiresAt,
+    "limits.modelAllowList": JSON.stringify(modelAllowList),
+    ...prefixed("limits", rates),
+    ...prefixed("limits.budget", budget),
+  };
+}
+
+/** The key with another secret. The one before works on until `endsAt`; null: it ends now, as does any older one. */
+export function rotated(
+  key: KeyRecord,
+  secret: { readonly publicId: string; readonly secretHash: string; readonly endsAt: number | null },
+): KeyRecord {
+  const { endsAt, ...current } = secret;
+  const { publicId, secretHash, lastUsedAt } = key;
+  return { ...key, ...current, previous: endsAt === null ? null : { publicId, secretHash, endsAt, lastUsedAt } };
+}
+
+/**
+ * @param now Unix milliseconds: a previous secret is told of while it works.
+ * @param keyValue only in the answer that makes it.
+ */
+export function toProjectKey(record: KeyRecord, now: number, keyValue?: string): ProjectKey {
   return {
     id: record.id,
     projectId: record.projectId,
@@ -66,28 +103,20 @@ export function toProjectKey(record: KeyRecord, keyValue?: string): ProjectKey {
     keyId: record.publicId,
     ...(keyValue === undefined ? {} : { keyValue }),
     createdAt: rfc3339(record.createdAt),
+    enabled: record.enabled,
+    expiresAt: timeOrNull(record.expiresAt),
+    lastUsedAt: timeOrNull(record.lastUsedAt),
+    limits: record.limits,
+    previousSecret: toPreviousSecret(record.previous, now),
   };
 }
 
-/** CRC-32 in six base 62 digits: enough for any 32 bits. */
-function checksum(text: string): string {
-  let rest = crc32(text);
-  let digits = "";
-  for (let i = 0; i < CHECKSUM_CHARACTERS; i++) {
-    digits = BASE62.charAt(rest % BASE62.length) + digits;
-    rest = Math.floor(rest / BASE62.length);
-  }
-  return digits;
+function toPreviousSecret(previous: PreviousSecret | null, now: number): ProjectKey["previousSecret"] {
+  if (previous === null || previous.endsAt <= now) return null;
+  const { publicId, endsAt, lastUsedAt } = previous;
+  return { keyId: publicId, expiresAt: rfc3339(endsAt), lastUsedAt: timeOrNull(lastUsedAt) };
 }
 
-/** Bytes from 248 on are thrown away: with them the first characters would come up more often. */
-function base62Text(length: number, randomBytes: (n: number) => Uint8Array): string {
-  const fair = Math.floor(256 / BASE62.length) * BASE62.length;
-  let text = "";
-  while (text.length < length) {
-    for (const byte of randomBytes(length - text.length)) {
-      if (byte < fair) text += BASE62.charAt(byte % BASE62.length);
-    }
-  }
-  return text;
+function timeOrNull(at: number | null): string | null {
+  return at === null ? null : rfc3339(at);
 }
