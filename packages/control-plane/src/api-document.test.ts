@@ -49,6 +49,8 @@ GET /v1/projects
 GET /v1/projects/{id}
 GET /v1/projects/{id}/audit
 GET /v1/projects/{project_id}/invitations
+GET /v1/projects/{project_id}/keys
+GET /v1/projects/{project_id}/keys/{id}
 GET /v1/projects/{project_id}/members
 GET {models}/v1/models
 GET {models}/v1/models/{model}
@@ -57,10 +59,12 @@ DELETE /v1/nodes/{id}
 DELETE /v1/nodes/{node_id}/secrets/{name}
 DELETE /v1/projects/{id}
 DELETE /v1/projects/{project_id}/invitations/{id}
+DELETE /v1/projects/{project_id}/keys/{id}
 DELETE /v1/projects/{project_id}/members/{user_id}
 PATCH /v1/me
 PATCH /v1/nodes/{id}
 PATCH /v1/projects/{id}
+PATCH /v1/projects/{project_id}/keys/{id}
 PATCH /v1/projects/{project_id}/members/{user_id}
 POST /v1/nodes
 POST /v1/nodes/{id}/bootstrap-tokens
@@ -72,6 +76,7 @@ POST /v1/oauth/revoke
 POST /v1/oauth/token
 POST /v1/projects
 POST /v1/projects/{project_id}/keys
+POST /v1/projects/{project_id}/keys/{id}:rotate
 POST /v1/projects/{project_id}/members
 POST {models}/v1/chat/completions
 PUT /v1/nodes/{node_id}/secrets/{name}

@@ -23,6 +23,8 @@ export interface KeyRouteServices {
 const tags = ["Keys"];
 const projectParams = z.object({ project_id: reference("The project's id.") });
 const keyParams = projectParams.extend({ id: reference("The key's id, `key_…`.") });
+/** Bounded, so that the router does not take the verb for a part of the id. */
+const ROTATE_PATH = "/v1/projects/:project_id/keys/:id(^[^:]+)::rotate";
 const withValue = { 200: z.object({ key: projectKeySchema }) };
 
 const settings = {
@@ -175,7 +177,7 @@ function registerKeyMaking(app: PlatformApp, { keys, idempotency, clock }: KeyRo
     return answer;
   });
 
-  app.post("/v1/projects/:project_id/keys/:id::rotate", { onRequest, schema: rotateProjectKey }, async (request) => {
+  app.post(ROTATE_PATH, { onRequest, schema: rotateProjectKey }, async (request) => {
     const caller = principalOf(request, "user");
     const name = keyName(request.params);
     const call = { key: request.headers["idempotency-key"], userId: caller.userId, projectId: name.projectId };
