@@ -44,6 +44,9 @@ const ACTIONS: Readonly<Record<string, readonly AuditAction[]>> = {
   "DELETE /v1/projects/{project_id}/members/{user_id}": ["member.remove"],
   "PATCH /v1/projects/{project_id}/members/{user_id}": ["member.update"],
   "POST /v1/projects/{project_id}/keys": ["key.create"],
+  "PATCH /v1/projects/{project_id}/keys/{id}": ["key.update"],
+  "DELETE /v1/projects/{project_id}/keys/{id}": ["key.delete"],
+  "POST /v1/projects/{project_id}/keys/{id}:rotate": ["key.rotate"],
 };
 
 /** Routes that leave nothing, and why. */

@@ -27,6 +27,14 @@ const newMember =
     ...more,
   });
 
+/** A key that the owner made, which members may not touch. */
+const newKey =
+  (rest = "", more: Omit<Call, "path"> = {}): MakeCall =>
+  async (world) => ({
+    path: `/v1/projects/${world.projectId}/keys/${(await world.createKey()).id}${rest}`,
+    ...more,
+  });
+
 const NO_ENGINE = { letIn: ['"code":"no_running_engine"'] };
 
 const enroll: MakeCall = async (world, caller) => {
@@ -105,6 +113,11 @@ export const PLATFORM_CALLS: Readonly<Record<string, MakeCall>> = {
   }),
   "DELETE /v1/projects/{project_id}/members/{user_id}": newMember(),
   "PATCH /v1/projects/{project_id}/members/{user_id}": newMember({ body: { role: "viewer" } }),
+  "GET /v1/projects/{project_id}/keys": project("/keys"),
+  "GET /v1/projects/{project_id}/keys/{id}": newKey(),
+  "PATCH /v1/projects/{project_id}/keys/{id}": newKey("", { body: { name: "renamed" } }),
+  "DELETE /v1/projects/{project_id}/keys/{id}": newKey(),
+  "POST /v1/projects/{project_id}/keys/{id}:rotate": newKey(":rotate", { body: {} }),
   "POST /v1/projects/{project_id}/keys": ({ projectId }) => ({
     path: `/v1/projects/${projectId}/keys`,
     body: { name: "matrix" },
@@ -123,4 +136,9 @@ export const INFERENCE_CALLS: Readonly<Record<string, MakeCall>> = {
   }),
   "GET /v1/models": at("/v1/models"),
   "GET /v1/models/{model}": model,
+  "POST /v1/responses": ({ node: { identifier } }) => ({
+    path: "/v1/responses",
+    body: { model: `${identifier}/tinychat-6m`, input: "Hi" },
+    ...NO_ENGINE,
+  }),
 };

@@ -1,5 +1,5 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import type { FastifyInstance } from "fastify";
+import type { HttpApp } from "../../packages/control-plane/src/http/http-app.ts";
 import { printedRoute } from "../../packages/control-plane/src/http/request-tally.ts";
 import { INFERENCE_ROUTE_NAMES } from "../../packages/control-plane/src/inference/inference-routes.ts";
 import { daemonRouter } from "../../packages/control-plane/src/link/daemon-router.ts";
@@ -27,7 +27,7 @@ export async function recordRoutes<T>(start: () => Promise<T>): Promise<{ starte
   const onCreated = (message: unknown): void => {
     const routes = new Set<string>();
     apps.push(routes);
-    const { fastify } = message as { fastify: FastifyInstance };
+    const { fastify } = message as { fastify: HttpApp };
     fastify.addHook("onRoute", ({ method, url }) => {
       // A list of methods is what a path's 405 answers are registered with, after all that it serves.
       if (Array.isArray(method) && method.length > 2) return;

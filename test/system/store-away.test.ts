@@ -1,9 +1,9 @@
 import { Agent } from "node:http";
 import { join } from "node:path";
-import Sqlite from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { Caller } from "../../packages/control-plane/src/auth/route-access.ts";
+import { type OpenedDatabase, openDatabase } from "../../packages/control-plane/src/db/open.ts";
 import { STORES } from "../../packages/control-plane/src/testing.fixture.ts";
 import { type Call, type MakeCall, wireOf } from "../access-matrix/call.ts";
 import { INFERENCE_CALLS, PLATFORM_CALLS } from "../access-matrix/calls.ts";
@@ -34,6 +34,7 @@ const READING: readonly Probe[] = [
   { what: "a node identity token", caller: "node", route: "GET /v1/nodes/{id}" },
   { what: "a node's assertion", caller: "node", route: "POST /v1/nodes/{id}/identity-tokens" },
   { what: "a project key", caller: "key", route: "GET /v1/models" },
+  { what: "a worker-plane token", caller: "worker", route: "GET /v1/models" },
 ];
 
 const WRITING: readonly Probe[] = [
@@ -167,16 +168,18 @@ describe.each(STORES.filter(({ name }) => name === "PostgreSQL"))("while $name i
 
 describe("while another program holds SQLite's lock for longer than we wait", () => {
   let probes: Probes;
-  let other: Sqlite.Database;
+  let other: OpenedDatabase;
+  let release: () => Promise<unknown>;
 
   beforeAll(async () => {
     probes = new Probes(await World.start());
     await probes.prepare();
-    other = new Sqlite(join(probes.world.dataDir, "fairlead.db"));
-    other.exec("begin immediate");
+    other = openDatabase({ file: join(probes.world.dataDir, "fairlead.db") });
+    const held = await other.db.startTransaction().execute();
+    release = () => held.rollback().execute();
   });
   afterAll(async () => {
-    other.close();
+    await other.close();
     await probes.world.close();
   });
 
@@ -190,7 +193,7 @@ describe("while another program holds SQLite's lock for longer than we wait", ()
   });
 
   test("once the lock is gone all goes on, and no credential was spent in vain", async () => {
-    other.exec("rollback");
+    await release();
     for (const probe of WRITING) {
       const answer = await probes.send(probe);
       expect({ ...probe, good: isGood(answer), text: answer.text }).toMatchObject({ ...probe, good: true });

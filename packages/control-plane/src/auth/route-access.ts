@@ -160,6 +160,7 @@ export const INFERENCE_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "POST /v1/chat/completions": { for: "key", elsewhere: 404 },
   "GET /v1/models": { for: "key", elsewhere: "yes" },
   "GET /v1/models/{model}": { for: "key", elsewhere: 404 },
+  "POST /v1/responses": { for: "key", elsewhere: 404 },
 };
 
 const ROLE_OF_CALLER: Readonly<Partial<Record<Caller, Role>>> = {
