@@ -3,6 +3,7 @@ import { z } from "zod";
 import { FakeBrowser } from "../../packages/control-plane/src/pages/testing/fake-browser.ts";
 import { CommandLine } from "../support/command-line.ts";
 import { StartedServer } from "../support/started-server.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const PASSWORD = "correct horse battery";
 const CODE = /enter the code {2}(\S+)/;
@@ -93,6 +94,36 @@ describe("a day at the command line", () => {
     expect((await laptop.run("member", "revoke-invitation", invitation.id)).code).toBe(0);
     expect((await new FakeBrowser(server.url).open(new URL(url).pathname)).status).toBe(404);
     expect((await laptop.run("member", "invitations")).out).toBe("no open invitations\n");
+  });
+
+  test("makes a key, gives it a new value and deletes it", async () => {
+    const made = await laptop.run("key", "create", "ci", "--expires", "30d", "--requests-per-minute", "60");
+    expect(made).toMatchObject({ code: 0, out: expect.stringMatching(/^flk_\S+\n$/) });
+    const [, id = ""] = /\((key_\w+)\)/.exec(made.notes) ?? [];
+    expect((await laptop.run("key", "list")).out).toMatch(new RegExp(`${id} +ci .*60 requests/min`));
+    const rotated = await laptop.run("key", "rotate", id, "--overlap", "1h");
+    expect(rotated.out).toMatch(/^flk_\S+\n$/);
+    expect(rotated.out).not.toBe(made.out);
+    expect((await laptop.run("key", "update", id, "--disable")).out).toContain("disabled");
+    expect((await laptop.run("key", "delete", id)).code).toBe(0);
+    expect((await laptop.run("key", "get", id)).notes).toContain("not_found");
+  });
+
+  test("renames the project, and deletes it by its name", async () => {
+    const { projects } = z
+      .object({ projects: z.array(z.object({ id: z.string(), name: z.string() })) })
+      .parse(JSON.parse((await laptop.run("project", "list", "--json")).out));
+    const id = projects.find(({ name }) => name === "Research")?.id ?? "";
+    expect((await laptop.run("project", "rename", id, 'R & "D"')).out).toBe(`${id} R & "D"\n`);
+    expect(await laptop.run("project", "delete", id)).toMatchObject({ code: 2 });
+    expect(await laptop.run("project", "delete", id, "--confirm", "Research")).toMatchObject({ code: 1 });
+    expect(await laptop.run("project", "delete", id, "--confirm", 'R & "D"')).toMatchObject({ code: 0 });
+    expect((await laptop.run("member", "list")).notes).toContain("No project is named");
+    await waitFor(
+      "the project to be gone",
+      30_000,
+      async () => !(await laptop.run("project", "list")).out.includes(id),
+    );
   });
 
   test("renews its access token when the host no longer takes it, without two commands ever sending one refresh token", async () => {

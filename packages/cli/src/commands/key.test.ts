@@ -154,6 +154,15 @@ describe("fairlead key", () => {
     expect(host?.seen[0]?.body).toEqual({ overlapSeconds: 0 });
   });
 
+  test("a rotation whose answer was lost warns that another one ends the value that programs still use", async () => {
+    const error = { message: "This call was made before.", code: "already_exists", requestId: "req_1" };
+    const answers = { [`POST ${KEYS}/key_1:rotate`]: { status: 409, body: { error } } };
+    expect(await call(["rotate", "key_1"], answers)).toMatchObject({
+      code: 1,
+      notes: expect.stringContaining("stops at once when you rotate again"),
+    });
+  });
+
   test("delete deletes one", async () => {
     const result = await call(["delete", "key_1"], { [`DELETE ${KEYS}/key_1`]: { body: {} } });
     expect(result).toMatchObject({ code: 0, out: "deleted key_1\n" });

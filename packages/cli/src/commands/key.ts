@@ -81,7 +81,8 @@ export function addKeyCommands(program: Command, context: Context): void {
 async function createKey(context: Context, name: string, options: CreateOptions): Promise<void> {
   const host = platformHost(context, options);
   const body = { projectId: host.projectId(), name, ...limitFields(options, context.clock.now()) };
-  const key = await callForValue(host, { path: keysPath(host), body, idempotencyKey: context.ids.next("request") });
+  const call = { path: keysPath(host), body, idempotencyKey: context.ids.next("request") };
+  const key = await callForValue(host, call, "Make another with `fairlead key rotate ID --overlap 0`.");
   showValue(context, key, options);
 }
 
@@ -89,18 +90,22 @@ async function rotateKey(context: Context, id: string, options: RotateOptions): 
   const host = platformHost(context, options);
   const body = options.overlap === undefined ? {} : { overlapSeconds: options.overlap };
   const path = `${keyPath(host, id)}:rotate`;
-  const key = await callForValue(host, { path, body, idempotencyKey: context.ids.next("request") });
+  const call = { path, body, idempotencyKey: context.ids.next("request") };
+  const key = await callForValue(host, call, LOST_ROTATION);
   showValue(context, key, options);
 }
 
-/** An answer that was lost cannot be had again: the host keeps no value (design §4). */
-async function callForValue(host: Platform, call: Call): Promise<z.infer<typeof withValueSchema>> {
+const LOST_ROTATION =
+  "The value before it works on until its overlap ends, but stops at once when you rotate again: make a second key for programs " +
+  "that cannot wait (`fairlead key create`), or rotate again.";
+
+/** An answer that was lost cannot be had again: the host keeps no value (design §4). @param advice the way out. */
+async function callForValue(host: Platform, call: Call, advice: string): Promise<z.infer<typeof withValueSchema>> {
   try {
     return await callJson(host, { ...call, method: "POST" }, withValueSchema);
   } catch (error) {
     if (!(error instanceof Refused && error.code === "already_exists")) throw error;
-    const advice = "Its value did not arrive here. Make another with `fairlead key rotate ID --overlap 0`.";
-    throw new CliError(`${error.message}\n${advice}`, { cause: error });
+    throw new CliError(`${error.message}\nIts value did not arrive here. ${advice}`, { cause: error });
   }
 }
 
