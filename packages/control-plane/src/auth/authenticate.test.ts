@@ -81,6 +81,15 @@ describe("authenticate", () => {
     await expect(authenticate(bearer("flb_whatever"), ["user", "node"])).rejects.toThrow(/\/v1\/nodes\/\{id\}\/enroll/);
   });
 
+  test("sends a worker-plane token to the inference host", async () => {
+    const worker = { subjectId: "wkl_1", nodeId: "nod_1", projectId: "prj_1", keyThumbprint: "thumb", ttlSeconds: 60 };
+    const token = await tokens.issueWorker(worker);
+    await expect(authenticate(bearer(token), ["user", "node"])).rejects.toMatchObject({
+      code: "invalid_credential",
+      message: expect.stringContaining("https://models.example.org"),
+    });
+  });
+
   test("refuses a token whose session has ended or is somebody else's", async () => {
     session = null;
     await expect(authenticate(bearer(sessionToken), ["user"])).rejects.toMatchObject({ code: "invalid_credential" });

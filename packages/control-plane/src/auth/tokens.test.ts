@@ -52,6 +52,14 @@ describe("tokens", () => {
       projectId: "prj_1",
       keyThumbprint: "t",
     });
+    const worker = { subjectId: "agt_1", ...identity };
+    expect(await tokens.verify(await tokens.issueWorker(worker))).toEqual({
+      audience: "inference",
+      subjectId: "agt_1",
+      nodeId: "nod_1",
+      projectId: "prj_1",
+      keyThumbprint: "t",
+    });
   });
 
   test("are good until their end and 60 s of skew, and then expired, which is told apart from invalid", async () => {

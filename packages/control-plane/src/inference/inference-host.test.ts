@@ -117,7 +117,6 @@ describe("the inference host", () => {
   test.each([
     ["no key", "", "project key"],
     ["another scheme", "Basic abc", "project key"],
-    ["a session or node token", "Bearer aaa.bbb.ccc", "platform host"],
     ["an unknown key", "Bearer flk_bad", "unknown"],
   ])("refuses %s with 401, saying what to do", async (_name, authorization, hint) => {
     for (const answer of [
@@ -171,6 +170,19 @@ describe("the inference host", () => {
     expect((await ask("/v1/models?limit=1")).body).toEqual({ object: "list", data: [entry] });
     expect((await ask("/v1/models/box/tiny")).body).toEqual(entry);
     expect((await ask("/v1/models/%E0%A4%A")).status).toBe(400);
+  });
+
+  test("shows and serves a key with a list of models those alone, and tells nothing of others", async () => {
+    authenticate = () => Promise.resolve(asKey("prj_1", { modelAllowList: ["sleeping/*", "box/tiny"] }));
+    expect((await ask("/v1/models")).body).toMatchObject({ data: [{ id: "box/tiny" }] });
+    expect(await chat({ model: "sleeping/tiny" })).toMatchObject({ status: 503 });
+    authenticate = () => Promise.resolve(asKey("prj_1", { modelAllowList: ["sleeping/*"] }));
+    expect((await ask("/v1/models")).body).toMatchObject({ data: [] });
+    const refusal = { status: 403, body: { error: { code: "model_not_allowed", param: "model" } } };
+    for (const model of ["box/tiny", "unreachable/tiny", "there/is/none"]) {
+      expect(await chat({ model })).toMatchObject(refusal);
+      expect(await ask(`/v1/models/${model}`)).toMatchObject(refusal);
+    }
   });
 
   test("refuses what is not JSON, or not plain", async () => {

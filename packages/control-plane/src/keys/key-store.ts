@@ -106,18 +106,19 @@ export class KeyStore {
     return rows.map(({ id }) => id);
   }
 
-  /** In one transaction, whatever it holds: they may be of many projects. */
+  /**
+   * Statement by statement: a transaction on the store's thread would hold the write lock while it waits for the main thread, which
+   * may itself be waiting for that lock.
+   */
   async setUsed(uses: Iterable<KeyUsed>): Promise<void> {
-    await this.#db.transaction().execute(async (transaction) => {
-      for (const { projectId, id, at, withPrevious } of uses) {
-        await transaction
-          .updateTable("project_key")
-          .set(withPrevious ? { last_used_at: at, previous_last_used_at: at } : { last_used_at: at })
-          .where("project_id", "=", projectId)
-          .where("id", "=", id)
-          .execute();
-      }
-    });
+    for (const { projectId, id, at, withPrevious } of uses) {
+      await this.#db
+        .updateTable("project_key")
+        .set(withPrevious ? { last_used_at: at, previous_last_used_at: at } : { last_used_at: at })
+        .where("project_id", "=", projectId)
+        .where("id", "=", id)
+        .execute();
+    }
   }
 }
 

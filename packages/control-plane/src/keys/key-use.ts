@@ -16,10 +16,12 @@ const NOTED_MS = 60_000;
 /** When keys were last used; written behind the calls. */
 export class KeyUse {
   readonly #clock: Clock;
+  readonly #log: Logger;
   readonly #writes: WriteBehind<Map<string, KeyUsed>>;
 
   constructor({ keys, clock, log }: KeyUseDeps) {
     this.#clock = clock;
+    this.#log = log;
     this.#writes = new WriteBehind({
       newBatch: () => new Map<string, KeyUsed>(),
       isEmpty: (batch) => batch.size === 0,
@@ -40,8 +42,10 @@ export class KeyUse {
     this.#writes.add((batch) => batch.set(secretHash, { id, projectId, at, withPrevious }));
   }
 
-  /** Writes what is left. */
-  close(): Promise<void> {
-    return this.#writes.close();
+  /** Writes what is left, if the store takes it: a last use that is lost is not worth a failed stop. */
+  async close(): Promise<void> {
+    await this.#writes.close().catch((error: unknown) => {
+      this.#log.warn({ err: error }, "the last use of some keys is lost");
+    });
   }
 }
