@@ -70,13 +70,7 @@ export function createServices(context: Context): Services {
   const { reports, liveness, changes } = nodes;
   const hub = new LinkHub({ reports, liveness, changes, clock: ports.clock, log, resyncMs: LINK_RESYNC_MS });
   const links = new LinkServer({ links: hub, log });
-  changes.listen(({ aspect, nodeId }) => {
-    // A deleted node's credential is void at once, and so is what it has open.
-    if (aspect !== "removed") return;
-    links.disconnect(nodeId);
-    tunnels.disconnect(nodeId);
-    liveness.forget(nodeId);
-  });
+  cutRemovedNodes(nodes, { links, tunnels });
   const signInServices = createSignInServices({
     ...ports,
     ...installation,
@@ -93,7 +87,7 @@ export function createServices(context: Context): Services {
     users,
     sessions: installation.sessions,
     entry: new LinkEntryService({ ...installation, ...signInServices, links: oneTimeLinks }),
-    ...createCredentials(context, { identities, changes }),
+    ...createCredentials({ ...ports, ...installation, identities, changes, addresses }),
     auditLog: new AuditReadService({ longReads: installation.longReads, access }),
     idempotency: new IdempotencyService({ db, clock: ports.clock }),
     projects,
@@ -107,4 +101,17 @@ export function createServices(context: Context): Services {
     links,
     tunnels,
   };
+}
+
+/** A deleted node's credential is void at once, and so is what it has open. */
+function cutRemovedNodes(
+  { changes, liveness }: NodeServices,
+  { links, tunnels }: Pick<Services, "links" | "tunnels">,
+): void {
+  changes.listen(({ aspect, nodeId }) => {
+    if (aspect !== "removed") return;
+    links.disconnect(nodeId);
+    tunnels.disconnect(nodeId);
+    liveness.forget(nodeId);
+  });
 }

@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { NodeIdentities, SignInSessions } from "./auth/authenticate.ts";
+import { type KeyRing, openKeyRing } from "./auth/key-ring.ts";
+import { KeyRingStore } from "./auth/key-ring-store.ts";
+import { memorySealer } from "./auth/memory-sealer.ts";
+import { TokenService } from "./auth/tokens.ts";
+import { type Credentials, createCredentials } from "./credentials.ts";
+import type { OpenedDatabase } from "./db/open.ts";
+import { NodeChanges } from "./nodes/node-changes.ts";
+import { countingIds, openMemoryStore, TestClock } from "./testing.fixture.ts";
+
+describe("signed credentials", () => {
+  const clock = new TestClock();
+  const worker = { subjectId: "wkl_1", nodeId: "nod_1", projectId: "prj_1" } as const;
+  let store: OpenedDatabase;
+  let keyRing: KeyRing;
+  let tokens: TokenService;
+  let sessionToken: string;
+  let nodeToken: string;
+  let workerToken: string;
+  let session: Awaited<ReturnType<SignInSessions["find"]>>;
+  let node: Awaited<ReturnType<NodeIdentities["find"]>>;
+  let asked: number;
+  let changes: NodeChanges;
+  let ended: (ids: readonly string[]) => void;
+  let credentials: Credentials;
+
+  beforeAll(async () => {
+    store = await openMemoryStore();
+    const ids = countingIds();
+    keyRing = await openKeyRing({ store: new KeyRingStore(store.db), sealer: memorySealer(), clock, ids });
+    tokens = new TokenService({ keyRing, installationId: "ins_1", clock });
+  });
+  afterAll(() => store.close());
+  beforeEach(async () => {
+    session = { userId: "usr_1", platformAdmin: false };
+    node = { projectId: "prj_1", signingKeyThumbprint: "thumb" };
+    asked = 0;
+    changes = new NodeChanges();
+    credentials = createCredentials({
+      clock,
+      tokens,
+      keyRing,
+      users: {
+        find: async () => {
+          asked += 1;
+          return session;
+        },
+      },
+      sessions: {
+        listen: (listener) => {
+          ended = listener;
+        },
+      },
+      identities: {
+        find: async () => {
+          asked += 1;
+          return node;
+        },
+      },
+      changes,
+      addresses: { publicUrl: "https://fairlead.example.org", modelsUrl: "https://models.example.org" },
+    });
+    sessionToken = await tokens.issueSession({ userId: "usr_1", sessionId: "sis_1", ttlSeconds: 600 });
+    const identity = { nodeId: "nod_1", projectId: "prj_1", keyThumbprint: "thumb", ttlSeconds: 600 };
+    nodeToken = await tokens.issueNodeIdentity(identity);
+    workerToken = (await credentials.workers.issue(worker)).token;
+    asked = 0;
+  });
+
+  const asUser = (): Promise<unknown> => credentials.authenticate(`Bearer ${sessionToken}`, ["user"]);
+  const asNode = (): Promise<unknown> => credentials.authenticate(`Bearer ${nodeToken}`, ["node"]);
+  const asWorker = (): Promise<unknown> => credentials.workers.authenticate(workerToken);
+  const revoked = { code: "invalid_credential" };
+
+  test("ask the store once a second however many calls come", async () => {
+    for (let call = 0; call < 10; call++) await asUser();
+    expect(asked).toBe(1);
+    clock.advance(1000);
+    await asUser();
+    expect(asked).toBe(2);
+  });
+
+  test("a session that ended is refused at once when it is told of, and within a second when not", async () => {
+    await asUser();
+    session = null;
+    ended(["sis_1"]);
+    await expect(asUser()).rejects.toMatchObject(revoked);
+    session = { userId: "usr_1", platformAdmin: true };
+    expect(await asUser()).toMatchObject({ platformAdmin: true });
+    session = null;
+    clock.advance(1000);
+    await expect(asUser()).rejects.toMatchObject(revoked);
+  });
+
+  test.each([
+    ["deleted", "removed", null],
+    ["enrolled anew", "status", { projectId: "prj_1", signingKeyThumbprint: "newer" }],
+  ] as const)("a node that was %s, and its workers, are refused at once", async (...[, aspect, now]) => {
+    await Promise.all([asNode(), asWorker()]);
+    node = now;
+    changes.emit({ aspect, nodeId: "nod_1", projectId: "prj_1" });
+    await expect(asNode()).rejects.toMatchObject(revoked);
+    await expect(asWorker()).rejects.toMatchObject(revoked);
+  });
+
+  test("a node that was deleted without a word is refused within a second, and so are its workers", async () => {
+    await Promise.all([asNode(), asWorker()]);
+    node = null;
+    clock.advance(1000);
+    await expect(asNode()).rejects.toMatchObject(revoked);
+    await expect(asWorker()).rejects.toMatchObject(revoked);
+  });
+
+  test("what cannot be checked is the store's fault and never the credential's, from the first second on", async () => {
+    await Promise.all([asUser(), asWorker()]);
+    session = null;
+    const away = Object.assign(new Error("connect"), { code: "ECONNREFUSED" });
+    const find = (): Promise<never> => Promise.reject(away);
+    const { authenticate, workers } = createCredentials({
+      clock,
+      tokens,
+      keyRing,
+      users: { find },
+      sessions: { listen: () => undefined },
+      identities: { find },
+      changes,
+      addresses: { publicUrl: "", modelsUrl: "" },
+    });
+    await expect(authenticate(`Bearer ${sessionToken}`, ["user"])).rejects.toBe(away);
+    await expect(workers.authenticate(workerToken)).rejects.toBe(away);
+  });
+});
