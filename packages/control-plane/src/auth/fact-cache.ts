@@ -19,15 +19,15 @@ interface Known<F> {
   askAgainAt: number;
 }
 
-/** How old a fact may be while the store answers (design §5, Revocation). */
-const BELIEVED_MS = 1000;
+/** How old a fact may be while the store answers: with its next reading, not a second (design §5, Revocation). */
+const BELIEVED_MS = 900;
 /** Longer than any answer takes: whoever can go on without it goes on. */
 const PATIENCE_MS = 250;
 /** After this an answer is not waited for any more. */
 const GIVE_UP_MS = 5000;
 
 /**
- * What credentials hang on (sessions, nodes, keys), read from the store once a second at most however many calls come, and
+ * What credentials hang on (sessions, nodes, keys), read from the store about once a second however many calls come, and
  * forgotten at once when it changes.
  */
 export class FactCache<F extends object> {

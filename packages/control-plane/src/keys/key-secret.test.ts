@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { makeKey, parseKey } from "./key-secret.ts";
@@ -48,5 +49,14 @@ describe("the value of a project key", () => {
     for (const text of ["", "flk_", value.slice(0, -1), `${value}x`, ` ${value}`, `${value}\n`, value.toUpperCase()]) {
       expect(parseKey(text)).toBeNull();
     }
+  });
+
+  test("is found and told from chance by what docs/keys.md says to scanners", () => {
+    const page = readFileSync(new URL("../../../../docs/keys.md", import.meta.url), "utf8");
+    const documented = /^\\bflk_.*$/m.exec(page)?.[0] ?? "";
+    const { value } = makeKey(randomBytes);
+    expect(`token=${value};`.match(new RegExp(documented))?.[0]).toBe(value);
+    const example = /`(flk_0[0-9A-Za-z_]+)`/.exec(page)?.[1] ?? "";
+    expect(parseKey(example)).toEqual({ publicId: "0".repeat(16) });
   });
 });
