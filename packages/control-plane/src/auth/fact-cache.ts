@@ -27,7 +27,7 @@ const PATIENCE_MS = 250;
 const GIVE_UP_MS = 5000;
 
 /**
- * What credentials hang on (sessions, nodes, keys), read from the store about once a second however many calls come, and
+ * What calls hang on (sessions, nodes, keys), read from the store about once a second however many calls come, and
  * forgotten at once when it changes.
  */
 export class FactCache<F extends object> {
@@ -105,6 +105,7 @@ async function within<T>(promise: Promise<T>, ms: number): Promise<T> {
 }
 
 function notAnswered(): DomainError {
-  const message = "The credential cannot be checked just now. Try again shortly.";
-  return new DomainError("unavailable", message, { retryAfterSeconds: 1, note: "the store does not answer" });
+  return new DomainError("unavailable", "The store does not answer just now. Try again shortly.", {
+    retryAfterSeconds: 1,
+  });
 }

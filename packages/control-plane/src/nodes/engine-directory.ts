@@ -1,6 +1,7 @@
+import type { Clock } from "@fairlead/protocol/clock";
 import type { NodeStatus } from "@fairlead/protocol/resources";
 import { WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
-import { LRUCache } from "lru-cache";
+import { FactCache } from "../auth/fact-cache.ts";
 import type { EngineDirectory, EngineTarget } from "../inference/ports.ts";
 import type { NodeRecord } from "./node.ts";
 import type { NodeChanges } from "./node-changes.ts";
@@ -8,25 +9,30 @@ import type { NodeReport } from "./node-report-store.ts";
 import type { NodeStores } from "./node-stores.ts";
 import { ENGINE_WORKLOAD } from "./plan-desired.ts";
 
-/** At most this old even if a change were missed (design §5, Revocation: one second). */
-const MAX_AGE_MS = 1000;
 const MAX_PROJECTS = 10_000;
+/** As long as a known key works on while the store does not answer: neither is of use without the other (design §8). */
+const GRACE_MS = 5 * 60_000;
 /** More nodes than a project is listed with at once. */
 const MAX_NODES = 10_000;
 
 const SERVING: ReadonlySet<NodeStatus> = new Set(["active", "degraded"]);
 
-/** A project's engines for the inference host: read from the store once a second at most, and on every change. */
+export interface EngineDirectoryDeps {
+  readonly stores: NodeStores;
+  readonly changes: NodeChanges;
+  readonly clock: Clock;
+}
+
+/** A project's engines for the inference host: read from the store about once a second, and after every change. */
 export class NodeEngineDirectory implements EngineDirectory {
   readonly #stores: NodeStores;
-  readonly #byProject = new LRUCache<string, Promise<readonly EngineTarget[]>>({
-    max: MAX_PROJECTS,
-    ttl: MAX_AGE_MS,
-  });
+  readonly #byProject: FactCache<readonly EngineTarget[]>;
 
-  constructor(stores: NodeStores, changes: NodeChanges) {
+  constructor({ stores, changes, clock }: EngineDirectoryDeps) {
     this.#stores = stores;
-    changes.listen((change) => this.#byProject.delete(change.projectId));
+    const read = (projectId: string): Promise<readonly EngineTarget[]> => this.#read(projectId);
+    this.#byProject = new FactCache({ read, clock, max: MAX_PROJECTS, graceMs: GRACE_MS });
+    changes.listen((change) => this.#byProject.forget(change.projectId));
   }
 
   async find(projectId: string, identifier: string): Promise<EngineTarget | null> {
@@ -34,14 +40,8 @@ export class NodeEngineDirectory implements EngineDirectory {
     return engines.find((engine) => engine.identifier === identifier) ?? null;
   }
 
-  list(projectId: string): Promise<readonly EngineTarget[]> {
-    const known = this.#byProject.get(projectId);
-    if (known) return known;
-    const read = this.#read(projectId);
-    this.#byProject.set(projectId, read);
-    // A failed read must not be served for its whole second.
-    read.catch(() => this.#byProject.delete(projectId));
-    return read;
+  async list(projectId: string): Promise<readonly EngineTarget[]> {
+    return (await this.#byProject.find(projectId)) ?? [];
   }
 
   async #read(projectId: string): Promise<readonly EngineTarget[]> {

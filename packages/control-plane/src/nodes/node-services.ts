@@ -86,7 +86,7 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
       epoch: installation.epoch,
     }),
     liveness: new NodeLiveness({ stores, status, clock, log, options: deps.liveness ?? DEFAULT_LIVENESS }),
-    engines: new NodeEngineDirectory(stores, changes),
+    engines: new NodeEngineDirectory({ stores, changes, clock }),
   };
 }
 
