@@ -49,6 +49,7 @@ const SECURITY_SCHEMES: Json = {
   nodeIdentityToken: bearer("A node's identity token: a signed JWT that its daemon renews. Platform host.", "JWT"),
   bootstrapToken: bearer("One use, one node, 30 minutes: enrols a daemon. Platform host.", "flb_…"),
   projectKey: bearer("A project key. Inference host.", "flk_…"),
+  workerToken: bearer("A workload's or agent's token: a signed JWT that its daemon renews. Inference host.", "JWT"),
 };
 
 const INTRODUCTION =

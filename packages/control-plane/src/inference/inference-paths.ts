@@ -4,7 +4,7 @@ import { ANSWER_HEADERS, errorResponses } from "../http/error-responses.ts";
 type Json = Readonly<Record<string, unknown>>;
 
 const ALWAYS: readonly ErrorCode[] = ["invalid_credential", "expired_credential", "internal", "unavailable"];
-const ROUTED: readonly ErrorCode[] = ["invalid_request", "model_not_found", "no_running_engine"];
+const ROUTED: readonly ErrorCode[] = ["invalid_request", "model_not_allowed", "model_not_found", "no_running_engine"];
 const CALL: readonly ErrorCode[] = [
   "request_too_large",
   "unsupported_media_type",
@@ -63,7 +63,7 @@ function operation({ errors, content, ...words }: Operation, rest: Json = {}): J
   return {
     ...words,
     tags: ["Inference"],
-    security: [{ projectKey: [] }],
+    security: [{ projectKey: [] }, { workerToken: [] }],
     ...rest,
     responses: { "200": answer(content), ...errorResponses([...ALWAYS, ...errors]) },
   };
