@@ -157,7 +157,7 @@ describe("the API document", () => {
     expect(kinds("POST /v1/nodes/{id}/ready")).toEqual(["nodeIdentityToken"]);
     expect(kinds("POST /v1/nodes/{id}/enroll")).toEqual(["bootstrapToken"]);
     expect(kinds("GET /healthz")).toEqual([]);
-    expect(kinds("POST {models}/v1/chat/completions")).toEqual(["projectKey"]);
+    expect(kinds("POST {models}/v1/chat/completions")).toEqual(["projectKey", "workerToken"]);
     for (const [name, { security, responses }] of operations) {
       if (security.length > 0) expect(Object.keys(responses), name).toContain("401");
     }
