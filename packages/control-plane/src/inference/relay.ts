@@ -50,7 +50,7 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
   #phase: Phase = "waiting";
   #outcome: CallOutcome = "client_left";
   #attempts: Attempts | null = null;
-  #attempt: Attempt | null = null;
+  #attempt: Omit<Attempt, "request"> | null = null;
   #call: UpstreamCall | undefined;
   #answer: RelayedAnswer | null = null;
   #head: AnswerHead | null = null;
@@ -193,14 +193,14 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
     return this.#begunStatus === null ? (this.#attempts?.next() ?? null) : null;
   }
 
-  #dispatch(attempt: Attempt): void {
+  #dispatch({ request, ...attempt }: Attempt): void {
     this.#attempt = attempt;
     this.#answer = null;
     this.#head = null;
     this.#phase = "waiting";
     this.#active = true;
     this.#options.times.asked();
-    this.#call = attempt.transport.dispatch(attempt.request, this);
+    this.#call = attempt.transport.dispatch(request, this);
   }
 
   #accept(status: number, headers: IncomingHttpHeaders): void {
