@@ -1,4 +1,5 @@
 import type { Id } from "@fairlead/protocol/ids";
+import type { ChatQuirks } from "./bridge/bridge-call.ts";
 import type { Dialect } from "./dialect.ts";
 import type { UpstreamTimeouts } from "./limits.ts";
 import type { UpstreamTransport } from "./upstream.ts";
@@ -31,7 +32,10 @@ export interface Candidate {
   readonly kind: "provider" | "node";
   /** The name as the upstream knows it. */
   readonly model: string;
+  /** What it speaks; at least one. A call of the other dialect is converted on its way (decisions/0016). */
   readonly protocols: readonly Dialect[];
+  /** How its chat dialect differs from that of engines. */
+  readonly chat?: ChatQuirks;
   /** Where they differ from the host's. */
   readonly timeouts?: Partial<UpstreamTimeouts>;
   open(): UpstreamTransport;

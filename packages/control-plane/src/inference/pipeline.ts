@@ -2,15 +2,16 @@ import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import { toDomainError } from "../http/error-response.ts";
 import type { AnswerSink } from "./answer-sink.ts";
-import { Attempts } from "./attempts.ts";
+import { type Attempt, Attempts } from "./attempts.ts";
 import { scanCall } from "./call-scan.ts";
 import { CallTimes } from "./call-times.ts";
 import { requireModel } from "./caller.ts";
+import type { Dialect } from "./dialect.ts";
 import type { CallEnd, InferenceCall } from "./inference-call.ts";
 import type { InferenceCounters } from "./inference-counters.ts";
 import type { InferenceLimits } from "./limits.ts";
 import type { LiveCalls } from "./live-calls.ts";
-import type { ModelCatalog, ResolvedModel } from "./model-catalog.ts";
+import type { Candidate, ModelCatalog } from "./model-catalog.ts";
 import { Relay } from "./relay.ts";
 import { asksForUsage, type SubmittedBody } from "./submitted-body.ts";
 import type { TokenUsage } from "./token-usage.ts";
@@ -33,7 +34,11 @@ export interface RunningCall {
 
 interface Prepared {
   readonly body: SubmittedBody;
-  readonly model: ResolvedModel;
+  /** As the caller named it, or the default. */
+  readonly model: string;
+  readonly createdAt: number;
+  readonly first: Attempt;
+  readonly attempts: Attempts;
 }
 
 /** What a call's end tells of its beginning. Not the body, which must not be kept for so long. */
@@ -70,30 +75,37 @@ export class InferencePipeline {
     }
     const relay = this.#dispatch(call, prepared, sink);
     const { stream, inputTokens } = prepared.body.scan;
-    return { ended: this.#untilEnded(relay, { ...beginning, stream, inputTokens, model: prepared.model.name }) };
+    return { ended: this.#untilEnded(relay, { ...beginning, stream, inputTokens, model: prepared.model }) };
   }
 
   async #prepare(call: InferenceCall): Promise<Prepared> {
-    const { caller, dialect, body: bytes } = call;
-    const { models } = this.#options;
+    const { id, caller, dialect, body: bytes, headers } = call;
+    const { models, clock, limits } = this.#options;
     const scan = scanCall(bytes);
     const name = scan.model?.name ?? (await models.defaultModel(caller.projectId)) ?? noModel();
     requireModel(caller, name);
-    const model = await models.resolve(caller.projectId, name);
-    return { body: { bytes, scan, dialect }, model: speaking(model, dialect) };
+    const { candidates } = await models.resolve(caller.projectId, name);
+    const body = { bytes, scan, dialect };
+    const createdAt = Math.floor(clock.now() / 1000);
+    const ordered = nativeFirst(candidates, dialect);
+    if (!speaks(ordered[0], dialect)) holdConverted(call);
+    const attempts = new Attempts({ id, createdAt, candidates: ordered, body, headers, timeouts: limits });
+    const first = attempts.next();
+    if (first === null) throw new DomainError("internal", "A model has no upstream.");
+    return { body, model: name, createdAt, first, attempts };
   }
 
-  #dispatch(call: InferenceCall, { body, model }: Prepared, sink: AnswerSink): Relay {
+  #dispatch(call: InferenceCall, { body, model, createdAt, first, attempts }: Prepared, sink: AnswerSink): Relay {
     const { clock, counters, limits, live } = this.#options;
-    const { id, dialect, headers, ticket, begunAt, uploadMs } = call;
+    const { id, dialect, ticket, begunAt, uploadMs } = call;
     const now = (): number => clock.monotonic();
     const relay = new Relay(sink, {
       dialect,
       stream: body.scan.stream,
       hidesUsage: !asksForUsage(body),
       requestId: id,
-      model: model.name,
-      createdAt: Math.floor(clock.now() / 1000),
+      model,
+      createdAt,
       keepAliveMs: limits.keepAliveMs,
       now,
       times: new CallTimes({ begunAt, uploadMs, now }),
@@ -101,7 +113,7 @@ export class InferencePipeline {
       counters,
     });
     live.add(relay);
-    relay.start(new Attempts({ candidates: model.candidates, body, headers, timeouts: limits }));
+    relay.start(first, attempts);
     return relay;
   }
 
@@ -149,8 +161,15 @@ function noModel(): never {
   throw new DomainError("invalid_request", message, { param: "model" });
 }
 
-function speaking(model: ResolvedModel, dialect: InferenceCall["dialect"]): ResolvedModel {
-  const candidates = model.candidates.filter(({ protocols }) => protocols.includes(dialect));
-  if (candidates.length > 0) return { ...model, candidates };
-  throw new DomainError("invalid_request", `\`${model.name}\` does not speak this dialect.`, { param: "model" });
+const speaks = (candidate: Candidate | undefined, dialect: Dialect): boolean =>
+  candidate?.protocols.includes(dialect) === true;
+
+/** Whoever speaks the caller's dialect comes first: nothing of the call is lost there. */
+function nativeFirst(candidates: readonly Candidate[], dialect: Dialect): readonly Candidate[] {
+  return candidates.toSorted((a, b) => Number(speaks(b, dialect)) - Number(speaks(a, dialect)));
+}
+
+/** A call that is converted is held twice. @throws DomainError `overloaded` */
+function holdConverted({ body, ticket }: InferenceCall): void {
+  ticket.holdBytes(2 * body.reduce((sum, piece) => sum + piece.length, 0));
 }

@@ -84,7 +84,10 @@ export class RelayStage {
       onCommitted: () => void committed++,
       counters,
     });
-    relay.start(attempts(upstream, { dialect, stream, upstreams }));
+    const tries = attempts(upstream, { dialect, stream, upstreams });
+    const first = tries.next();
+    if (first === null) throw new Error("no upstream");
+    relay.start(first, tries);
     const [call] = upstream.calls;
     if (call === undefined) throw new Error("not dispatched");
     const pass = (ms: number): void => {
@@ -130,5 +133,12 @@ function attempts(upstream: ScriptedUpstream, setting: Required<Omit<Setting, "h
       open: () => upstream,
     }),
   );
-  return new Attempts({ candidates, body: { bytes, scan: scanCall(bytes), dialect }, headers: {}, timeouts: LIMITS });
+  return new Attempts({
+    id: "req_1",
+    createdAt: 1000,
+    candidates,
+    body: { bytes, scan: scanCall(bytes), dialect },
+    headers: {},
+    timeouts: LIMITS,
+  });
 }

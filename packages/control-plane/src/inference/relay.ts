@@ -3,14 +3,15 @@ import type { Duplex } from "node:stream";
 import type { DomainError } from "@fairlead/protocol/errors";
 import { headersForCaller, isEventStream, isJson } from "./answer-headers.ts";
 import type { AnswerHead, AnswerSink, SinkListener } from "./answer-sink.ts";
-import type { Attempt, Attempts } from "./attempts.ts";
+import type { Asked, Attempt, Attempts } from "./attempts.ts";
+import { bridgedAnswer, headersOfBridged, ignoredHeader } from "./bridged-answer.ts";
 import type { CallTimes } from "./call-times.ts";
 import { EventAnswer, type EventAnswerOptions } from "./event-answer.ts";
 import type { CallOutcome } from "./inference-call.ts";
 import type { InferenceCounters } from "./inference-counters.ts";
 import { LateAnswer } from "./late-answer.ts";
 import type { LiveCall } from "./live-calls.ts";
-import type { RelayedAnswer } from "./relayed-answer.ts";
+import { EVENT_STREAM_TYPE, type RelayedAnswer } from "./relayed-answer.ts";
 import { failureEvents } from "./stream-failure.ts";
 import type { UpstreamCall, UpstreamHandler } from "./upstream.ts";
 import { timedOut, verdictOn } from "./upstream-faults.ts";
@@ -27,7 +28,7 @@ export interface RelayOptions extends EventAnswerOptions {
 }
 
 const KEEP_ALIVE = Buffer.from(": keep-alive\n\n");
-const STREAM_HEADERS: IncomingHttpHeaders = { "content-type": "text/event-stream; charset=utf-8" };
+const STREAM_HEADERS: IncomingHttpHeaders = { "content-type": EVENT_STREAM_TYPE };
 
 /**
  * `waiting` for an answer, `relaying` it, `ending` (the caller has yet to take the last bytes), `closed`. Towards the caller an
@@ -50,7 +51,8 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
   #phase: Phase = "waiting";
   #outcome: CallOutcome = "client_left";
   #attempts: Attempts | null = null;
-  #attempt: Omit<Attempt, "request"> | null = null;
+  /** Without the request: its body must not be kept for as long as the answer takes. */
+  #asked: Asked | null = null;
   #call: UpstreamCall | undefined;
   #answer: RelayedAnswer | null = null;
   #head: AnswerHead | null = null;
@@ -58,6 +60,8 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
   #paused = false;
   /** Set by traffic, taken back by `check`: reading the clock for every piece would cost more than it tells. */
   #active = false;
+  /** The same of what was sent to the caller, who may hear nothing of what an upstream says. */
+  #spoke = false;
   #quietSince: number;
   #spokeAt: number;
 
@@ -87,20 +91,19 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
   }
 
   get upstreamId(): string | null {
-    return this.#attempt?.upstreamId ?? null;
+    return this.#asked?.upstreamId ?? null;
   }
 
   get connection(): Duplex | null {
     return this.#sink.connection;
   }
 
-  /** @param attempts at least one. */
-  start(attempts: Attempts): void {
+  /** @param attempts those that are left. */
+  start(first: Attempt, attempts: Attempts): void {
     // The caller may be gone by now.
     if (this.#phase === "closed") return;
     this.#attempts = attempts;
-    const first = attempts.next();
-    if (first !== null) this.#dispatch(first);
+    this.#dispatch(first);
   }
 
   onHeaders(status: number, headers: IncomingHttpHeaders): void {
@@ -170,11 +173,14 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
 
   /** Looks at the time-outs; called from time to time for every open call. */
   check(now: number): void {
-    const timeouts = this.#attempt?.timeouts;
+    const timeouts = this.#asked?.timeouts;
     if (timeouts === undefined) return;
     if (this.#active) {
       this.#active = false;
       this.#quietSince = now;
+    }
+    if (this.#spoke) {
+      this.#spoke = false;
       this.#spokeAt = now;
     }
     const quiet = now - this.#quietSince;
@@ -193,33 +199,40 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
     return this.#begunStatus === null ? (this.#attempts?.next() ?? null) : null;
   }
 
-  #dispatch({ request, ...attempt }: Attempt): void {
-    this.#attempt = attempt;
+  #dispatch({ asked, transport, request }: Attempt): void {
+    this.#asked = asked;
     this.#answer = null;
     this.#head = null;
     this.#phase = "waiting";
     this.#active = true;
     this.#options.times.asked();
-    this.#call = attempt.transport.dispatch(request, this);
+    this.#call = transport.dispatch(request, this);
   }
 
   #accept(status: number, headers: IncomingHttpHeaders): void {
     this.#phase = "relaying";
-    const { times, dialect } = this.#options;
-    const isStream = status < 300 && isEventStream(headers);
-    if (isStream) {
-      this.#answer = new EventAnswer(this.#send, this.#options);
-    } else if (this.#begunStatus !== null) {
-      this.#answer = new LateAnswer(status, (error) => this.#tell(error));
-    } else {
-      this.#answer = new WholeAnswer(this.#send, { dialect, json: isJson(headers) });
-    }
-    this.#head = { status, headers: headersForCaller(headers, isStream) };
+    const { times, stream } = this.#options;
+    const conversion = this.#asked?.conversion ?? null;
+    const isStream = status < 300 && (conversion === null ? isEventStream(headers) : stream);
+    const headersOf = conversion === null ? headersForCaller : headersOfBridged;
+    this.#answer = this.#answerTo(status, headers, isStream);
+    this.#head = { status, headers: headersOf(headers, isStream) };
     // Until there is something to send, the wait is still the upstream's.
     times.asked();
   }
 
+  #answerTo(status: number, headers: IncomingHttpHeaders, isStream: boolean): RelayedAnswer {
+    const { dialect, stream, now } = this.#options;
+    const conversion = this.#asked?.conversion ?? null;
+    const tell = (error: DomainError): void => this.#tell(error);
+    if (this.#begunStatus !== null && !isStream) return new LateAnswer(status, tell);
+    if (conversion !== null) return bridgedAnswer(this.#send, { conversion, status, headers, stream, now, tell });
+    if (isStream) return new EventAnswer(this.#send, this.#options);
+    return new WholeAnswer(this.#send, { dialect, json: isJson(headers) });
+  }
+
   readonly #send = (bytes: Buffer): void => {
+    this.#spoke = true;
     if (this.#begunStatus === null && this.#head !== null) this.#begin(this.#head);
     if (!this.#sink.write(bytes)) this.#paused = true;
   };
@@ -235,6 +248,7 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
     return {
       "x-fairlead-upstream": this.upstreamId ?? "",
       "x-fairlead-overhead-ms": this.#options.times.overheadMs().toFixed(2),
+      ...ignoredHeader(this.#asked?.conversion ?? null),
     };
   }
 

@@ -26,6 +26,15 @@ export interface RelayedAnswer {
 /** Where the bytes of an answer go. */
 export type Send = (bytes: Buffer) => void;
 
+export const EVENT_STREAM_TYPE = "text/event-stream; charset=utf-8";
+
+/** What has to be held of an answer to convert it, at most. */
+export const MAX_CONVERTED_BYTES = 32 * 1024 * 1024;
+
+export function tooLong(): DomainError {
+  return new DomainError("upstream_failed", "The upstream's answer is longer than any that is converted.");
+}
+
 export function brokeOff(cause?: unknown): DomainError {
   return new DomainError("upstream_failed", "The upstream's answer ended before it was whole.", { cause });
 }

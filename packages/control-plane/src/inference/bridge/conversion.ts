@@ -1,0 +1,154 @@
+import type { DomainError } from "@fairlead/protocol/errors";
+import type { Dialect } from "../dialect.ts";
+import type { BridgeCall } from "./bridge-call.ts";
+import { toResponse } from "./chat-to-responses-answer.ts";
+import { type ChatContext, toResponsesRequest } from "./chat-to-responses-request.ts";
+import { ResponsesStream } from "./chat-to-responses-stream.ts";
+import { toChatCompletion } from "./responses-to-chat-answer.ts";
+import { type ResponsesContext, toChatRequest } from "./responses-to-chat-request.ts";
+import { ChatStream } from "./responses-to-chat-stream.ts";
+import { chatFrame, DONE_FRAME, responseFrame } from "./sse.ts";
+import { toErrorBody } from "./upstream-error.ts";
+import type { ChatEvent, ResponseEvent } from "./wire.ts";
+
+/** A call of one dialect as one of the other. */
+export interface ConvertedCall {
+  /** JSON. */
+  readonly request: string;
+  readonly conversion: Conversion;
+}
+
+/** How the answer to a converted call, whole or a stream, becomes one of its caller's dialect. */
+export interface Conversion {
+  /** What the upstream speaks. */
+  readonly dialect: Dialect;
+  /** Paths of the request's parts that stay without effect. */
+  readonly ignored: readonly string[];
+  stream(): ConvertedStream;
+  /** @param answer parsed. @returns JSON. @throws DomainError `upstream_failed` for what is no answer, or a failed one. */
+  whole(answer: unknown): string;
+  /** @param body of the upstream's refusal, parsed, or a text that is no JSON. @returns JSON. */
+  refusal(body: unknown): string;
+}
+
+/** Makes whole frames of `text/event-stream`, each in the moment in which it is known; "" where there is none. */
+export interface ConvertedStream {
+  /** @param event one event's data, parsed; or a whole answer. */
+  push(event: unknown): string;
+  /** The upstream's stream ended. */
+  end(): string;
+  /** The call cannot go on. */
+  fail(error: DomainError): string;
+  /** Whether the last frame was made. */
+  readonly ended: boolean;
+  /** What it tells of a failure; null where it tells of none. */
+  readonly failure: string | null;
+}
+
+/**
+ * @param caller the dialect of the body, which is converted to the other one.
+ * @param body parsed by `parseExact`.
+ * @throws DomainError `invalid_request` or `previous_response_not_found`, with `param`.
+ */
+export function convertCall(caller: Dialect, body: unknown, call: BridgeCall): ConvertedCall {
+  return caller === "responses" ? toChat(body, call) : toResponses(body, call);
+}
+
+function toChat(body: unknown, call: BridgeCall): ConvertedCall {
+  const { request, context } = toChatRequest(body, call);
+  const conversion: Conversion = {
+    dialect: "chat",
+    ignored: context.ignored,
+    stream: () => new ResponsesFrames(context),
+    whole: (answer) => JSON.stringify(toResponse(answer, context)),
+    refusal: (refused) => refusalText(refused, { dialect: "responses", requestId: context.ids.requestId }),
+  };
+  return { request: JSON.stringify(request), conversion };
+}
+
+function toResponses(body: unknown, call: BridgeCall): ConvertedCall {
+  const { request, context } = toResponsesRequest(body, call);
+  const conversion: Conversion = {
+    dialect: "responses",
+    ignored: context.ignored,
+    stream: () => new ChatFrames(context),
+    whole: (answer) => JSON.stringify(toChatCompletion(answer, context)),
+    refusal: (refused) => refusalText(refused, { dialect: "chat", requestId: context.ids.requestId }),
+  };
+  return { request: JSON.stringify(request), conversion };
+}
+
+const refusalText = (...refused: Parameters<typeof toErrorBody>): string => JSON.stringify(toErrorBody(...refused));
+
+class ResponsesFrames implements ConvertedStream {
+  readonly #stream: ResponsesStream;
+  failure: string | null = null;
+
+  constructor(context: ResponsesContext) {
+    this.#stream = new ResponsesStream(context);
+  }
+
+  get ended(): boolean {
+    return this.#stream.ended;
+  }
+
+  push(event: unknown): string {
+    return this.#frames(this.#stream.push(event));
+  }
+
+  end(): string {
+    return this.#frames(this.#stream.end());
+  }
+
+  fail(error: DomainError): string {
+    return this.#frames(this.#stream.fail(error));
+  }
+
+  #frames(events: readonly ResponseEvent[]): string {
+    const last = events.at(-1);
+    if (last === undefined) return "";
+    if (last.type === "response.failed") this.failure = last.response.error?.message ?? "";
+    return events.map(responseFrame).join("") + doneAfter(this);
+  }
+}
+
+class ChatFrames implements ConvertedStream {
+  readonly #stream: ChatStream;
+  failure: string | null = null;
+
+  constructor(context: ChatContext) {
+    this.#stream = new ChatStream(context);
+  }
+
+  get ended(): boolean {
+    return this.#stream.ended;
+  }
+
+  push(event: unknown): string {
+    return this.#frames(this.#stream.push(asEvent(event)));
+  }
+
+  end(): string {
+    return this.#frames(this.#stream.end());
+  }
+
+  fail(error: DomainError): string {
+    return this.#frames(this.#stream.fail(error));
+  }
+
+  #frames(events: readonly ChatEvent[]): string {
+    const last = events.at(-1);
+    if (last === undefined) return "";
+    if ("error" in last) this.failure = last.error.message;
+    return events.map(chatFrame).join("") + doneAfter(this);
+  }
+}
+
+/** After a failure it would say that all is well. */
+const doneAfter = ({ ended, failure }: ConvertedStream): string => (ended && failure === null ? DONE_FRAME : "");
+
+/** A whole response is told by the event that would have ended its stream. */
+function asEvent(value: unknown): unknown {
+  const isWhole = typeof value === "object" && value !== null && "object" in value && value.object === "response";
+  return isWhole ? { type: "response.completed", response: value } : value;
+}
