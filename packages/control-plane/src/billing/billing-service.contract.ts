@@ -26,7 +26,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
     const service = (mode: BillingMode = "prepaid"): BillingService =>
       new BillingService({
         db: store.db,
-        writes: store.writes,
+        writeTogether: store.writeTogether,
         mode,
         clock,
         ids: countingIds(++calls),

@@ -4,6 +4,7 @@ import type { IdSource } from "@fairlead/protocol/ids";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { isStoreAway } from "../db/errors.ts";
+import type { WriteTogether } from "../db/opened-handle.ts";
 import type { Database } from "../db/schema.ts";
 import { WriteBehind } from "../db/write-behind.ts";
 import { Account, type KeyAccount } from "./account.ts";
@@ -20,8 +21,7 @@ export type BillingMode = (typeof BILLING_MODES)[number];
 
 export interface BillingServiceDeps {
   readonly db: Kysely<Database>;
-  /** A handle that does not hold up the main thread. */
-  readonly writes: Kysely<Database>;
+  readonly writeTogether: WriteTogether;
   readonly mode: BillingMode;
   readonly clock: Clock;
   readonly ids: IdSource;
@@ -44,11 +44,11 @@ export class BillingService {
   constructor(deps: BillingServiceDeps) {
     this.#deps = deps;
     this.mode = deps.mode;
-    const store = new BillingStore(deps.writes);
+    const store = new BillingStore(deps.db);
     this.#written = new WriteBehind({
       newBatch: () => new BillingBatch(),
       isEmpty: (batch) => batch.isEmpty,
-      write: (batch) => store.transaction((billing) => billing.write(batch)),
+      write: (batch) => deps.writeTogether(store.statements(batch)),
       clock: deps.clock,
       log: deps.log,
       what: "the ledger",

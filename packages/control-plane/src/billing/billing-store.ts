@@ -1,5 +1,4 @@
-import type { Kysely, Selectable } from "kysely";
-import { type ExpressionBuilder, sql } from "kysely";
+import { type CompiledQuery, type ExpressionBuilder, type Kysely, type Selectable, sql } from "kysely";
 import type { Database, LedgerEntryTable, OpenHoldTable } from "../db/schema.ts";
 import type { BillingBatch } from "./billing-batch.ts";
 import { type LedgerEntry, ledgerKindSchema, type OpenHold } from "./ledger.ts";
@@ -18,11 +17,14 @@ export class BillingStore {
     return this.#db.transaction().execute((transaction) => work(new BillingStore(transaction), transaction));
   }
 
-  /** All of it; inside a transaction of the caller's. */
+  /** What writes a batch, all of it or nothing. */
+  statements(batch: BillingBatch): readonly CompiledQuery[] {
+    return [...this.#append(batch), ...this.#keepHolds(batch), ...this.#spend(batch)];
+  }
+
+  /** Inside a transaction of the caller's. */
   async write(batch: BillingBatch): Promise<void> {
-    await this.#append(batch);
-    await this.#keepHolds(batch);
-    await this.#spend(batch);
+    for (const statement of this.statements(batch)) await this.#db.executeQuery(statement);
   }
 
   /** @returns nano-dollars; 0 for a project that never had any. */
@@ -73,44 +75,48 @@ export class BillingStore {
     return rows.map(holdFromRow);
   }
 
-  async #append({ entries, balances }: BillingBatch): Promise<void> {
-    for (const rows of chunks(entries.map(toRow))) await this.#db.insertInto("ledger_entry").values(rows).execute();
+  #append({ entries, balances }: BillingBatch): CompiledQuery[] {
     const sums = [...balances].map(([project_id, balance]) => ({ project_id, balance }));
-    for (const rows of chunks(sums)) {
-      await this.#db
-        .insertInto("project_balance")
-        .values(rows)
-        .onConflict((conflict) =>
-          conflict.column("project_id").doUpdateSet({
-            balance: sql<number>`${sql.ref("project_balance.balance")} + ${sql.ref("excluded.balance")}`,
-          }),
-        )
-        .execute();
-    }
+    return [
+      ...chunks(entries.map(toRow)).map((rows) => this.#db.insertInto("ledger_entry").values(rows).compile()),
+      ...chunks(sums).map((rows) =>
+        this.#db
+          .insertInto("project_balance")
+          .values(rows)
+          .onConflict((conflict) =>
+            conflict.column("project_id").doUpdateSet({
+              balance: sql<number>`${sql.ref("project_balance.balance")} + ${sql.ref("excluded.balance")}`,
+            }),
+          )
+          .compile(),
+      ),
+    ];
   }
 
-  async #keepHolds({ opened, closed }: BillingBatch): Promise<void> {
-    for (const rows of chunks([...opened.values()].map(holdToRow))) {
-      await this.#db
-        .insertInto("open_hold")
-        .values(rows)
-        .onConflict((conflict) =>
-          conflict.column("call_id").doUpdateSet((eb: ExpressionBuilder<HoldUpsert, "excluded">) => ({
-            held: eb.ref("excluded.held"),
-            delivered: eb.ref("excluded.delivered"),
-          })),
-        )
-        .execute();
-    }
-    for (const ids of chunks([...closed])) await this.#db.deleteFrom("open_hold").where("call_id", "in", ids).execute();
+  #keepHolds({ opened, closed }: BillingBatch): CompiledQuery[] {
+    return [
+      ...chunks([...opened.values()].map(holdToRow)).map((rows) =>
+        this.#db
+          .insertInto("open_hold")
+          .values(rows)
+          .onConflict((conflict) =>
+            conflict.column("call_id").doUpdateSet((eb: ExpressionBuilder<HoldUpsert, "excluded">) => ({
+              held: eb.ref("excluded.held"),
+              delivered: eb.ref("excluded.delivered"),
+            })),
+          )
+          .compile(),
+      ),
+      ...chunks([...closed]).map((ids) => this.#db.deleteFrom("open_hold").where("call_id", "in", ids).compile()),
+    ];
   }
 
-  async #spend({ spending }: BillingBatch): Promise<void> {
+  #spend({ spending }: BillingBatch): CompiledQuery[] {
     const sums = [...spending].flatMap(([key_id, periods]) =>
       [...periods].map(([period, spent]) => ({ key_id, period, spent })),
     );
-    for (const rows of chunks(sums)) {
-      await this.#db
+    return chunks(sums).map((rows) =>
+      this.#db
         .insertInto("key_spending")
         .values(rows)
         .onConflict((conflict) =>
@@ -118,8 +124,8 @@ export class BillingStore {
             spent: sql<number>`${sql.ref("key_spending.spent")} + ${sql.ref("excluded.spent")}`,
           }),
         )
-        .execute();
-    }
+        .compile(),
+    );
   }
 }
 

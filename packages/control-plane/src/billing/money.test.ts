@@ -42,7 +42,7 @@ describe("the cost of a call", () => {
 
   test("never falls when more is used, and stays a whole number that a store can hold", () => {
     fc.assert(
-      fc.property(tokens, tokens, tokens, price, price, (input, output, more, inputPrice, outputPrice) => {
+      fc.property(fc.tuple(tokens, tokens, tokens), price, price, ([input, output, more], inputPrice, outputPrice) => {
         const prices = { input: inputPrice, output: outputPrice, perRequest: 0 };
         const less = costOf({ inputTokens: input, cachedInputTokens: 0, outputTokens: output }, prices);
         const greater = costOf({ inputTokens: input, cachedInputTokens: 0, outputTokens: output + more }, prices);

@@ -1,6 +1,6 @@
 import { Kysely, PostgresDialect } from "kysely";
 import pg from "pg";
-import type { OpenedHandle, StatementLogger } from "./opened-handle.ts";
+import { inTransaction, type OpenedHandle, type StatementLogger } from "./opened-handle.ts";
 import type { Database } from "./schema.ts";
 
 const MAX_CONNECTIONS = 10;
@@ -26,5 +26,5 @@ export function openPostgres(url: string, logger: StatementLogger): OpenedHandle
     log: logger({ handle: "main", blocking: false }),
   });
   // Its queries run in the database's own processes: none of them holds up our thread.
-  return { db, longReads: db, writes: db, close: () => db.destroy() };
+  return { db, longReads: db, writes: db, writeTogether: inTransaction(db), close: () => db.destroy() };
 }

@@ -1,9 +1,9 @@
 import { closeSync, openSync } from "node:fs";
 import Sqlite from "better-sqlite3";
 import { CompiledQuery, type Driver, Kysely, SqliteDialect } from "kysely";
-import type { OpenedHandle, StatementLogger } from "./opened-handle.ts";
+import { inTransaction, type OpenedHandle, type StatementLogger } from "./opened-handle.ts";
 import type { Database } from "./schema.ts";
-import { workerDialect } from "./worker-dialect.ts";
+import { StoreThread, workerDialect } from "./worker-dialect.ts";
 
 const OWNER_ONLY = 0o600;
 /** The main thread serves nobody while it waits. Our own other handle writes for milliseconds; more is another program's doing. */
@@ -23,26 +23,34 @@ export function openSqlite(file: string, logger: StatementLogger): OpenedHandle 
     log: logger({ handle: "main", blocking: true }),
   });
   // A store in memory is its handle's alone, so there the tests do everything on the same one.
-  const onThread = (name: "long" | "writes"): Kysely<Database> =>
-    file === ":memory:"
-      ? db
-      : new Kysely<Database>({
-          dialect: workerDialect({ file, busyTimeoutMs: WORKER_BUSY_TIMEOUT_MS }),
-          log: logger({ handle: name, blocking: false }),
-        });
-  const longReads = onThread("long");
-  const writes = onThread("writes");
+  if (file === ":memory:") {
+    return { db, longReads: db, writes: db, writeTogether: inTransaction(db), close: () => closeBoth(db, handle) };
+  }
+  const onThread = (name: "long" | "writes", thread: StoreThread): Kysely<Database> =>
+    new Kysely<Database>({ dialect: workerDialect(thread), log: logger({ handle: name, blocking: false }) });
+  const thread = { file, busyTimeoutMs: WORKER_BUSY_TIMEOUT_MS };
+  const longReads = onThread("long", new StoreThread(thread));
+  const writer = new StoreThread(thread);
+  const writes = onThread("writes", writer);
   return {
     db,
     longReads,
     writes,
+    writeTogether: (statements) => writer.executeTogether(statements),
     close: async () => {
-      for (const other of [longReads, writes]) if (other !== db) await other.destroy();
-      await db.destroy();
-      // Kysely leaves a handle open that it has never used.
-      if (handle.open) handle.close();
+      await longReads.destroy();
+      await writes.destroy();
+      // A thread that no query of the builder has started is not the builder's to end.
+      await writer.close();
+      await closeBoth(db, handle);
     },
   };
+}
+
+async function closeBoth(db: Kysely<Database>, handle: Sqlite.Database): Promise<void> {
+  await db.destroy();
+  // Kysely leaves a handle open that it has never used.
+  if (handle.open) handle.close();
 }
 
 /**

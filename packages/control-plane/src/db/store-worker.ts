@@ -3,27 +3,40 @@ import Sqlite from "better-sqlite3";
 import { z } from "zod";
 import type { WorkerAnswer } from "./worker-dialect.ts";
 
-/** The thread behind `worker-dialect.ts`: one SQLite handle of its own, one statement at a time. */
+/** The thread behind `worker-dialect.ts`: one SQLite handle of its own, one message at a time. */
 
 const { file, busyTimeoutMs } = z.object({ file: z.string(), busyTimeoutMs: z.number() }).parse(workerData);
 const handle = new Sqlite(file, { timeout: busyTimeoutMs });
 handle.pragma("synchronous = FULL");
 handle.pragma("foreign_keys = ON");
 
-const requestSchema = z.object({ id: z.number(), sql: z.string(), parameters: z.array(z.unknown()) });
+const statementSchema = z.object({ sql: z.string(), parameters: z.array(z.unknown()) });
+const requestSchema = z.object({ id: z.number(), statements: z.array(statementSchema) });
+
+type Result = Omit<WorkerAnswer & { ok: true }, "id" | "ok">;
 
 parentPort?.on("message", (message: unknown) => {
-  const { id, sql, parameters } = requestSchema.parse(message);
-  parentPort?.postMessage(answer(id, () => run(sql, parameters)));
+  const { id, statements } = requestSchema.parse(message);
+  parentPort?.postMessage(answer(id, () => runAll(statements)));
 });
 
-function run(sql: string, parameters: readonly unknown[]): Omit<WorkerAnswer & { ok: true }, "id" | "ok"> {
+/** One as it is, several in one transaction. */
+function runAll(statements: readonly z.infer<typeof statementSchema>[]): Result {
+  const runEach = (): Result => {
+    let result: Result = { rows: [], changes: null };
+    for (const { sql, parameters } of statements) result = run(sql, parameters);
+    return result;
+  };
+  return statements.length === 1 ? runEach() : handle.transaction(runEach).immediate();
+}
+
+function run(sql: string, parameters: readonly unknown[]): Result {
   const statement = handle.prepare(sql);
   if (statement.reader) return { rows: statement.all(...parameters), changes: null };
   return { rows: [], changes: statement.run(...parameters).changes };
 }
 
-function answer(id: number, work: () => ReturnType<typeof run>): WorkerAnswer {
+function answer(id: number, work: () => Result): WorkerAnswer {
   try {
     return { id, ok: true, ...work() };
   } catch (error) {

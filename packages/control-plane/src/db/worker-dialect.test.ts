@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { sql } from "kysely";
+import { type CompiledQuery, sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { insertUser, TestClock } from "../testing.fixture.ts";
 import { isUniqueViolation } from "./errors.ts";
@@ -30,6 +30,21 @@ describe("the store's worker", () => {
     const { numDeletedRows } = await store.longReads.deleteFrom("user").executeTakeFirst();
     expect(numDeletedRows).toBe(1n);
     expect(await store.db.selectFrom("user").selectAll().execute()).toEqual([]);
+  });
+
+  test("writes several statements together or not at all, whatever the main thread writes meanwhile", async () => {
+    const user = (id: string): CompiledQuery =>
+      sql`insert into "user" (id, name, email, "emailVerified", "createdAt", "updatedAt") values (${id}, '', ${id}, 0, '', '')`.compile(
+        store.db,
+      );
+    const ids = async (): Promise<string[]> =>
+      (await store.db.selectFrom("user").select("id").orderBy("id").execute()).map(({ id }) => id);
+    const together = store.writeTogether([user("usr_b"), user("usr_c")]);
+    await store.db.transaction().execute((transaction) => transaction.executeQuery(user("usr_d")));
+    await together;
+    expect(await ids()).toEqual(["usr_b", "usr_c", "usr_d"]);
+    await expect(store.writeTogether([user("usr_e"), user("usr_b")])).rejects.toSatisfy(isUniqueViolation);
+    expect(await ids()).toEqual(["usr_b", "usr_c", "usr_d"]);
   });
 
   test("leaves the main thread free while a long read runs", async () => {

@@ -25,10 +25,10 @@ export interface WorkerOptions {
   readonly busyTimeoutMs: number;
 }
 
-export function workerDialect(options: WorkerOptions): Dialect {
+export function workerDialect(thread: StoreThread): Dialect {
   return {
     createAdapter: () => new SqliteAdapter(),
-    createDriver: () => new WorkerDriver(options),
+    createDriver: () => new WorkerDriver(thread),
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new SqliteQueryCompiler(),
   };
@@ -36,12 +36,12 @@ export function workerDialect(options: WorkerOptions): Dialect {
 
 /** One connection: a transaction holds it, and everybody else waits. */
 class WorkerDriver implements Driver {
-  readonly #connection: WorkerConnection;
+  readonly #connection: StoreThread;
   #free: Promise<void> = Promise.resolve();
   #release: () => void = () => undefined;
 
-  constructor(options: WorkerOptions) {
-    this.#connection = new WorkerConnection(options);
+  constructor(thread: StoreThread) {
+    this.#connection = thread;
   }
 
   async init(): Promise<void> {}
@@ -82,7 +82,10 @@ interface Pending {
   reject(error: Error): void;
 }
 
-class WorkerConnection implements DatabaseConnection {
+/** A statement as it goes to the thread. */
+export type ThreadStatement = Pick<CompiledQuery, "sql" | "parameters">;
+
+export class StoreThread implements DatabaseConnection {
   readonly #options: WorkerOptions;
   readonly #pending = new Map<number, Pending>();
   #worker: Worker | null = null;
@@ -92,13 +95,26 @@ class WorkerConnection implements DatabaseConnection {
     this.#options = options;
   }
 
-  async executeQuery<R>({ sql, parameters }: CompiledQuery): Promise<QueryResult<R>> {
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    const { rows, changes } = await this.#run([query]);
+    return { rows: rows as R[], ...(changes === null ? {} : { numAffectedRows: BigInt(changes) }) };
+  }
+
+  /**
+   * All or none of them, in one transaction that begins and ends on the thread. One whose statements were sent one by one would
+   * hold the write lock while it waits for the main thread, and that may just then be waiting for the lock.
+   */
+  async executeTogether(statements: readonly ThreadStatement[]): Promise<void> {
+    await this.#run(statements);
+  }
+
+  #run(statements: readonly ThreadStatement[]): Promise<Extract<WorkerAnswer, { ok: true }>> {
     const { promise, resolve, reject } = Promise.withResolvers<Extract<WorkerAnswer, { ok: true }>>();
     this.#lastId += 1;
     this.#pending.set(this.#lastId, { resolve, reject });
-    this.#thread().postMessage({ id: this.#lastId, sql, parameters });
-    const { rows, changes } = await promise;
-    return { rows: rows as R[], ...(changes === null ? {} : { numAffectedRows: BigInt(changes) }) };
+    const plain = statements.map(({ sql, parameters }) => ({ sql, parameters }));
+    this.#thread().postMessage({ id: this.#lastId, statements: plain });
+    return promise;
   }
 
   streamQuery(): AsyncIterableIterator<never> {
