@@ -32,6 +32,10 @@ export interface Setting {
   readonly hidesUsage?: boolean;
   /** How many upstreams there are to try. */
   readonly upstreams?: number;
+  /** What they speak; the caller's dialect, unless it is to be converted. */
+  readonly speaks?: Dialect;
+  /** What the caller's body holds besides. */
+  readonly body?: Readonly<Record<string, unknown>>;
 }
 
 /** One call between a scripted upstream and a real HTTP caller. */
@@ -64,7 +68,7 @@ export class RelayStage {
   }
 
   async begin(setting: Setting = {}): Promise<Scene> {
-    const { dialect = "chat", stream = true, hidesUsage = true, upstreams = 1 } = setting;
+    const { dialect = "chat", stream = true, hidesUsage = true, upstreams = 1, speaks = dialect, body = {} } = setting;
     const { request, response, answer } = await this.#connect();
     let now = 0;
     let committed = 0;
@@ -84,7 +88,7 @@ export class RelayStage {
       onCommitted: () => void committed++,
       counters,
     });
-    const tries = attempts(upstream, { dialect, stream, upstreams });
+    const tries = attempts(upstream, { dialect, stream, upstreams, speaks, body });
     const first = tries.next();
     if (first === null) throw new Error("no upstream");
     relay.start(first, tries);
@@ -121,15 +125,15 @@ export class RelayStage {
 }
 
 function attempts(upstream: ScriptedUpstream, setting: Required<Omit<Setting, "hidesUsage">>): Attempts {
-  const { dialect, stream, upstreams } = setting;
-  const bytes = [Buffer.from(`{"model":"n/m","stream":${stream}}`)];
+  const { dialect, stream, upstreams, speaks, body } = setting;
+  const bytes = [Buffer.from(JSON.stringify({ model: "n/m", stream, ...body }))];
   const candidates = Array.from(
     { length: upstreams },
     (_, at): Candidate => ({
       upstreamId: `node:${at}`,
       kind: "node",
       model: `m${at}`,
-      protocols: [dialect],
+      protocols: [speaks],
       open: () => upstream,
     }),
   );

@@ -1,0 +1,69 @@
+import { describe, expect, test } from "vitest";
+import { ScriptedUpstream } from "../testing/scripted-upstream.ts";
+import { Attempts } from "./attempts.ts";
+import { scanCall } from "./call-scan.ts";
+import type { Dialect } from "./dialect.ts";
+import type { Candidate } from "./model-catalog.ts";
+import { LIMITS } from "./relay.fixture.ts";
+
+const candidate = (protocol: Dialect, rest: Partial<Candidate> = {}): Candidate => ({
+  upstreamId: protocol,
+  kind: "provider",
+  model: "m",
+  protocols: [protocol],
+  open: () => new ScriptedUpstream(),
+  ...rest,
+});
+
+function attempts(dialect: Dialect, body: string, candidates: readonly Candidate[]): Attempts {
+  const bytes = [Buffer.from(body)];
+  const submitted = { bytes, scan: scanCall(bytes), dialect };
+  return new Attempts({ id: "req_1", createdAt: 1, candidates, body: submitted, headers: {}, timeouts: LIMITS });
+}
+
+const bodyOf = (made: ReturnType<Attempts["next"]>): string =>
+  Buffer.concat([...(made?.request.body ?? [])]).toString();
+
+describe("attempts", () => {
+  test("are made natively where the upstream speaks the dialect: byte by byte as submitted", () => {
+    const body = '{ "model":"a/m", "input": "x", "n": 12345678901234567890 }';
+    const first = attempts("responses", body, [candidate("responses")]).next();
+    expect(bodyOf(first)).toBe(body.replace("a/m", "m"));
+    expect(first?.asked.conversion).toBeNull();
+  });
+
+  test("are converted where it does not, with big numbers, a byte order mark and an upstream's ways", () => {
+    const body = '\ufeff{"input":"é","model":"a/m","max_output_tokens":9,"seed":12345678901234567890}';
+    const chat = { outputLimit: "max_completion_tokens" } as const;
+    const first = attempts("responses", body, [candidate("chat", { chat })]).next();
+    expect(first?.request.path).toBe("/chat/completions");
+    expect(bodyOf(first)).toContain('"seed":12345678901234567890');
+    expect(JSON.parse(bodyOf(first))).toMatchObject({
+      model: "m",
+      max_completion_tokens: 9,
+      messages: [{ role: "user", content: "é" }],
+    });
+    expect(first?.request.headers["content-length"]).toBe(String(Buffer.byteLength(bodyOf(first))));
+  });
+
+  test("pass over an upstream whose dialect has no words for the call", () => {
+    const body = '{"model":"a/m","input":"x","previous_response_id":"resp_1"}';
+    const made = attempts("responses", body, [candidate("chat"), candidate("responses"), candidate("chat")]);
+    expect(made.next()?.asked.upstreamId).toBe("responses");
+    expect(made.next()).toBeNull();
+  });
+
+  test("are refused with the field where no upstream has words for the call", () => {
+    const body = '{"model":"a/m","input":"x","background":true}';
+    const made = attempts("responses", body, [candidate("chat"), candidate("chat")]);
+    expect(() => made.next()).toThrow(expect.objectContaining({ code: "invalid_request", param: "background" }));
+  });
+
+  test.each([
+    ["too deep", `{"model":"a/m","input":${"[".repeat(600)}${"]".repeat(600)}}`, "malformed_json"],
+    ["with a wrong escape", '{"model":"a/m","input":"\\q"}', "malformed_json"],
+    ["without a message", '{"model":"a/m","input":[]}', "invalid_request"],
+  ])("are refused for a body %s", (_name, body, code) => {
+    expect(() => attempts("responses", body, [candidate("chat")]).next()).toThrow(expect.objectContaining({ code }));
+  });
+});
