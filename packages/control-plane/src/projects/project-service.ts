@@ -43,6 +43,7 @@ export class ProjectService {
       createdAt: now,
       updatedAt: now,
       deletingSince: null,
+      defaultModel: null,
     };
     return stores.transaction(({ projects }, transaction) =>
       once(transaction, async () => {

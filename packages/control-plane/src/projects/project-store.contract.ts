@@ -16,6 +16,7 @@ export function projectStoreContract(name: string, open: OpenStore): void {
       createdAt: 1,
       updatedAt: 2,
       deletingSince: null,
+      defaultModel: null,
     });
     const add = async (id: string, userId: string, role: "owner" | "admin" = "admin"): Promise<void> => {
       await stores.projects.insert(record(id));

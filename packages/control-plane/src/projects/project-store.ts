@@ -18,6 +18,7 @@ export class ProjectStore {
       created_at: project.createdAt,
       updated_at: project.updatedAt,
       deleting_since: project.deletingSince,
+      default_model: project.defaultModel,
     };
     await this.#db.insertInto("project").values(row).execute();
   }
@@ -55,6 +56,17 @@ export class ProjectStore {
     return row ? fromRow(row) : null;
   }
 
+  /** @returns null for a project that is gone. */
+  async setDefaultModel(
+    projectId: string,
+    { defaultModel, now }: { readonly defaultModel: string | null; readonly now: number },
+  ): Promise<ProjectRecord | null> {
+    const values = { default_model: defaultModel, updated_at: now };
+    const change = this.#db.updateTable("project").set(values).where("id", "=", projectId);
+    const row = await change.returningAll().executeTakeFirst();
+    return row ? fromRow(row) : null;
+  }
+
   async markDeleting(projectId: string, since: number): Promise<void> {
     await this.#db.updateTable("project").set({ deleting_since: since }).where("id", "=", projectId).execute();
   }
@@ -80,5 +92,6 @@ function fromRow(row: Selectable<ProjectTable>): ProjectRecord {
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     deletingSince: row.deleting_since,
+    defaultModel: row.default_model,
   };
 }

@@ -15,6 +15,8 @@ export interface ProjectRecord {
   readonly updatedAt: number;
   /** Null for one that goes on. */
   readonly deletingSince: number | null;
+  /** What a call means that names no model; null: what the server says. */
+  readonly defaultModel: string | null;
 }
 
 /** One line of 1–80 characters for people; PostgreSQL could not hold a NUL, and terminals should not get the rest. */
