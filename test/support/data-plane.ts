@@ -8,6 +8,8 @@ import { pino } from "pino";
 import type { InferenceCaller } from "../../packages/control-plane/src/auth/principal.ts";
 import { createInferenceHost, type InferenceHost } from "../../packages/control-plane/src/inference/inference-host.ts";
 import type { InferenceLimits } from "../../packages/control-plane/src/inference/limits.ts";
+import type { ModelCatalog } from "../../packages/control-plane/src/inference/model-catalog.ts";
+import { ModelRouter } from "../../packages/control-plane/src/inference/model-route.ts";
 import type { EngineTarget } from "../../packages/control-plane/src/inference/ports.ts";
 import { asKey } from "../../packages/control-plane/src/testing.fixture.ts";
 import { TunnelHub } from "../../packages/control-plane/src/tunnel/tunnel-hub.ts";
@@ -26,6 +28,16 @@ interface PlatformTls {
   readonly key: string;
   readonly cert: string;
 }
+
+export interface DataPlaneOptions {
+  readonly limits?: Partial<InferenceLimits>;
+  /** Makes the platform host an https one, with this certificate as its own authority. */
+  readonly tls?: PlatformTls;
+  /** What the inference host is told of the models, instead of what the node's engine serves. */
+  readonly models?: (engines: ModelCatalog) => ModelCatalog;
+}
+
+const asTheyAre = (engines: ModelCatalog): ModelCatalog => engines;
 
 /** Inference host ⇄ hub ⇄ tunnel ⇄ gateway ⇄ a scripted engine, in one process, over real sockets. */
 export class DataPlane {
@@ -51,8 +63,7 @@ export class DataPlane {
   readonly #tls: PlatformTls | undefined;
   readonly #log = pino({ level: "silent" });
 
-  /** @param options.tls makes the platform host an https one, with this certificate as its own authority. */
-  constructor(options: { readonly limits?: Partial<InferenceLimits>; readonly tls?: PlatformTls } = {}) {
+  constructor(options: DataPlaneOptions = {}) {
     this.#tls = options.tls;
     this.hub = new TunnelHub({ log: this.#log, liveness: LIVENESS });
     this.#platform = options.tls === undefined ? createServer() : createHttpsServer(options.tls);
@@ -62,16 +73,18 @@ export class DataPlane {
     });
     this.host = createInferenceHost({
       callers: { authenticate: (secret) => authenticate(secret) },
-      engines: {
-        find: (_projectId, identifier) => Promise.resolve(identifier === this.target.identifier ? this.target : null),
-        list: () => Promise.resolve([this.target]),
-      },
-      tunnels: this.hub,
+      models: (options.models ?? asTheyAre)(this.#router()),
       ids: systemIds(() => Date.now()),
       clock: systemClock,
       log: this.#log,
       limits: { sweepMs: 20, ...options.limits },
     });
+  }
+
+  #router(): ModelRouter {
+    const find = (_projectId: string, identifier: string): Promise<EngineTarget | null> =>
+      Promise.resolve(identifier === this.target.identifier ? this.target : null);
+    return new ModelRouter({ find, list: () => Promise.resolve([this.target]) }, this.hub);
   }
 
   get url(): string {

@@ -13,6 +13,7 @@ import { idempotencyRetention } from "./idempotency/idempotency-retention.ts";
 import { IdempotencyStore } from "./idempotency/idempotency-store.ts";
 import { callersOf } from "./inference/caller.ts";
 import { createInferenceHost, type InferenceHost } from "./inference/inference-host.ts";
+import { ModelRouter } from "./inference/model-route.ts";
 import { type Installation, openInstallation, type Ports } from "./installation.ts";
 import { createLog, type Log } from "./log.ts";
 import { nodeEventRetention } from "./nodes/node-event-retention.ts";
@@ -162,5 +163,6 @@ async function findAddresses({ server }: Config): Promise<Addresses> {
 function createInference({ config, log, ports }: Context, services: Services): InferenceHost {
   const { nodes, tunnels } = services;
   const callers = callersOf(services);
-  return createInferenceHost({ ...ports, callers, engines: nodes.engines, tunnels, log, limits: config.inference });
+  const models = new ModelRouter(nodes.engines, tunnels);
+  return createInferenceHost({ ...ports, callers, models, log, limits: config.inference });
 }

@@ -9,6 +9,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { asKey } from "../testing.fixture.ts";
 import type { TunnelTransport } from "../tunnel/tunnel-transport.ts";
 import { createInferenceHost, type InferenceHost } from "./inference-host.ts";
+import { ModelRouter } from "./model-route.ts";
 import type { CallerAuthenticator, EngineTarget } from "./ports.ts";
 
 const KEY = "flk_good";
@@ -45,11 +46,13 @@ beforeEach(async () => {
   const targets = [ENGINE, SLEEPING, UNREACHABLE];
   host = createInferenceHost({
     callers: { authenticate: (secret) => authenticate(secret) },
-    engines: {
-      find: (_project, identifier) => Promise.resolve(targets.find((each) => each.identifier === identifier) ?? null),
-      list: () => Promise.resolve(targets),
-    },
-    tunnels: { get: (nodeId) => (nodeId === ENGINE.nodeId ? tunnel : null) },
+    models: new ModelRouter(
+      {
+        find: (_project, identifier) => Promise.resolve(targets.find((each) => each.identifier === identifier) ?? null),
+        list: () => Promise.resolve(targets),
+      },
+      { get: (nodeId) => (nodeId === ENGINE.nodeId ? tunnel : null) },
+    ),
     ids: systemIds(() => 0),
     clock: systemClock,
     log: pino({ level: "silent" }),

@@ -14,15 +14,14 @@ import { InferenceCounters } from "./inference-counters.ts";
 import { handleRoute, routeName } from "./inference-routes.ts";
 import { DEFAULT_LIMITS, type InferenceLimits } from "./limits.ts";
 import { LiveCalls } from "./live-calls.ts";
-import { ModelRouter, type Tunnels } from "./model-route.ts";
+import type { ModelCatalog } from "./model-catalog.ts";
 import { InferencePipeline } from "./pipeline.ts";
-import type { CallerAuthenticator, EngineDirectory } from "./ports.ts";
+import type { CallerAuthenticator } from "./ports.ts";
 import { discardRest } from "./request-body.ts";
 
 export interface InferenceHostOptions {
   readonly callers: CallerAuthenticator;
-  readonly engines: EngineDirectory;
-  readonly tunnels: Tunnels;
+  readonly models: ModelCatalog;
   readonly ids: IdSource;
   readonly clock: Clock;
   readonly log: Logger;
@@ -50,10 +49,9 @@ const FLUSH_MS = 1000;
 
 export function createInferenceHost(options: InferenceHostOptions): InferenceHost {
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
-  const { callers, clock, ids, log } = options;
+  const { callers, models, clock, ids, log } = options;
   const admission = new Admission(limits);
   const live = new LiveCalls(clock, limits.sweepMs);
-  const models = new ModelRouter(options.engines, options.tunnels);
   const counters = new InferenceCounters();
   const requests = new RequestTally();
   const { onEnded = () => undefined } = options;
