@@ -38,6 +38,7 @@ const ACTIONS: Readonly<Record<string, readonly AuditAction[]>> = {
   "POST /v1/oauth/token": ["session.sign_in"],
   "PATCH /v1/projects/{id}": ["project.rename"],
   "DELETE /v1/projects/{id}": ["project.delete"],
+  "POST /v1/projects/{id}/credits": ["billing.credit"],
   "POST /v1/projects": ["project.create"],
   "DELETE /v1/projects/{project_id}/invitations/{id}": ["invitation.revoke"],
   "POST /v1/projects/{project_id}/members": ["member.invite"],

@@ -102,6 +102,12 @@ export const PLATFORM_CALLS: Readonly<Record<string, MakeCall>> = {
     path: `/v1/projects/${await world.createSameProject()}?confirmName=Matrix`,
   }),
   "GET /v1/projects/{id}/audit": project("/audit"),
+  "GET /v1/projects/{id}/balance": project("/balance"),
+  "POST /v1/projects/{id}/credits": ({ projectId }) => ({
+    path: `/v1/projects/${projectId}/credits`,
+    body: { amountNanoDollars: 1 },
+  }),
+  "GET /v1/projects/{id}/ledger": project("/ledger"),
   "GET /v1/projects/{project_id}/invitations": project("/invitations"),
   "DELETE /v1/projects/{project_id}/invitations/{id}": async (world) => ({
     path: `/v1/projects/${world.projectId}/invitations/${(await world.invite()).id}`,

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { BILLING_MODES } from "./billing/ledger.ts";
 import { isNetwork } from "./http/client-address.ts";
 import { DEFAULT_LIMITS } from "./inference/limits.ts";
 import { LOG_LEVELS } from "./log.ts";
@@ -98,6 +99,17 @@ export const configSchema = z.strictObject({
       daemonsPerAddress: rate(120, "Failed enrolments and token renewals from one address within a minute."),
       oauthCallsPerAddress: rate(300, "Calls of the OAuth token and device routes from one address within a minute."),
       invitationsPerUser: rate(100, "Invitations that one person makes within an hour."),
+    })
+    .prefault({}),
+  billing: z
+    .strictObject({
+      mode: z
+        .enum(BILLING_MODES)
+        .default("off")
+        .describe(
+          "`prepaid`: no call without the money for it in its project's balance, and none of a model without a price. " +
+            "`off`: nothing is asked for.",
+        ),
     })
     .prefault({}),
   retention: z

@@ -15,6 +15,7 @@ import type { Config } from "./config.ts";
 import { ensureInstallation, type InstallationRecord } from "./db/installation-store.ts";
 import { migrate } from "./db/migrate.ts";
 import { openDatabase } from "./db/open.ts";
+import type { WriteTogether } from "./db/opened-handle.ts";
 import type { Database } from "./db/schema.ts";
 import type { OnStatement } from "./db/statement-watch.ts";
 import { OneTimeLinkService } from "./one-time-links/one-time-link-service.ts";
@@ -27,6 +28,7 @@ export interface Installation {
   readonly db: Kysely<Database>;
   readonly longReads: Kysely<Database>;
   readonly writes: Kysely<Database>;
+  readonly writeTogether: WriteTogether;
   readonly sealer: SecretSealer;
   readonly keyRing: KeyRing;
   readonly tokens: TokenService;

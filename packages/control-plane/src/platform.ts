@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import { registerAuditRoutes } from "./audit/audit-routes.ts";
+import { registerBillingRoutes } from "./billing/billing-routes.ts";
 import type { Context } from "./context.ts";
 import { CallsInFlight } from "./http/calls-in-flight.ts";
 import { listen } from "./http/listen.ts";
@@ -106,5 +107,6 @@ function registerRoutes(app: PlatformApp, services: RouteServices): void {
   registerNodeObservedRoutes(app, nodes);
   registerNodeSecretRoutes(app, nodes.nodeChanges);
   registerAuditRoutes(app, auditLog);
+  registerBillingRoutes(app, services);
   registerNodeDaemonRoutes(app, { ...nodes, limits });
 }

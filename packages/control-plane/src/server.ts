@@ -95,6 +95,9 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   const context: Context = { config, log, ports, installation, addresses, deadline, statements };
   const services = createServices(context);
   closers.push(() => services.keyUse.close());
+  closers.push(() => services.billing.close());
+  const recovered = await services.billing.recover();
+  if (recovered > 0) log.warn({ calls: recovered }, "settled calls that were cut off when the server last stopped");
   await services.oauth.start();
   const stopSweeper = startNodeSweeper(services.nodes.liveness, log);
   closers.push(stopSweeper);

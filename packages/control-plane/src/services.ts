@@ -1,5 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { AuditReadService } from "./audit/audit-read-service.ts";
+import { BillingAccessService } from "./billing/billing-access-service.ts";
+import { BillingService } from "./billing/billing-service.ts";
+import { BillingStore } from "./billing/billing-store.ts";
 import type { Context } from "./context.ts";
 import { type Credentials, createCredentials } from "./credentials.ts";
 import { IdempotencyService } from "./idempotency/idempotency-service.ts";
@@ -28,6 +31,8 @@ const LINK_RESYNC_MS = 10 * 60_000;
 
 export interface Services extends SignInServices, Credentials {
   readonly auditLog: AuditReadService;
+  readonly billing: BillingService;
+  readonly billingAccess: BillingAccessService;
   readonly idempotency: IdempotencyService;
   readonly users: UserService;
   readonly sessions: SessionService;
@@ -89,6 +94,7 @@ export function createServices(context: Context): Services {
     entry: new LinkEntryService({ ...installation, ...signInServices, links: oneTimeLinks }),
     ...createCredentials({ ...ports, ...installation, identities, changes, addresses }),
     auditLog: new AuditReadService({ longReads: installation.longReads, access }),
+    ...createBilling(context, projects),
     idempotency: new IdempotencyService({ db, clock: ports.clock }),
     projects,
     projectRemoval: new ProjectRemovalService({ ...ports, stores, access, keys, nodes: nodes.removal, audit }),
@@ -100,6 +106,19 @@ export function createServices(context: Context): Services {
     hub,
     links,
     tunnels,
+  };
+}
+
+function createBilling(
+  { config, log, ports, installation }: Context,
+  projects: ProjectService,
+): Pick<Services, "billing" | "billingAccess"> {
+  const { db, audit } = installation;
+  const billing = new BillingService({ ...ports, ...installation, mode: config.billing.mode, log });
+  const { access } = projects;
+  return {
+    billing,
+    billingAccess: new BillingAccessService({ billing, store: new BillingStore(db), access, audit, projects }),
   };
 }
 

@@ -45,11 +45,11 @@ export type RouteAccess =
   /** A browser that is signed in. */
   | { readonly for: "page" }
   /** Members whose role allows the operation; to everybody else with a session the thing does not exist. */
-  | { readonly for: "role"; readonly operation: Operation; readonly orTheNode?: true }
+  | { readonly for: "role"; readonly operation: Operation; readonly orTheNode?: true; readonly orPlatformAdmin?: true }
   /** The node itself and nobody else. */
   | { readonly for: "node" }
   /** Platform administrators; `others` is what everybody else with a session is told. */
-  | { readonly for: "platformAdmin"; readonly others: 403 | 404 }
+  | { readonly for: "platformAdmin"; readonly others: 403 | 404; readonly strangers?: 404 }
   /** A credential that only this route takes. */
   | { readonly for: "bootstrap" | "assertion" }
   /** A project key or worker token; `elsewhere` is what one of another project finds. */
@@ -128,6 +128,9 @@ export const PLATFORM_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "PATCH /v1/projects/{id}": role("project.update"),
   "DELETE /v1/projects/{id}": role("project.delete"),
   "GET /v1/projects/{id}/audit": role("audit.read"),
+  "GET /v1/projects/{id}/balance": { for: "role", operation: "billing.read", orPlatformAdmin: true },
+  "POST /v1/projects/{id}/credits": { for: "platformAdmin", others: 403, strangers: 404 },
+  "GET /v1/projects/{id}/ledger": role("billing.ledger"),
   "GET /v1/projects/{project_id}/invitations": role("invitation.list"),
   "DELETE /v1/projects/{project_id}/invitations/{id}": role("member.manage"),
   "GET /v1/projects/{project_id}/keys": role("key.list"),
@@ -187,6 +190,7 @@ export function outcomeFor(access: RouteAccess, caller: Caller): Outcome {
       return caller === "node" ? "yes" : caller === "otherNode" ? 404 : 401;
     case "platformAdmin":
       if (!hasSession(caller)) return 401;
+      if (caller === "stranger") return access.strangers ?? access.others;
       return caller === "platformAdmin" ? "yes" : access.others;
     case "bootstrap":
       return caller === "bootstrap" ? "yes" : 401;
@@ -201,6 +205,7 @@ export function outcomeFor(access: RouteAccess, caller: Caller): Outcome {
 function outcomeByRole(access: RouteAccess & { readonly for: "role" }, caller: Caller): Outcome {
   const held = ROLE_OF_CALLER[caller];
   if (held !== undefined) return mayDo(held, access.operation) ? "yes" : 403;
+  if (access.orPlatformAdmin && caller === "platformAdmin") return "yes";
   if (hasSession(caller)) return 404;
   if (access.orTheNode && caller === "node") return "yes";
   return access.orTheNode && caller === "otherNode" ? 404 : 401;

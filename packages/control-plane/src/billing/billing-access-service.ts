@@ -4,9 +4,9 @@ import type { ProjectAccess } from "../auth/access.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
 import { always, type Once } from "../idempotency/once.ts";
 import type { Account } from "./account.ts";
-import type { BillingMode, BillingService } from "./billing-service.ts";
+import type { BillingService } from "./billing-service.ts";
 import type { BillingStore } from "./billing-store.ts";
-import type { LedgerEntry } from "./ledger.ts";
+import type { BillingMode, LedgerEntry } from "./ledger.ts";
 import { formatDollars, MAX_NANO_DOLLARS } from "./money.ts";
 
 export interface BillingAccessDeps {

@@ -8,7 +8,7 @@ import { idempotencyHeaders, REPLAYED_HEADER } from "../idempotency/idempotency-
 import type { IdempotencyService } from "../idempotency/idempotency-service.ts";
 import type { Once } from "../idempotency/once.ts";
 import type { BillingAccessService } from "./billing-access-service.ts";
-import { type LedgerEntry, ledgerEntrySchema, toLedgerEntry } from "./ledger.ts";
+import { BILLING_MODES, type LedgerEntry, ledgerEntrySchema, toLedgerEntry } from "./ledger.ts";
 import { MAX_NANO_DOLLARS } from "./money.ts";
 
 export interface BillingRouteServices {
@@ -30,7 +30,7 @@ const getBalance = {
   response: {
     200: z
       .object({
-        mode: z.enum(["off", "prepaid"]),
+        mode: z.enum(BILLING_MODES),
         balanceNanoDollars: z.number().describe("What a new call could use."),
         heldNanoDollars: z.number().describe("Set aside for calls that run."),
         runningCalls: z.number(),

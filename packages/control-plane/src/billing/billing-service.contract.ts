@@ -4,9 +4,10 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { OpenedDatabase } from "../db/open.ts";
 import type { TokenUsage } from "../inference/token-usage.ts";
 import { countingIds, type OpenStore, TestClock } from "../testing.fixture.ts";
-import { type BillingMode, BillingService, type PricedCall } from "./billing-service.ts";
+import { BillingService, type PricedCall } from "./billing-service.ts";
 import { BillingStore } from "./billing-store.ts";
 import { STREAM_STEP_TOKENS } from "./hold.ts";
+import type { BillingMode } from "./ledger.ts";
 
 const PROJECT = "prj_1";
 /** A nano-dollar a token. */

@@ -12,12 +12,8 @@ import { BillingBatch } from "./billing-batch.ts";
 import { BillingStore } from "./billing-store.ts";
 import { windowsOf } from "./budget.ts";
 import { type BillableCall, Hold, type HoldBook } from "./hold.ts";
-import type { LedgerEntry } from "./ledger.ts";
+import type { BillingMode, LedgerEntry } from "./ledger.ts";
 import { FREE, type Prices } from "./prices.ts";
-
-/** `off`: nothing is asked for, usage is recorded all the same. `prepaid`: no call without the money for it. */
-export const BILLING_MODES = ["off", "prepaid"] as const;
-export type BillingMode = (typeof BILLING_MODES)[number];
 
 export interface BillingServiceDeps {
   readonly db: Kysely<Database>;

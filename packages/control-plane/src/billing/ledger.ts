@@ -3,6 +3,10 @@ import { z } from "zod";
 
 /** The ledger: rows are added and never changed; a project's balance is their sum (design §9). Pure. */
 
+/** `off`: nothing is asked for, usage is recorded all the same. `prepaid`: no call without the money for it. */
+export const BILLING_MODES = ["off", "prepaid"] as const;
+export type BillingMode = (typeof BILLING_MODES)[number];
+
 export const LEDGER_KINDS = ["credit", "hold", "release", "settle", "adjust"] as const;
 export const ledgerKindSchema = z.enum(LEDGER_KINDS);
 export type LedgerKind = z.infer<typeof ledgerKindSchema>;

@@ -1,0 +1,91 @@
+import { pino } from "pino";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { AuditService } from "../audit/audit-service.ts";
+import type { UserPrincipal } from "../auth/principal.ts";
+import type { OpenedDatabase } from "../db/open.ts";
+import { MembershipService } from "../members/membership-service.ts";
+import { ProjectService } from "../projects/project-service.ts";
+import { projectStores } from "../projects/project-stores.ts";
+import { countingIds, insertUser, STORES, TestClock } from "../testing.fixture.ts";
+import { BillingAccessService } from "./billing-access-service.ts";
+import { BillingService } from "./billing-service.ts";
+import { BillingStore } from "./billing-store.ts";
+import { MAX_NANO_DOLLARS } from "./money.ts";
+
+describe.each(STORES)("a project's money on $name", ({ open }) => {
+  let store: OpenedDatabase;
+  let ann: UserPrincipal;
+  let root: UserPrincipal;
+  let projectId: string;
+  let billing: BillingService;
+  let money: BillingAccessService;
+
+  beforeEach(async () => {
+    store = await open();
+    ann = await insertUser(store, "usr_ann");
+    root = { ...(await insertUser(store, "usr_root")), platformAdmin: true };
+    const ports = { clock: new TestClock(), ids: countingIds() };
+    const audit = new AuditService(ports);
+    const memberships = new MembershipService(store);
+    const projects = new ProjectService({ ...ports, audit, memberships, stores: projectStores(store.db) });
+    projectId = (await projects.create(ann, { name: "Support" })).id;
+    billing = new BillingService({ ...ports, ...store, mode: "prepaid", log: pino({ level: "silent" }) });
+    const { access } = projects;
+    money = new BillingAccessService({ billing, store: new BillingStore(store.db), access, audit, projects });
+  });
+  afterEach(async () => {
+    await billing.close();
+    await store.close();
+  });
+
+  const credit = (amount: number, caller = root): Promise<unknown> =>
+    money.credit(caller, { projectId, amount, note: "Invoice 17" });
+
+  test("comes from platform administrators, and is there at once", async () => {
+    await credit(1000);
+    expect(await money.balance(ann, projectId)).toEqual({ mode: "prepaid", free: 1000, held: 0, runningCalls: 0 });
+    expect(await money.ledger(ann, projectId, { after: null, limit: 10 })).toMatchObject([
+      { kind: "credit", amount: 1000, note: "Invoice 17" },
+    ]);
+  });
+
+  test("is given by nobody else: members are refused, and to strangers there is no such project", async () => {
+    const ben = await insertUser(store, "usr_ben");
+    await expect(credit(1000, ann)).rejects.toMatchObject({ code: "permission_denied" });
+    await expect(credit(1000, ben)).rejects.toMatchObject({ code: "not_found" });
+    await expect(money.balance(ben, projectId)).rejects.toMatchObject({ code: "not_found" });
+    await expect(money.ledger(root, projectId, { after: null, limit: 10 })).rejects.toMatchObject({
+      code: "not_found",
+    });
+    await expect(money.credit(root, { projectId: "prj_none", amount: 1, note: "" })).rejects.toMatchObject({
+      code: "not_found",
+    });
+  });
+
+  test("can be taken back as far as it is not spent or held, and is recorded both ways", async () => {
+    await credit(1000);
+    await expect(credit(-1001)).rejects.toMatchObject({ code: "invalid_request", param: "amountNanoDollars" });
+    await credit(-400);
+    expect(await money.balance(root, projectId)).toMatchObject({ free: 600 });
+    const events = await store.db
+      .selectFrom("audit_event")
+      .select("detail")
+      .where("action", "=", "billing.credit")
+      .execute();
+    expect(events.map(({ detail }) => JSON.parse(detail) as unknown)).toEqual([
+      { amountNanoDollars: 1000, note: "Invoice 17" },
+      { amountNanoDollars: -400, note: "Invoice 17" },
+    ]);
+  });
+
+  test("never grows beyond what a number holds exactly", async () => {
+    await credit(MAX_NANO_DOLLARS);
+    await expect(credit(1)).rejects.toMatchObject({ code: "invalid_request" });
+  });
+
+  test("is added up right when many add at once", async () => {
+    await Promise.all(Array.from({ length: 20 }, () => credit(50)));
+    expect(await money.balance(root, projectId)).toMatchObject({ free: 1000 });
+    expect(await new BillingStore(store.db).ledgerSum(projectId)).toBe(1000);
+  });
+});
