@@ -48,6 +48,8 @@ GET /v1/oauth/authorize
 GET /v1/projects
 GET /v1/projects/{id}
 GET /v1/projects/{id}/audit
+GET /v1/projects/{id}/balance
+GET /v1/projects/{id}/ledger
 GET /v1/projects/{project_id}/invitations
 GET /v1/projects/{project_id}/keys
 GET /v1/projects/{project_id}/keys/{id}
@@ -75,6 +77,7 @@ POST /v1/oauth/device/code
 POST /v1/oauth/revoke
 POST /v1/oauth/token
 POST /v1/projects
+POST /v1/projects/{id}/credits
 POST /v1/projects/{project_id}/keys
 POST /v1/projects/{project_id}/keys/{id}:rotate
 POST /v1/projects/{project_id}/members
