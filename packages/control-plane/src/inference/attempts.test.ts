@@ -1,10 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { ScriptedUpstream } from "../testing/scripted-upstream.ts";
+import { TestClock } from "../testing.fixture.ts";
 import { Attempts } from "./attempts.ts";
+import { WHOLE } from "./bridged.fixture.ts";
 import { scanCall } from "./call-scan.ts";
 import type { Dialect } from "./dialect.ts";
 import type { Candidate } from "./model-catalog.ts";
-import { LIMITS } from "./relay.fixture.ts";
+import { type CallerItems, RecentItems } from "./recent-items.ts";
+import { LIMITS, NOTHING_RECENT } from "./relay.fixture.ts";
 
 const candidate = (protocol: Dialect, rest: Partial<Candidate> = {}): Candidate => ({
   upstreamId: protocol,
@@ -15,10 +18,23 @@ const candidate = (protocol: Dialect, rest: Partial<Candidate> = {}): Candidate 
   ...rest,
 });
 
-function attempts(dialect: Dialect, body: string, candidates: readonly Candidate[]): Attempts {
+interface Asked {
+  readonly candidates: readonly Candidate[];
+  readonly recent?: CallerItems;
+}
+
+function attempts(dialect: Dialect, body: string, { candidates, recent = NOTHING_RECENT }: Asked): Attempts {
   const bytes = [Buffer.from(body)];
   const submitted = { bytes, scan: scanCall(bytes), dialect };
-  return new Attempts({ id: "req_1", createdAt: 1, candidates, body: submitted, headers: {}, timeouts: LIMITS });
+  return new Attempts({
+    id: "req_1",
+    createdAt: 1,
+    candidates,
+    body: submitted,
+    headers: {},
+    timeouts: LIMITS,
+    recent,
+  });
 }
 
 const bodyOf = (made: ReturnType<Attempts["next"]>): string =>
@@ -27,7 +43,7 @@ const bodyOf = (made: ReturnType<Attempts["next"]>): string =>
 describe("attempts", () => {
   test("are made natively where the upstream speaks the dialect: byte by byte as submitted", () => {
     const body = '{ "model":"a/m", "input": "x", "n": 12345678901234567890 }';
-    const first = attempts("responses", body, [candidate("responses")]).next();
+    const first = attempts("responses", body, { candidates: [candidate("responses")] }).next();
     expect(bodyOf(first)).toBe(body.replace("a/m", "m"));
     expect(first?.asked.conversion).toBeNull();
   });
@@ -35,7 +51,7 @@ describe("attempts", () => {
   test("are converted where it does not, with big numbers, a byte order mark and an upstream's ways", () => {
     const body = '\ufeff{"input":"é","model":"a/m","max_output_tokens":9,"seed":12345678901234567890}';
     const chat = { outputLimit: "max_completion_tokens" } as const;
-    const first = attempts("responses", body, [candidate("chat", { chat })]).next();
+    const first = attempts("responses", body, { candidates: [candidate("chat", { chat })] }).next();
     expect(first?.request.path).toBe("/chat/completions");
     expect(bodyOf(first)).toContain('"seed":12345678901234567890');
     expect(JSON.parse(bodyOf(first))).toMatchObject({
@@ -48,14 +64,16 @@ describe("attempts", () => {
 
   test("pass over an upstream whose dialect has no words for the call", () => {
     const body = '{"model":"a/m","input":"x","previous_response_id":"resp_1"}';
-    const made = attempts("responses", body, [candidate("chat"), candidate("responses"), candidate("chat")]);
+    const made = attempts("responses", body, {
+      candidates: [candidate("chat"), candidate("responses"), candidate("chat")],
+    });
     expect(made.next()?.asked.upstreamId).toBe("responses");
     expect(made.next()).toBeNull();
   });
 
   test("are refused with the field where no upstream has words for the call", () => {
     const body = '{"model":"a/m","input":"x","background":true}';
-    const made = attempts("responses", body, [candidate("chat"), candidate("chat")]);
+    const made = attempts("responses", body, { candidates: [candidate("chat"), candidate("chat")] });
     expect(() => made.next()).toThrow(expect.objectContaining({ code: "invalid_request", param: "background" }));
   });
 
@@ -64,6 +82,53 @@ describe("attempts", () => {
     ["with a wrong escape", '{"model":"a/m","input":"\\q"}', "malformed_json"],
     ["without a message", '{"model":"a/m","input":[]}', "invalid_request"],
   ])("are refused for a body %s", (_name, body, code) => {
-    expect(() => attempts("responses", body, [candidate("chat")]).next()).toThrow(expect.objectContaining({ code }));
+    expect(() => attempts("responses", body, { candidates: [candidate("chat")] }).next()).toThrow(
+      expect.objectContaining({ code }),
+    );
+  });
+
+  test("hold the items that a reference means, and are refused for what is not known", () => {
+    const recent = new RecentItems(new TestClock()).of("key_1");
+    const message = {
+      id: "msg_1",
+      type: "message",
+      role: "assistant",
+      content: [{ type: "output_text", text: "Yes." }],
+    };
+    recent.remember([message]);
+    const body = (id: string): string =>
+      JSON.stringify({
+        model: "a/m",
+        input: [
+          { type: "item_reference", id },
+          { role: "user", content: "Why?" },
+        ],
+      });
+    const made = attempts("responses", body("msg_1"), { candidates: [candidate("chat")], recent }).next();
+    expect(JSON.parse(bodyOf(made))).toMatchObject({
+      messages: [
+        { role: "assistant", content: "Yes." },
+        { role: "user", content: "Why?" },
+      ],
+    });
+    const unknown = attempts("responses", body("msg_2"), { candidates: [candidate("chat")], recent });
+    expect(() => unknown.next()).toThrow(expect.objectContaining({ code: "invalid_request", param: "input[0]" }));
+  });
+
+  test.each([
+    [true, undefined],
+    [true, true],
+    [false, false],
+  ])("remember what was answered (%s) where `store` is %s", (remembers, store) => {
+    const recent = new RecentItems(new TestClock()).of("key_1");
+    const body = JSON.stringify({ model: "a/m", input: "x", store });
+    const conversion = attempts("responses", body, { candidates: [candidate("chat")], recent }).next()?.asked
+      .conversion;
+    const told = JSON.parse(conversion?.whole(WHOLE.chat) ?? "") as { output: [{ id: string }] };
+    expect(recent.find(told.output[0].id) !== undefined).toBe(remembers);
+    const frames = conversion?.stream();
+    frames?.push(WHOLE.chat);
+    frames?.end();
+    expect(recent.find(told.output[0].id) !== undefined).toBe(remembers);
   });
 });

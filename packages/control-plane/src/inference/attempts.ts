@@ -6,6 +6,7 @@ import { convertBody } from "./bridged-body.ts";
 import { DIALECT_PATH } from "./dialect.ts";
 import type { UpstreamTimeouts } from "./limits.ts";
 import type { Candidate } from "./model-catalog.ts";
+import type { CallerItems } from "./recent-items.ts";
 import { bodyForUpstream, type SubmittedBody } from "./submitted-body.ts";
 import type { UpstreamRequest, UpstreamTransport } from "./upstream.ts";
 
@@ -37,6 +38,8 @@ export interface AttemptsOptions {
   /** The caller's; few of them go on. */
   readonly headers: IncomingHttpHeaders;
   readonly timeouts: UpstreamTimeouts;
+  /** What the caller may refer to. */
+  readonly recent: CallerItems;
 }
 
 /** The attempts that a call has, in order: the one place where one is made. Whoever holds it holds the call's body. */
@@ -80,10 +83,10 @@ export class Attempts {
 }
 
 function makeAttempt(candidate: Candidate, options: AttemptsOptions): Attempt {
-  const { body, headers, timeouts, id, createdAt } = options;
+  const { body, headers, timeouts, id, createdAt, recent } = options;
   const { model, chat, upstreamId } = candidate;
   const isNative = candidate.protocols.includes(body.dialect);
-  const converted = isNative ? null : convertBody(body, { id, createdAt, model, ...(chat ? { chat } : {}) });
+  const converted = isNative ? null : convertBody(body, { id, createdAt, model, ...(chat ? { chat } : {}) }, recent);
   const bytes = converted === null ? bodyForUpstream(body, model) : [Buffer.from(converted.request)];
   const length = bytes.reduce((sum, piece) => sum + piece.length, 0);
   const conversion = converted?.conversion ?? null;

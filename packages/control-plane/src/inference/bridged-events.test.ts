@@ -17,7 +17,7 @@ const ASK = { stream: true, stream_options: { include_usage: true } };
 /** An answer to a caller of this dialect, and what it was sent. */
 function answering(caller: Dialect) {
   const sent: string[] = [];
-  const { conversion } = convertCall(caller, { ...ASKED[caller], ...ASK }, CALL);
+  const { conversion } = convertCall({ dialect: caller, body: { ...ASKED[caller], ...ASK } }, CALL);
   let now = 0;
   const answer = new BridgedEvents((bytes) => sent.push(bytes.toString()), { conversion, now: () => now++ });
   return { answer, sent };

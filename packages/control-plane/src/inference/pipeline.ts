@@ -1,5 +1,6 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
+import type { InferenceCaller } from "../auth/principal.ts";
 import { toDomainError } from "../http/error-response.ts";
 import type { AnswerSink } from "./answer-sink.ts";
 import { type Attempt, Attempts } from "./attempts.ts";
@@ -12,6 +13,7 @@ import type { InferenceCounters } from "./inference-counters.ts";
 import type { InferenceLimits } from "./limits.ts";
 import type { LiveCalls } from "./live-calls.ts";
 import type { Candidate, ModelCatalog } from "./model-catalog.ts";
+import { RecentItems } from "./recent-items.ts";
 import { Relay } from "./relay.ts";
 import { asksForUsage, type SubmittedBody } from "./submitted-body.ts";
 import type { TokenUsage } from "./token-usage.ts";
@@ -54,9 +56,11 @@ interface Beginning extends Pick<CallEnd, "id" | "caller" | "dialect" | "stream"
  */
 export class InferencePipeline {
   readonly #options: PipelineOptions;
+  readonly #recent: RecentItems;
 
   constructor(options: PipelineOptions) {
     this.#options = options;
+    this.#recent = new RecentItems(options.clock);
   }
 
   /**
@@ -89,7 +93,8 @@ export class InferencePipeline {
     const createdAt = Math.floor(clock.now() / 1000);
     const ordered = nativeFirst(candidates, dialect);
     if (!speaks(ordered[0], dialect)) holdConverted(call);
-    const attempts = new Attempts({ id, createdAt, candidates: ordered, body, headers, timeouts: limits });
+    const recent = this.#recent.of(nameOf(caller));
+    const attempts = new Attempts({ id, createdAt, candidates: ordered, body, headers, timeouts: limits, recent });
     const first = attempts.next();
     if (first === null) throw new DomainError("internal", "A model has no upstream.");
     return { body, model: name, createdAt, first, attempts };
@@ -160,6 +165,8 @@ function noModel(): never {
   const message = "No default model is configured: name one in `model`. GET /v1/models lists what this key can call.";
   throw new DomainError("invalid_request", message, { param: "model" });
 }
+
+const nameOf = (caller: InferenceCaller): string => (caller.kind === "key" ? caller.keyId : caller.subjectId);
 
 const speaks = (candidate: Candidate | undefined, dialect: Dialect): boolean =>
   candidate?.protocols.includes(dialect) === true;

@@ -15,9 +15,11 @@ import { CallTimes } from "./call-times.ts";
 import type { Dialect } from "./dialect.ts";
 import { HttpSink } from "./http-sink.ts";
 import type { Candidate } from "./model-catalog.ts";
+import type { CallerItems } from "./recent-items.ts";
 import { Relay } from "./relay.ts";
 
 export const LIMITS = { firstByteMs: 100, idleMs: 200, totalMs: 10_000 };
+export const NOTHING_RECENT: CallerItems = { remember: () => undefined, find: () => undefined };
 export const KEEP_ALIVE_MS = 50;
 export const SSE = { "content-type": "text/event-stream; charset=utf-8" };
 export const JSON_TYPE = { "content-type": "application/json" };
@@ -144,5 +146,6 @@ function attempts(upstream: ScriptedUpstream, setting: Required<Omit<Setting, "h
     body: { bytes, scan: scanCall(bytes), dialect },
     headers: {},
     timeouts: LIMITS,
+    recent: NOTHING_RECENT,
   });
 }

@@ -47,7 +47,7 @@ const INPUT = [
   "| `function_call_output` | converted | a tool message; pictures and files follow in a user message |",
   "| output without its call before it | refused | no history is stored here |",
   "| `reasoning` | converted | `reasoning_content` where the provider takes it back, else left out |",
-  "| `item_reference` | refused | no items are stored here: set `store: false` in the client |",
+  "| `item_reference` | converted | the item that the same key was told within the last hour; refused where it is not known (any more): set `store: false` in the client |",
   "| items of hosted tools | ignored | their result is in the text that followed |",
   "| other items (`compaction`, …) | refused | they cannot be read |",
   "| tool `function` | converted | nested; `strict` stays as given, and absent where it is absent |",

@@ -9,7 +9,10 @@ import { type ResponsesContext, toChatRequest } from "./responses-to-chat-reques
 import { ChatStream } from "./responses-to-chat-stream.ts";
 import { chatFrame, DONE_FRAME, responseFrame } from "./sse.ts";
 import { toErrorBody } from "./upstream-error.ts";
-import type { ChatEvent, ResponseEvent } from "./wire.ts";
+import type { ChatEvent, ResponseEvent, ResponseObject } from "./wire.ts";
+
+/** Told once of what a response that did not fail holds, for callers that refer to its items. */
+export type OnOutput = (output: ResponseObject["output"]) => void;
 
 /** A call of one dialect as one of the other. */
 export interface ConvertedCall {
@@ -45,28 +48,36 @@ export interface ConvertedStream {
   readonly failure: string | null;
 }
 
-/**
- * @param caller the dialect of the body, which is converted to the other one.
- * @param body parsed by `parseExact`.
- * @throws DomainError `invalid_request` or `previous_response_not_found`, with `param`.
- */
-export function convertCall(caller: Dialect, body: unknown, call: BridgeCall): ConvertedCall {
-  return caller === "responses" ? toChat(body, call) : toResponses(body, call);
+export interface Submitted {
+  /** Of the body, which is converted to the other one. */
+  readonly dialect: Dialect;
+  /** Parsed by `parseExact`. */
+  readonly body: unknown;
+  readonly onOutput?: OnOutput;
 }
 
-function toChat(body: unknown, call: BridgeCall): ConvertedCall {
+/** @throws DomainError `invalid_request` or `previous_response_not_found`, with `param`. */
+export function convertCall(submitted: Submitted, call: BridgeCall): ConvertedCall {
+  return submitted.dialect === "responses" ? toChat(submitted, call) : toResponses(submitted, call);
+}
+
+function toChat({ body, onOutput = () => undefined }: Submitted, call: BridgeCall): ConvertedCall {
   const { request, context } = toChatRequest(body, call);
   const conversion: Conversion = {
     dialect: "chat",
     ignored: context.ignored,
-    stream: () => new ResponsesFrames(context),
-    whole: (answer) => JSON.stringify(toResponse(answer, context)),
+    stream: () => new ResponsesFrames(context, onOutput),
+    whole: (answer) => {
+      const response = toResponse(answer, context);
+      onOutput(response.output);
+      return JSON.stringify(response);
+    },
     refusal: (refused) => refusalText(refused, { dialect: "responses", requestId: context.ids.requestId }),
   };
   return { request: JSON.stringify(request), conversion };
 }
 
-function toResponses(body: unknown, call: BridgeCall): ConvertedCall {
+function toResponses({ body }: Submitted, call: BridgeCall): ConvertedCall {
   const { request, context } = toResponsesRequest(body, call);
   const conversion: Conversion = {
     dialect: "responses",
@@ -82,10 +93,12 @@ const refusalText = (...refused: Parameters<typeof toErrorBody>): string => JSON
 
 class ResponsesFrames implements ConvertedStream {
   readonly #stream: ResponsesStream;
+  readonly #onOutput: OnOutput;
   failure: string | null = null;
 
-  constructor(context: ResponsesContext) {
+  constructor(context: ResponsesContext, onOutput: OnOutput) {
     this.#stream = new ResponsesStream(context);
+    this.#onOutput = onOutput;
   }
 
   get ended(): boolean {
@@ -108,6 +121,7 @@ class ResponsesFrames implements ConvertedStream {
     const last = events.at(-1);
     if (last === undefined) return "";
     if (last.type === "response.failed") this.failure = last.response.error?.message ?? "";
+    else if (this.ended && "response" in last) this.#onOutput(last.response.output);
     return events.map(responseFrame).join("") + doneAfter(this);
   }
 }

@@ -67,7 +67,10 @@ export const RESPONSES_FIELDS: FieldRules = {
   conversation: refused("this host stores no conversations: send the history in `input`"),
   prompt: refused("this host stores no prompt templates: send the text in `input`"),
   previous_response_id: refused("this host stores no responses: send the history in `input`"),
-  store: ignored("this host stores no responses; the answer says `store: false`", false),
+  store: ignored(
+    "this host stores no responses; the answer says `store: false`. With false, nothing is remembered for references either",
+    false,
+  ),
   truncation: ignored(
     "nothing is cut; what is too long is the upstream's error; the answer says `disabled`",
     "disabled",

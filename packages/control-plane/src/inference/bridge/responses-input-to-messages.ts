@@ -135,6 +135,6 @@ class InputReader {
 
 function referenceRefusal(item: JsonObject, path: string): DomainError {
   const id = typeof item["id"] === "string" ? ` \`${item["id"].slice(0, 100)}\`` : "";
-  const message = `\`${path}\` refers to the stored item${id}, and this host stores none. Send items whole: set \`store: false\` in the client.`;
+  const message = `\`${path}\` refers to the item${id}, which is not known here: items are remembered for an hour at most. Send items whole: set \`store: false\` in the client.`;
   return new DomainError("invalid_request", message, { param: path });
 }
