@@ -9,6 +9,7 @@ import type { CallOrigin, NodePrincipal, UserPrincipal } from "../auth/principal
 export const AUDIT_ACTIONS = {
   "project.create": "A project was created.",
   "project.rename": "A project got another name.",
+  "project.default_model": "A project got another default model.",
   "project.delete": "A project was deleted, with all that was in it.",
   "member.invite": "Somebody was invited into a project.",
   "member.join": "Somebody became a member by an invitation.",
@@ -30,6 +31,11 @@ export const AUDIT_ACTIONS = {
   "node.secret.put": "A secret of a node was set.",
   "node.secret.delete": "A secret of a node was deleted.",
   "billing.credit": "A platform administrator added credits to a project, or took some back.",
+  "provider.create": "A project got a provider of its own.",
+  "provider.update": "A provider's settings or credential changed.",
+  "provider.delete": "A project's provider was deleted, its credential with it.",
+  "alias.put": "An alias was made, or got other targets.",
+  "alias.delete": "An alias was deleted.",
   "session.sign_in": "Somebody signed in.",
   "session.sign_in_failed": "A sign-in failed.",
   "session.sign_out": "Somebody signed out.",
@@ -67,7 +73,7 @@ export interface SystemActor {
 export type AuditActor = UserPrincipal | NodePrincipal | SystemActor;
 
 export interface AuditResource {
-  readonly type: "project" | "member" | "invitation" | "key" | "node" | "secret" | "user" | "session" | "signing_key";
+  readonly type: "project" | "member" | "invitation" | "key" | "node" | "secret" | "provider" | "alias" | "user" | "session" | "signing_key";
   readonly id: string;
   /** What people called it at the time. */
   readonly name?: string;
