@@ -37,6 +37,8 @@ describe("remembered facts", () => {
   });
   afterEach(() => {
     vi.useRealTimers();
+    // Nobody waits for them any more.
+    for (const { resolve } of answers) resolve(null);
   });
 
   test("are there without waiting for most of a second from the moment at which they were asked for", async () => {
