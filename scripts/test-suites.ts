@@ -13,7 +13,7 @@ interface Counts {
   readonly skipped: string[];
 }
 
-const SUITES = ["unit", "system"];
+const SUITES = ["unit", "system", "clients"];
 
 function count(counts: Counts, vitest: Vitest): void {
   for (const module of vitest.state.getTestModules()) {

@@ -29,6 +29,19 @@ export default defineConfig({
           hookTimeout: 300_000,
         },
       },
+      {
+        ...shared,
+        test: {
+          name: "clients",
+          root,
+          include: ["test/clients/*.test.ts"],
+          setupFiles: ["test/clients/no-internet.ts"],
+          env: { OPENAI_AGENTS_DISABLE_TRACING: "1" },
+          fileParallelism: false,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
     ],
   },
 });

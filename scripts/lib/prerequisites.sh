@@ -213,6 +213,22 @@ ensure_dependencies() {
     fail "npm ci failed; see above. With a network problem, run this again: it goes on where it stopped."
 }
 
+# Programs of others that our inference host has to get along with. Where they cannot be had, their tests are skipped, and the
+# summary says so.
+ensure_clients() {
+  local hash
+  hash=$(sha256sum test/clients/package-lock.json | cut -d' ' -f1)
+  [ "$(cat test/clients/node_modules/.fairlead-lock 2>/dev/null)" != "$hash" ] || return 0
+  require_space . 1000
+  step "installing outside clients (npm ci, 650 MB)" clients_ci "$hash" ||
+    fail "npm ci failed in test/clients; see above. The outside clients are not tested here."
+}
+
+clients_ci() {
+  as_owner npm ci --prefix test/clients --ignore-scripts --loglevel=error </dev/null &&
+    echo "$1" >test/clients/node_modules/.fairlead-lock
+}
+
 build() {
   step "building" as_owner scripts/lib/build packages/cli packages/daemon ||
     fail "The build failed; see above. In an unchanged clone, remove node_modules and run this again."

@@ -33,6 +33,8 @@ export interface DataPlaneOptions {
   readonly limits?: Partial<InferenceLimits>;
   /** Makes the platform host an https one, with this certificate as its own authority. */
   readonly tls?: PlatformTls;
+  /** Of a real engine on this machine, in place of the scripted one. */
+  readonly enginePort?: number;
   /** What the inference host is told of the models, instead of what the node's engine serves. */
   readonly models?: (engines: ModelCatalog) => ModelCatalog;
 }
@@ -59,12 +61,14 @@ export class DataPlane {
   };
   tunnel: Tunnel | undefined;
   #enginePort = 0;
+  readonly #realPort: number | undefined;
   readonly #platform: Server;
   readonly #tls: PlatformTls | undefined;
   readonly #log = pino({ level: "silent" });
 
   constructor(options: DataPlaneOptions = {}) {
     this.#tls = options.tls;
+    this.#realPort = options.enginePort;
     this.hub = new TunnelHub({ log: this.#log, liveness: LIVENESS });
     this.#platform = options.tls === undefined ? createServer() : createHttpsServer(options.tls);
     this.#platform.on("upgrade", (_request, socket, head) => {
@@ -92,7 +96,7 @@ export class DataPlane {
   }
 
   async start(): Promise<void> {
-    this.#enginePort = await this.engine.start();
+    this.#enginePort = this.#realPort ?? (await this.engine.start());
     await listen(this.#platform);
     await listen(this.host.server);
     await this.link.start(portOf(this.#platform));
