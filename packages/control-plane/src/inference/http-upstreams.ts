@@ -1,0 +1,82 @@
+import { LRUCache } from "lru-cache";
+import { Pool } from "undici";
+import { type ConnectOptions, upstreamConnector } from "./guarded-connect.ts";
+import { HttpUpstream } from "./http-upstream.ts";
+import type { UpstreamTransport } from "./upstream.ts";
+
+/** More providers than are in use at one time; the one that was not used for longest loses its connections. */
+const MAX_POOLS = 512;
+/** After which a connection is not used again, so that a changed address of the provider's name is noticed. */
+const CONNECTION_MS = 300_000;
+
+/** One provider's API, as far as sending to it is concerned. */
+export interface HttpTarget extends Pick<ConnectOptions, "connectMs" | "allowPrivate"> {
+  /** Of the provider; its connections are shared by all of its calls. */
+  readonly id: string;
+  /** `https://api.example.com/v1` */
+  readonly baseUrl: string;
+  /** Lower-case names; the credential among them. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+interface Connections {
+  readonly target: HttpTarget;
+  readonly pool: Pool;
+}
+
+/** The connections to providers: a pool for each, of as many connections as the provider has calls. */
+export class HttpUpstreams {
+  readonly #lookup: ConnectOptions["lookup"];
+  readonly #pools: LRUCache<string, Connections>;
+  /** Of every pool that still has calls. */
+  readonly #open = new Set<Pool>();
+
+  /** @param lookup for tests: the system's resolver otherwise. */
+  constructor(lookup?: ConnectOptions["lookup"]) {
+    this.#lookup = lookup;
+    this.#pools = new LRUCache({ max: MAX_POOLS, dispose: ({ pool }) => void this.#retire(pool) });
+  }
+
+  /** A changed target replaces its provider's connections; calls that run on the old ones end there. */
+  open(target: HttpTarget): UpstreamTransport {
+    const { headers } = target;
+    return new HttpUpstream({ dispatcher: () => this.#poolOf(target), baseUrl: new URL(target.baseUrl), headers });
+  }
+
+  /** The provider is gone: its connections close as its calls end. */
+  forget(id: string): void {
+    this.#pools.delete(id);
+  }
+
+  /** Ends every call that is left. */
+  async close(): Promise<void> {
+    this.#pools.clear();
+    await Promise.all([...this.#open].map((pool) => pool.destroy()));
+  }
+
+  #poolOf(target: HttpTarget): Pool {
+    const known = this.#pools.get(target.id);
+    if (known !== undefined && isSame(known.target, target)) return known.pool;
+    const pool = new Pool(new URL(target.baseUrl).origin, {
+      connect: upstreamConnector({ ...target, lookup: this.#lookup }),
+      allowH2: false,
+      clientTtl: CONNECTION_MS,
+      // The relay keeps the time, for every kind of upstream.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
+    this.#open.add(pool);
+    this.#pools.set(target.id, { target, pool });
+    return pool;
+  }
+
+  async #retire(pool: Pool): Promise<void> {
+    await pool.close();
+    this.#open.delete(pool);
+  }
+}
+
+/** As far as connections go: a changed credential is sent on the old ones. */
+function isSame(a: HttpTarget, b: HttpTarget): boolean {
+  return a.baseUrl === b.baseUrl && a.allowPrivate === b.allowPrivate && a.connectMs === b.connectMs;
+}
