@@ -167,5 +167,6 @@ function createInference({ config, log, ports }: Context, services: Services): I
   const { nodes, tunnels } = services;
   const callers = callersOf(services);
   const models = new ModelRouter(nodes.engines, tunnels);
-  return createInferenceHost({ ...ports, callers, models, log, limits: config.inference });
+  const { billing } = services;
+  return createInferenceHost({ ...ports, callers, models, billing, log, limits: config.inference });
 }

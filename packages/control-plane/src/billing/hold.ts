@@ -83,13 +83,14 @@ export class Hold {
 
   /**
    * The end, on whatever path. Repeating it does nothing.
-   * @param usage null where nothing was generated: nothing is charged. @returns what was charged, in nano-dollars.
+   * @param usage null where nothing was generated: nothing is charged. @param prices where others than those held for count.
+   * @returns what was charged, in nano-dollars.
    */
-  settle(usage: TokenUsage | null): number {
+  settle(usage: TokenUsage | null, prices: Prices | null = this.#call.prices): number {
     if (this.#settled) return 0;
     this.#settled = true;
     const { account, key } = this.#payers;
-    const cost = usage === null ? 0 : costOf(usage, this.#call.prices);
+    const cost = usage === null || prices === null ? 0 : costOf(usage, prices);
     account?.hold(-this.#held);
     account?.end();
     // What an upstream counted beyond the hold and the balance is ours to bear (design §9).

@@ -42,6 +42,8 @@ export interface CallEnd {
   readonly usage: TokenUsage | null;
   /** Whether the usage is ours and not the upstream's. */
   readonly estimated: boolean;
+  /** What was charged, in nano-dollars. */
+  readonly cost: number;
   /** From the call's beginning; null where no token came, or the answer was no stream. */
   readonly firstTokenMs: number | null;
   readonly durationMs: number;

@@ -8,6 +8,7 @@ import { errorAnswer, rawErrorAnswer, toDomainError } from "../http/error-respon
 import { type AnsweredRequest, RequestTally } from "../http/request-tally.ts";
 import { Admission, type Load, shuttingDown } from "./admission.ts";
 import { type Exchange, sendError } from "./answer.ts";
+import { type CallBilling, NO_BILLING } from "./call-money.ts";
 import type { CallDependencies } from "./http-call.ts";
 import type { CallEnd } from "./inference-call.ts";
 import { InferenceCounters } from "./inference-counters.ts";
@@ -26,6 +27,7 @@ export interface InferenceHostOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly limits?: Partial<InferenceLimits>;
+  readonly billing?: CallBilling;
   /** Told once of every call that ends; must not throw. */
   readonly onEnded?: (end: CallEnd) => void;
 }
@@ -54,8 +56,8 @@ export function createInferenceHost(options: InferenceHostOptions): InferenceHos
   const live = new LiveCalls(clock, limits.sweepMs);
   const counters = new InferenceCounters();
   const requests = new RequestTally();
-  const { onEnded = () => undefined } = options;
-  const pipeline = new InferencePipeline({ models, live, clock, limits, counters, onEnded });
+  const { billing = NO_BILLING, onEnded = () => undefined } = options;
+  const pipeline = new InferencePipeline({ models, live, clock, limits, counters, billing, onEnded });
   const deps: CallDependencies = { callers, models, pipeline, admission, clock, limits, counters };
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,

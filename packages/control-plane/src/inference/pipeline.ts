@@ -1,9 +1,11 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import type { InferenceCaller } from "../auth/principal.ts";
+import type { Prices } from "../billing/prices.ts";
 import { toDomainError } from "../http/error-response.ts";
 import type { AnswerSink } from "./answer-sink.ts";
 import { type Attempt, Attempts } from "./attempts.ts";
+import { billedCall, type CallBilling, type CallHold } from "./call-money.ts";
 import { scanCall } from "./call-scan.ts";
 import { CallTimes } from "./call-times.ts";
 import { requireModel } from "./caller.ts";
@@ -24,6 +26,7 @@ export interface PipelineOptions {
   readonly clock: Clock;
   readonly limits: InferenceLimits;
   readonly counters: InferenceCounters;
+  readonly billing: CallBilling;
   /** Told once of every call that ends, in whatever way. Must not throw. */
   readonly onEnded: (end: CallEnd) => void;
 }
@@ -39,8 +42,20 @@ interface Prepared {
   /** As the caller named it, or the default. */
   readonly model: string;
   readonly createdAt: number;
+  readonly candidates: readonly Candidate[];
   readonly first: Attempt;
   readonly attempts: Attempts;
+}
+
+/** A call that was dispatched, and the money that is held for it. Not the body, which must not be kept for so long. */
+interface Begun {
+  readonly relay: Relay;
+  readonly hold: CallHold;
+  /** By upstream. */
+  readonly prices: ReadonlyMap<string, Prices | null>;
+  readonly model: string;
+  readonly stream: boolean;
+  readonly inputTokens: number;
 }
 
 /** What a call's end tells of its beginning. Not the body, which must not be kept for so long. */
@@ -70,16 +85,29 @@ export class InferencePipeline {
   async start(call: InferenceCall, sink: AnswerSink): Promise<RunningCall> {
     const { id, caller, dialect, begunAt } = call;
     const beginning = { id, caller, dialect, begunAt, stream: false, model: null, inputTokens: 0 };
-    let prepared: Prepared;
+    let begun: Begun;
     try {
-      prepared = await this.#prepare(call);
+      begun = await this.#begin(call, sink);
     } catch (error) {
       this.#tell(beginning, { ...NOTHING, outcome: toDomainError(error).code });
       throw error;
     }
-    const relay = this.#dispatch(call, prepared, sink);
-    const { stream, inputTokens } = prepared.body.scan;
-    return { ended: this.#untilEnded(relay, { ...beginning, stream, inputTokens, model: prepared.model }) };
+    const { stream, inputTokens, model } = begun;
+    return { ended: this.#untilEnded(begun, { ...beginning, stream, inputTokens, model }) };
+  }
+
+  async #begin(call: InferenceCall, sink: AnswerSink): Promise<Begun> {
+    const prepared = await this.#prepare(call);
+    const { body, model, candidates } = prepared;
+    const { stream, inputTokens } = body.scan;
+    const hold = await this.#options.billing.open(billedCall(call, body.scan, candidates));
+    const prices = new Map(candidates.map((candidate) => [candidate.upstreamId, candidate.prices]));
+    try {
+      return { relay: this.#dispatch(call, { ...prepared, hold }, sink), hold, prices, model, stream, inputTokens };
+    } catch (error) {
+      hold.settle(null, null);
+      throw error;
+    }
   }
 
   async #prepare(call: InferenceCall): Promise<Prepared> {
@@ -97,10 +125,14 @@ export class InferencePipeline {
     const attempts = new Attempts({ id, createdAt, candidates: ordered, body, headers, timeouts: limits, recent });
     const first = attempts.next();
     if (first === null) throw new DomainError("internal", "A model has no upstream.");
-    return { body, model: name, createdAt, first, attempts };
+    return { body, model: name, createdAt, candidates, first, attempts };
   }
 
-  #dispatch(call: InferenceCall, { body, model, createdAt, first, attempts }: Prepared, sink: AnswerSink): Relay {
+  #dispatch(
+    call: InferenceCall,
+    { body, model, createdAt, first, attempts, hold }: Prepared & { readonly hold: CallHold },
+    sink: AnswerSink,
+  ): Relay {
     const { clock, counters, limits, live } = this.#options;
     const { id, dialect, ticket, begunAt, uploadMs } = call;
     const now = (): number => clock.monotonic();
@@ -115,6 +147,7 @@ export class InferencePipeline {
       now,
       times: new CallTimes({ begunAt, uploadMs, now }),
       onCommitted: () => ticket.releaseBytes(),
+      cover: (outputTokens) => hold.cover(outputTokens),
       counters,
     });
     live.add(relay);
@@ -122,13 +155,14 @@ export class InferencePipeline {
     return relay;
   }
 
-  async #untilEnded(relay: Relay, beginning: Beginning): Promise<CallEnd> {
+  async #untilEnded({ relay, hold, prices }: Begun, beginning: Beginning): Promise<CallEnd> {
     await relay.closed;
     this.#options.live.delete(relay);
-    return this.#tell(beginning, relay);
+    const { usage } = usageOf(relay, beginning.inputTokens);
+    return this.#tell(beginning, relay, hold.settle(usage, prices.get(relay.upstreamId ?? "") ?? null));
   }
 
-  #tell({ begunAt, inputTokens, ...beginning }: Beginning, ending: Ending): CallEnd {
+  #tell({ begunAt, inputTokens, ...beginning }: Beginning, ending: Ending, cost = 0): CallEnd {
     const { outcome, status, upstreamId, answer } = ending;
     const { clock, onEnded } = this.#options;
     const firstTokenAt = answer?.firstTokenAt ?? null;
@@ -138,6 +172,7 @@ export class InferencePipeline {
       status,
       upstreamId,
       ...usageOf(ending, inputTokens),
+      cost,
       firstTokenMs: firstTokenAt === null ? null : firstTokenAt - begunAt,
       durationMs: clock.monotonic() - begunAt,
     };

@@ -88,6 +88,7 @@ export class RelayStage {
       now: clock,
       times: new CallTimes({ begunAt: now, uploadMs: 0, now: clock }),
       onCommitted: () => void committed++,
+      cover: () => null,
       counters,
     });
     const tries = attempts(upstream, { dialect, stream, upstreams, speaks, body });
@@ -126,12 +127,23 @@ export class RelayStage {
   }
 }
 
+/** What does not matter to an attempt. */
+export const PLACE = {
+  key: "nod_1",
+  rank: 0,
+  forwardHeaders: [],
+  contextTokens: null,
+  maxOutputTokens: null,
+  prices: null,
+} as const satisfies Partial<Candidate>;
+
 function attempts(upstream: ScriptedUpstream, setting: Required<Omit<Setting, "hidesUsage">>): Attempts {
   const { dialect, stream, upstreams, speaks, body } = setting;
   const bytes = [Buffer.from(JSON.stringify({ model: "n/m", stream, ...body }))];
   const candidates = Array.from(
     { length: upstreams },
     (_, at): Candidate => ({
+      ...PLACE,
       upstreamId: `node:${at}`,
       kind: "node",
       model: `m${at}`,

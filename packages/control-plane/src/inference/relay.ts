@@ -24,6 +24,8 @@ export interface RelayOptions extends EventAnswerOptions {
   readonly times: CallTimes;
   /** Called once, when no attempt will be made any more: the request is not needed again. */
   readonly onCommitted: () => void;
+  /** Whether what was generated is paid for. @returns why the call has to end. */
+  readonly cover: (outputTokens: number) => DomainError | null;
   readonly counters: Pick<InferenceCounters, "relayedBytes" | "firstByte">;
 }
 
@@ -131,7 +133,10 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
     if (fault !== null) {
       this.#call?.abort();
       this.#failAttempt(fault);
+      return !this.#paused;
     }
+    const unpaid = this.#options.cover(this.#answer.outputTokens);
+    if (unpaid !== null) this.fail(unpaid);
     return !this.#paused;
   }
 

@@ -1,0 +1,229 @@
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { systemClock } from "@fairlead/protocol/clock";
+import { DomainError } from "@fairlead/protocol/errors";
+import { systemIds } from "@fairlead/protocol/ids";
+import { pino } from "pino";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { BillingService } from "../billing/billing-service.ts";
+import { BillingStore } from "../billing/billing-store.ts";
+import { STREAM_STEP_TOKENS } from "../billing/hold.ts";
+import type { Prices } from "../billing/prices.ts";
+import type { OpenedDatabase } from "../db/open.ts";
+import { asKey, openMemoryStore } from "../testing.fixture.ts";
+import type { CallEnd } from "./inference-call.ts";
+import { createInferenceHost, type InferenceHost } from "./inference-host.ts";
+import type { Candidate, ModelCatalog } from "./model-catalog.ts";
+import type { UpstreamHandler } from "./upstream.ts";
+
+const PROJECT = "prj_1";
+/** A nano-dollar a token. */
+const PRICES: Prices = { input: 1_000_000, output: 1_000_000, perRequest: 0 };
+
+const chunk = (content: string): string =>
+  `data: ${JSON.stringify({ object: "chat.completion.chunk", choices: [{ index: 0, delta: { content } }] })}\n\n`;
+const usage = (input: number, output: number): object => ({ prompt_tokens: input, completion_tokens: output });
+
+/** Real billing under the real inference host, in front of an upstream that does what a test says. */
+describe("the money of a call", () => {
+  let store: OpenedDatabase;
+  let billing: BillingService;
+  let host: InferenceHost;
+  let prices: Prices | null;
+  let script: (handler: UpstreamHandler) => void;
+  let aborted: number;
+  let ends: CallEnd[];
+
+  const catalog: ModelCatalog = {
+    resolve: async (_projectId, name) => ({ name, candidates: [candidate()] }),
+    defaultModel: async () => null,
+    list: async () => [],
+    entry: async () => {
+      throw new DomainError("model_not_found", "none");
+    },
+  };
+  const candidate = (): Candidate => ({
+    key: "one",
+    upstreamId: "one",
+    kind: "provider",
+    rank: 0,
+    model: "m",
+    protocols: ["chat"],
+    forwardHeaders: [],
+    contextTokens: null,
+    maxOutputTokens: null,
+    prices,
+    open: () => ({
+      dispatch: (_request, handler) => {
+        setImmediate(() => script(handler));
+        return { resume: () => undefined, abort: () => void aborted++ };
+      },
+    }),
+  });
+
+  beforeEach(async () => {
+    store = await openMemoryStore();
+    const ports = { clock: systemClock, ids: systemIds(() => Date.now()), log: pino({ level: "silent" }) };
+    billing = new BillingService({ ...ports, ...store, mode: "prepaid" });
+    prices = PRICES;
+    aborted = 0;
+    ends = [];
+    host = createInferenceHost({
+      ...ports,
+      billing,
+      callers: { authenticate: async () => asKey(PROJECT) },
+      models: catalog,
+      onEnded: (end) => void ends.push(end),
+    });
+    host.server.listen(0, "127.0.0.1");
+    await once(host.server, "listening");
+    await credit(10_000);
+  });
+  afterEach(async () => {
+    await host.drain(0);
+    await billing.close();
+    await store.close();
+  });
+
+  async function credit(amount: number): Promise<void> {
+    const account = await billing.account(PROJECT);
+    const change = { projectId: PROJECT, kind: "credit", amount, note: "", account } as const;
+    const { committed } = await store.db.transaction().execute((transaction) => billing.change(transaction, change));
+    committed();
+  }
+  const ask = (body: object, signal?: AbortSignal): Promise<Response> =>
+    fetch(`http://127.0.0.1:${(host.server.address() as AddressInfo).port}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: "Bearer flk_x", "content-type": "application/json" },
+      body: JSON.stringify({ model: "one/m", messages: [], ...body }),
+      ...(signal ? { signal } : {}),
+    });
+  /** Once nothing runs any more: what is left, which must be what the ledger says. */
+  async function left(): Promise<number> {
+    const account = await billing.account(PROJECT);
+    while (account.running > 0) await new Promise(setImmediate);
+    await billing.flush();
+    const rows = new BillingStore(store.db);
+    expect(await rows.ledgerSum(PROJECT)).toBe(account.balance);
+    expect(await rows.openHolds(10)).toEqual([]);
+    return account.balance;
+  }
+  const answer = (handler: UpstreamHandler, body: object, status = 200): void => {
+    handler.onHeaders(status, { "content-type": "application/json" });
+    handler.onData(Buffer.from(JSON.stringify(body)));
+    handler.onEnd();
+  };
+  const stream = (handler: UpstreamHandler, ...events: readonly string[]): void => {
+    handler.onHeaders(200, { "content-type": "text/event-stream" });
+    for (const event of events) handler.onData(Buffer.from(event));
+  };
+
+  test("is what the upstream counted", async () => {
+    script = (handler) => answer(handler, { choices: [], usage: usage(30, 12) });
+    expect((await ask({ max_tokens: 100 })).status).toBe(200);
+    expect(await left()).toBe(10_000 - 42);
+    expect(ends).toMatchObject([{ outcome: "ok", cost: 42, estimated: false }]);
+  });
+
+  test("of a stream is what its last event counted, whether or not its caller asked to see that", async () => {
+    script = (handler) => {
+      stream(
+        handler,
+        chunk("a"),
+        `data: ${JSON.stringify({ choices: [], usage: usage(5, 7) })}\n\n`,
+        "data: [DONE]\n\n",
+      );
+      handler.onEnd();
+    };
+    expect(await (await ask({ stream: true })).text()).not.toContain("usage");
+    expect(await left()).toBe(10_000 - 12);
+  });
+
+  test("is nothing where the upstream refused, failed, or was never reached", async () => {
+    script = (handler) => answer(handler, { error: { message: "no" } }, 400);
+    expect((await ask({})).status).toBe(400);
+    script = (handler) => handler.onError(new DomainError("upstream_failed", "broke off"));
+    expect((await ask({})).status).toBe(502);
+    expect(await left()).toBe(10_000);
+    expect(ends.map(({ cost }) => cost)).toEqual([0, 0]);
+  });
+
+  test("is an estimate of what came where the upstream broke off before it counted", async () => {
+    script = (handler) => {
+      stream(handler, chunk("some words that were generated"));
+      handler.onError(new DomainError("upstream_failed", "broke off"));
+    };
+    expect(await (await ask({ stream: true })).text()).toContain("upstream_failed");
+    const balance = await left();
+    expect(balance).toBeLessThan(10_000);
+    expect(ends).toMatchObject([{ outcome: "upstream_failed", estimated: true, cost: 10_000 - balance }]);
+  });
+
+  test("is nothing when the caller leaves before anything came, and what came when they leave later", async () => {
+    script = () => undefined;
+    const early = new AbortController();
+    const waiting = ask({ stream: true }, early.signal);
+    while ((await billing.account(PROJECT)).running === 0) await new Promise(setImmediate);
+    early.abort();
+    await expect(waiting).rejects.toThrow();
+    expect(await left()).toBe(10_000);
+    script = (handler) => stream(handler, chunk("some words that were generated"));
+    const late = new AbortController();
+    const running = await ask({ stream: true }, late.signal);
+    await running.body?.getReader().read();
+    late.abort();
+    expect(await left()).toBeLessThan(10_000);
+    expect(aborted).toBe(2);
+  });
+
+  test("that is not there refuses the call before anybody is asked, saying how much is needed and left", async () => {
+    script = () => {
+      throw new Error("nobody may be asked");
+    };
+    const refused = await ask({ max_tokens: 1_000_000 });
+    expect(refused.status).toBe(402);
+    expect(refused.headers.get("x-should-retry")).toBe("false");
+    expect(await refused.json()).toMatchObject({
+      error: {
+        code: "insufficient_balance",
+        type: "billing_error",
+        message: expect.stringMatching(/needs up to .* left/) as string,
+      },
+    });
+    expect(await left()).toBe(10_000);
+  });
+
+  test("that runs out in the middle of a stream ends it in-band and stops the upstream", async () => {
+    const words = "x".repeat(4 * STREAM_STEP_TOKENS);
+    script = (handler) => stream(handler, ...Array.from({ length: 40 }, () => chunk(words)));
+    const text = await (await ask({ stream: true, max_tokens: 1_000_000 })).text();
+    expect(text).toContain('"code":"insufficient_balance"');
+    expect(text).not.toContain("[DONE]");
+    expect(aborted).toBe(1);
+    expect(await left()).toBeGreaterThanOrEqual(0);
+    expect(ends).toMatchObject([{ outcome: "insufficient_balance", estimated: true }]);
+  });
+
+  test("is not to be had for a model without a price", async () => {
+    prices = null;
+    script = (handler) => answer(handler, {});
+    const refused = await ask({});
+    expect(refused.status).toBe(503);
+    expect(await refused.json()).toMatchObject({ error: { code: "not_configured" } });
+  });
+
+  test("of two hundred calls at once on money for fifty is right to the nano-dollar", async () => {
+    await credit(-10_000 + 50 * 120);
+    script = (handler) => answer(handler, { choices: [], usage: usage(3, 100) });
+    const statuses = await Promise.all(
+      Array.from({ length: 200 }, async () => {
+        const { status, body } = await ask({ max_tokens: 110 });
+        await body?.cancel();
+        return status;
+      }),
+    );
+    const served = statuses.filter((status) => status === 200).length;
+    expect(new Set(statuses)).toEqual(new Set([200, 402]));
+    expect(await left()).toBe(50 * 120 - served * 103);
+  });
+});

@@ -1,0 +1,83 @@
+import type { DomainError } from "@fairlead/protocol/errors";
+import type { KeyBudget } from "../billing/budget.ts";
+import type { Prices } from "../billing/prices.ts";
+import type { CallScan } from "./call-scan.ts";
+import type { InferenceCall } from "./inference-call.ts";
+import type { Candidate } from "./model-catalog.ts";
+import type { TokenUsage } from "./token-usage.ts";
+
+/** What a call costs, as far as the pipeline asks (design §9); the billing service answers. */
+export interface CallBilling {
+  /**
+   * Sets money aside before a call is dispatched.
+   * @throws DomainError insufficient_balance, key_budget_exceeded, held_by_running_calls, not_configured, unavailable
+   */
+  open(call: BilledCall): Promise<CallHold>;
+}
+
+export interface BilledCall {
+  readonly callId: string;
+  readonly projectId: string;
+  /** Null for a worker. */
+  readonly keyId: string | null;
+  readonly budget: KeyBudget | null;
+  /** Null where a place that may serve the call has none. */
+  readonly prices: Prices | null;
+  /** An estimate. */
+  readonly inputTokens: number;
+  /** The most that it can generate. */
+  readonly outputLimit: number;
+  readonly streamed: boolean;
+}
+
+export interface CallHold {
+  /** As more is generated. @returns why no more may be, or null. */
+  cover(outputTokens: number): DomainError | null;
+  /** @param prices of the place that answered. @returns what was charged, in nano-dollars. */
+  settle(usage: TokenUsage | null, prices: Prices | null): number;
+}
+
+/** Where nobody asks for money. */
+export const NO_BILLING: CallBilling = { open: async () => ({ cover: () => null, settle: () => 0 }) };
+
+/** What is held for an answer whose greatest length nobody told. */
+const UNKNOWN_OUTPUT_TOKENS = 4096;
+
+export function billedCall(
+  { id, caller }: Pick<InferenceCall, "id" | "caller">,
+  scan: CallScan,
+  candidates: readonly Candidate[],
+): BilledCall {
+  return {
+    callId: id,
+    projectId: caller.projectId,
+    keyId: caller.kind === "key" ? caller.keyId : null,
+    budget: caller.kind === "key" ? caller.limits.budget : null,
+    prices: dearest(candidates),
+    inputTokens: scan.inputTokens,
+    outputLimit: scan.outputLimit ?? Math.max(...candidates.map(outputLimitOf)),
+    streamed: scan.stream,
+  };
+}
+
+function outputLimitOf({ maxOutputTokens, contextTokens }: Candidate): number {
+  return maxOutputTokens ?? contextTokens ?? UNKNOWN_OUTPUT_TOKENS;
+}
+
+/** What the call costs at most, wherever it ends up. */
+function dearest(candidates: readonly Candidate[]): Prices | null {
+  let most: Prices | null = null;
+  for (const { prices } of candidates) {
+    if (prices === null) return null;
+    most = most === null ? prices : greater(most, prices);
+  }
+  return most;
+}
+
+function greater(a: Prices, b: Prices): Prices {
+  return {
+    input: Math.max(a.input, b.input),
+    output: Math.max(a.output, b.output),
+    perRequest: Math.max(a.perRequest, b.perRequest),
+  };
+}
