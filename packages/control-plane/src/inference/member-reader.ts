@@ -46,8 +46,11 @@ export class MemberReader {
 
   /** @returns undefined also for a member that was too long, or is no JSON. */
   value(path: string): unknown {
+    const text = this.#found.get(path);
+    // Most often there is none, and an exception would cost more than all the rest.
+    if (text === undefined || text === null) return undefined;
     try {
-      return JSON.parse(this.#found.get(path) ?? "");
+      return JSON.parse(text);
     } catch {
       return undefined;
     }

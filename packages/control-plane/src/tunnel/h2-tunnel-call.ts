@@ -7,11 +7,11 @@ const MAX_WRITE_BYTES = 64 * 1024;
 /** One request and its answer inside the tunnel. */
 export class H2TunnelCall implements TunnelCall {
   readonly #stream: ClientHttp2Stream;
-  readonly #handler: TunnelHandler;
+  /** Undefined once the call is over: Node may keep the stream in memory long after, and with it whatever it leads to. */
+  #handler: TunnelHandler | undefined;
   #body: readonly Buffer[];
   #chunk = 0;
   #offset = 0;
-  #over = false;
   #failure: Error | undefined;
 
   constructor(stream: ClientHttp2Stream, body: readonly Buffer[], handler: TunnelHandler) {
@@ -36,32 +36,33 @@ export class H2TunnelCall implements TunnelCall {
   }
 
   abort(): void {
-    this.#over = true;
+    this.#handler = undefined;
     this.#cancel();
   }
 
   #onResponse(headers: IncomingHttpHeaders & IncomingHttpStatusHeader): void {
-    if (!this.#over) this.#handler.onHeaders(headers[":status"] ?? 0, headers);
+    this.#handler?.onHeaders(headers[":status"] ?? 0, headers);
   }
 
   #onData(chunk: Buffer): void {
-    if (!this.#over && !this.#handler.onData(chunk)) this.#stream.pause();
+    if (this.#handler?.onData(chunk) === false) this.#stream.pause();
   }
 
   /** A reset stream "ends" too; only one without a code was ended by the other side. */
   #onEnd(): void {
-    if (this.#over || this.#stream.rstCode !== constants.NGHTTP2_NO_ERROR) return;
-    this.#over = true;
-    this.#handler.onEnd();
+    const handler = this.#handler;
+    if (handler === undefined || this.#stream.rstCode !== constants.NGHTTP2_NO_ERROR) return;
+    this.#handler = undefined;
+    handler.onEnd();
     // The answer may come before the whole request was taken: the rest of it is of no use.
     if (!this.#stream.writableEnded) this.#cancel();
   }
 
   #onClose(): void {
     this.#body = [];
-    if (this.#over) return;
-    this.#over = true;
-    this.#handler.onError(this.#failure ?? new Error(`the tunnel's stream was reset (code ${this.#stream.rstCode})`));
+    const handler = this.#handler;
+    this.#handler = undefined;
+    handler?.onError(this.#failure ?? new Error(`the tunnel's stream was reset (code ${this.#stream.rstCode})`));
   }
 
   #cancel(): void {

@@ -7,7 +7,8 @@ const NOTHING = Buffer.alloc(0);
 /** One request on its way to a workload and the answer on its way back, each at the pace of its reader. */
 export class Forward {
   readonly #stream: ServerHttp2Stream;
-  readonly #engine: ClientRequest;
+  /** Undefined once all is over: Node may keep the stream in memory long after, and with it whatever it leads to. */
+  #engine: ClientRequest | undefined;
   #answer: IncomingMessage | undefined;
 
   constructor(stream: ServerHttp2Stream, engine: ClientRequest) {
@@ -17,7 +18,7 @@ export class Forward {
     stream.on("end", () => this.#onBodyEnd());
     stream.on("drain", () => this.#answer?.resume());
     // The caller is gone, or all is over; also before the answer's headers.
-    stream.on("close", () => engine.destroy());
+    stream.on("close", () => this.#onClose());
     engine.on("drain", () => stream.resume());
     // Nobody takes the rest of the body any more, but the stream must be able to end.
     engine.on("close", () => stream.resume());
@@ -38,15 +39,22 @@ export class Forward {
     answer.on("error", (error) => this.#break(error));
   }
 
+  #onClose(): void {
+    this.#engine?.destroy();
+    this.#engine = undefined;
+    this.#answer = undefined;
+  }
+
   #onBody(chunk: Buffer): void {
-    if (!this.#engine.destroyed && !this.#engine.write(chunk)) this.#stream.pause();
+    const engine = this.#engine;
+    if (engine !== undefined && !engine.destroyed && !engine.write(chunk)) this.#stream.pause();
   }
 
   /** A reset stream "ends" too: then the body is cut, and must not look whole to the engine. */
   #onBodyEnd(): void {
     const whole = !this.#stream.aborted && this.#stream.rstCode === constants.NGHTTP2_NO_ERROR;
-    if (whole) this.#engine.end();
-    else this.#engine.destroy();
+    if (whole) this.#engine?.end();
+    else this.#engine?.destroy();
   }
 
   /**
