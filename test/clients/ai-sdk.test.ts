@@ -4,7 +4,7 @@ import { MODEL } from "../support/two-dialects.ts";
 import { ASK_TWICE, ASK_WEATHER, describeClient, expectLeft, lastAsked, useStage } from "./support.ts";
 
 describeClient("the AI SDK", async () => {
-  const { APICallError, generateText, Output, stepCountIs, streamText, tool } = await import("ai");
+  const { APICallError, generateText, Output, isStepCount, streamText, tool } = await import("ai");
   const { createOpenAI } = await import("@ai-sdk/openai");
   const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
   const { createOpenResponses } = await import("@ai-sdk/open-responses");
@@ -79,7 +79,7 @@ describeClient("the AI SDK", async () => {
 
     test("a turn of tools, called in parallel, and the turn after it, with no setting at all", async () => {
       const { cities, tools } = weather();
-      const ask = { model: make(model), prompt: ASK_TWICE, tools, stopWhen: stepCountIs(3), maxRetries: 0 };
+      const ask = { model: make(model), prompt: ASK_TWICE, tools, stopWhen: isStepCount(3), maxRetries: 0 };
       const whole = await generateText(ask);
       expect(whole.text).toBe("The tool says: sunny");
       expect(whole.steps).toHaveLength(2);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BREAKS, FAILS, HELLO, REFUSED } from "../support/scripted-model.ts";
 import { MODEL } from "../support/two-dialects.ts";
-import { Codex, type CodexEvent } from "./codex.ts";
+import { Codex, type CodexEvent, codexConfig } from "./codex.ts";
 import { describeClient, lastAsked, useStage } from "./support.ts";
 
 const said = (events: readonly CodexEvent[]): (string | undefined)[] =>
@@ -17,7 +17,7 @@ describeClient("codex", () => {
     let codex: Codex;
 
     beforeAll(() => {
-      codex = new Codex({ baseUrl: stage.baseUrl, key: stage.key, model });
+      codex = new Codex({ key: stage.key, config: codexConfig(stage.baseUrl, model) });
     });
     afterAll(() => codex.remove());
 

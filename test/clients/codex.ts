@@ -8,10 +8,9 @@ const run = promisify(execFile);
 const CODEX = new URL("node_modules/.bin/codex", import.meta.url).pathname;
 
 export interface CodexOptions {
-  /** As SDKs want it. */
-  readonly baseUrl: string;
   readonly key: string;
-  readonly model: string;
+  /** Its `config.toml`. */
+  readonly config: string;
 }
 
 /** One headless Codex with a home of its own, which speaks to nobody but us. */
@@ -19,11 +18,11 @@ export class Codex {
   readonly #folder = mkdtempSync(join(tmpdir(), "fairlead-codex-"));
   readonly #env: NodeJS.ProcessEnv;
 
-  constructor({ baseUrl, key, model }: CodexOptions) {
+  constructor({ key, config }: CodexOptions) {
     const home = join(this.#folder, "home");
     mkdirSync(home);
     mkdirSync(join(this.#folder, "work"));
-    writeFileSync(join(home, "config.toml"), config(baseUrl, model));
+    writeFileSync(join(home, "config.toml"), config);
     this.#env = {
       PATH: process.env["PATH"],
       HOME: home,
@@ -61,7 +60,8 @@ export interface CodexEvent {
   readonly error?: { readonly message: string };
 }
 
-const config = (baseUrl: string, model: string): string => `
+/** Speaks to nobody but us, and gives up at once. @param baseUrl as SDKs want it. */
+export const codexConfig = (baseUrl: string, model: string): string => `
 model = "${model}"
 model_provider = "fairlead"
 approval_policy = "never"

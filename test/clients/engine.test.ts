@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { DataPlane, PROJECT_KEY } from "../support/data-plane.ts";
 import { DEMO_IMAGE, describeWithDocker, docker, ensureDemoImage, publishedPort } from "../support/docker.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { Codex } from "./codex.ts";
+import { Codex, codexConfig } from "./codex.ts";
 import { describeClient } from "./support.ts";
 
 const MODEL = "node-1/tinychat-6m";
@@ -130,7 +130,7 @@ describeWithDocker("a real engine", () => {
     });
 
     test("codex, whose instructions alone are too long for this model, is told so", async () => {
-      const codex = new Codex({ baseUrl: baseURL(), key: PROJECT_KEY, model: MODEL });
+      const codex = new Codex({ key: PROJECT_KEY, config: codexConfig(baseURL(), MODEL) });
       const { events, code } = await codex.exec(QUESTION);
       codex.remove();
       expect(code).toBe(1);
