@@ -18,6 +18,8 @@ export interface Attempt {
   readonly transport: UpstreamTransport;
   readonly request: UpstreamRequest;
   readonly asked: Asked;
+  /** An estimate of the input that the body only refers to. */
+  readonly referredTokens: number;
 }
 
 /** What has to be known of an attempt once it is made; nothing of the body. */
@@ -92,6 +94,7 @@ function makeAttempt(candidate: Candidate, options: AttemptsOptions): Attempt {
   const conversion = converted?.conversion ?? null;
   return {
     asked: { upstreamId, timeouts: { ...timeouts, ...candidate.timeouts }, conversion },
+    referredTokens: converted?.referredTokens ?? 0,
     transport: candidate.open(),
     request: {
       method: "POST",

@@ -117,14 +117,23 @@ export class InferencePipeline {
     const name = scan.model?.name ?? (await models.defaultModel(caller.projectId)) ?? noModel();
     requireModel(caller, name);
     const { candidates } = await models.resolve(caller.projectId, name);
-    const body = { bytes, scan, dialect };
+    const submitted = { bytes, scan, dialect };
     const createdAt = Math.floor(clock.now() / 1000);
     const ordered = nativeFirst(candidates, dialect);
     if (!speaks(ordered[0], dialect)) holdConverted(call);
     const recent = this.#recent.of(nameOf(caller));
-    const attempts = new Attempts({ id, createdAt, candidates: ordered, body, headers, timeouts: limits, recent });
+    const attempts = new Attempts({
+      id,
+      createdAt,
+      candidates: ordered,
+      body: submitted,
+      headers,
+      timeouts: limits,
+      recent,
+    });
     const first = attempts.next();
     if (first === null) throw new DomainError("internal", "A model has no upstream.");
+    const body = { ...submitted, scan: { ...scan, inputTokens: scan.inputTokens + first.referredTokens } };
     return { body, model: name, createdAt, candidates, first, attempts };
   }
 
