@@ -6,10 +6,10 @@ import { DomainError, type ErrorCode } from "@fairlead/protocol/errors";
 import { systemIds } from "@fairlead/protocol/ids";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { nodesCatalog } from "../providers/model-catalog.fixture.ts";
 import { asKey } from "../testing.fixture.ts";
 import type { TunnelTransport } from "../tunnel/tunnel-transport.ts";
 import { createInferenceHost, type InferenceHost } from "./inference-host.ts";
-import { ModelRouter } from "./model-route.ts";
 import type { CallerAuthenticator, EngineTarget } from "./ports.ts";
 
 const KEY = "flk_good";
@@ -20,6 +20,8 @@ const ENGINE: EngineTarget = {
   ready: true,
   models: ["tiny"],
   since: 1500,
+  protocols: ["chat"],
+  chat: {},
 };
 const SLEEPING = { ...ENGINE, nodeId: "nod_2", identifier: "sleeping", ready: false };
 const UNREACHABLE = { ...ENGINE, nodeId: "nod_3", identifier: "unreachable" };
@@ -46,13 +48,7 @@ beforeEach(async () => {
   const targets = [ENGINE, SLEEPING, UNREACHABLE];
   host = createInferenceHost({
     callers: { authenticate: (secret) => authenticate(secret) },
-    models: new ModelRouter(
-      {
-        find: (_project, identifier) => Promise.resolve(targets.find((each) => each.identifier === identifier) ?? null),
-        list: () => Promise.resolve(targets),
-      },
-      { get: (nodeId) => (nodeId === ENGINE.nodeId ? tunnel : null) },
-    ),
+    models: nodesCatalog(() => targets, { get: (nodeId) => (nodeId === ENGINE.nodeId ? tunnel : null) }),
     ids: systemIds(() => 0),
     clock: systemClock,
     log: pino({ level: "silent" }),
@@ -188,9 +184,9 @@ describe("the inference host", () => {
     }
   });
 
-  test("refuses what is not JSON, or not plain", async () => {
+  test("refuses what is not JSON, or compressed in a way that it does not know", async () => {
     expect(await chat('{"model":')).toMatchObject({ status: 400, body: { error: { code: "malformed_json" } } });
-    expect(await chat("{}", { "content-encoding": "gzip" })).toMatchObject({
+    expect(await chat("{}", { "content-encoding": "compress" })).toMatchObject({
       status: 415,
       body: { error: { code: "unsupported_media_type", param: "content-encoding" } },
     });
