@@ -4,6 +4,7 @@ import { CliError } from "./cli-error.ts";
 import { addAdminCommands } from "./commands/admin.ts";
 import { addAuditCommand } from "./commands/audit.ts";
 import { addChatCommand } from "./commands/chat.ts";
+import { addCreditsCommands } from "./commands/credits.ts";
 import { addKeyCommands } from "./commands/key.ts";
 import { addMemberCommands } from "./commands/member.ts";
 import { addModelsCommand } from "./commands/models.ts";
@@ -45,6 +46,7 @@ export function buildProgram(context: Context): Command {
   addModelsCommand(program, context);
   addChatCommand(program, context);
   addAuditCommand(program, context);
+  addCreditsCommands(program, context);
   addServerCommand(program, context);
   addAdminCommands(program, context);
   return program;

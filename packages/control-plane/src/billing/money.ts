@@ -6,17 +6,6 @@ export const NANO_PER_DOLLAR = 1_000_000_000;
 /** Above nine million dollars a double no longer holds every nano-dollar: no balance, budget or cost goes beyond. */
 export const MAX_NANO_DOLLARS = 9_000_000 * NANO_PER_DOLLAR;
 
-const DOLLARS = /^(\d{1,7})(?:\.(\d{1,9}))?$/;
-
-/** @param text such as `25` or `0.000001`. @returns null for anything else, and for more than the greatest amount. */
-export function parseDollars(text: string): number | null {
-  const match = DOLLARS.exec(text);
-  if (match === null) return null;
-  const [, whole = "", fraction = ""] = match;
-  const nano = Number(whole) * NANO_PER_DOLLAR + Number(fraction.padEnd(9, "0"));
-  return nano <= MAX_NANO_DOLLARS ? nano : null;
-}
-
 /** For people: at least cents, and as many places as there are. */
 export function formatDollars(nanoDollars: number): string {
   const sign = nanoDollars < 0 ? "-" : "";

@@ -1,0 +1,112 @@
+import { type Command, InvalidArgumentError } from "commander";
+import { z } from "zod";
+import { addPlatformOptions, addProjectOption, type ClientOptions, platformHost } from "../client-options.ts";
+import type { Context } from "../context.ts";
+import { callJson } from "../http-client.ts";
+import { addLimitOption, type ListOptions, listAll } from "../list-all.ts";
+import { formatDollars, parseDollars } from "../money.ts";
+import { print } from "../output.ts";
+import { formatTable } from "../table.ts";
+import { visible } from "../visible.ts";
+
+const balanceSchema = z.object({
+  mode: z.enum(["off", "prepaid"]),
+  balanceNanoDollars: z.number(),
+  heldNanoDollars: z.number(),
+  runningCalls: z.number(),
+});
+const entrySchema = z.object({
+  id: z.string(),
+  at: z.string(),
+  kind: z.string(),
+  amountNanoDollars: z.number(),
+  callId: z.string().nullable(),
+  keyId: z.string().nullable(),
+  note: z.string(),
+});
+const addedSchema = z.object({ ledgerEntry: entrySchema });
+
+/** The ledger grows with every call. */
+const NEWEST = 50;
+
+interface AddOptions extends ClientOptions {
+  readonly note?: string;
+  readonly takeBack?: boolean;
+}
+
+export function addCreditsCommands(program: Command, context: Context): void {
+  const credits = program.command("credits").description("money: a project's balance, and what changed it");
+  const command = (name: string): Command => addProjectOption(addPlatformOptions(credits.command(name)));
+  command("balance")
+    .description("show what a project has left, and what its running calls hold")
+    .addHelpText("after", "\nExample:\n  fairlead credits balance")
+    .action((options: ClientOptions) => showBalance(context, options));
+  command("add")
+    .description("add money to a project's balance; for platform administrators")
+    .argument("<dollars>", "such as 25 or 0.50", parseAmount)
+    .option("--note <text>", "for people, such as an invoice's number")
+    .option("--take-back", "take it out of the balance instead, as far as it is not spent or held")
+    .addHelpText(
+      "after",
+      "\nExample:\n  fairlead credits add 25 --project prj_01kc3b6q2v8r5x0m7n4t9w1yza --note 'Invoice 17'",
+    )
+    .action((nanoDollars: number, options: AddOptions) => addCredits(context, nanoDollars, options));
+  addLimitOption(command("ledger"), NEWEST)
+    .description("show every change of the balance, the newest first")
+    .addHelpText("after", "\nExample:\n  fairlead credits ledger --limit 200 --json")
+    .action((options: ClientOptions & ListOptions) => showLedger(context, options));
+}
+
+function parseAmount(text: string): number {
+  const nanoDollars = parseDollars(text);
+  if (nanoDollars === null || nanoDollars === 0) throw new InvalidArgumentError("Write dollars, such as 25 or 0.50.");
+  return nanoDollars;
+}
+
+async function showBalance(context: Context, options: ClientOptions): Promise<void> {
+  const host = platformHost(context, options);
+  const answer = await callJson(host, { path: `${host.projectPath()}/balance` }, balanceSchema);
+  print(context.terminal, answer, {
+    json: options.json,
+    text: ({ mode, balanceNanoDollars, heldNanoDollars, runningCalls }) => {
+      const held = `${formatDollars(heldNanoDollars)} held by ${runningCalls} running calls`;
+      const off = mode === "off" ? " (nobody is asked for money here: billing.mode is off)" : "";
+      return `${formatDollars(balanceNanoDollars)} left, ${held}${off}\n`;
+    },
+  });
+}
+
+async function addCredits(context: Context, nanoDollars: number, options: AddOptions): Promise<void> {
+  const host = platformHost(context, options);
+  const body = { amountNanoDollars: options.takeBack ? -nanoDollars : nanoDollars, note: options.note ?? "" };
+  const path = `${host.projectPath()}/credits`;
+  const call = { method: "POST", path, body, idempotencyKey: context.ids.next("request") } as const;
+  const answer = await callJson(host, call, addedSchema);
+  print(context.terminal, answer, {
+    json: options.json,
+    text: ({ ledgerEntry }) => `${signed(ledgerEntry.amountNanoDollars)} for ${host.projectId()}\n`,
+  });
+}
+
+async function showLedger(context: Context, options: ClientOptions & ListOptions): Promise<void> {
+  const host = platformHost(context, options);
+  const list = { path: `${host.projectPath()}/ledger`, field: "ledgerEntries", item: entrySchema };
+  const ledgerEntries = await listAll(host, list, options);
+  print(context.terminal, { ledgerEntries }, { json: options.json, text: (answer) => table(answer.ledgerEntries) });
+}
+
+function table(entries: readonly z.infer<typeof entrySchema>[]): string {
+  if (entries.length === 0) return "nothing has changed the balance yet\n";
+  const rows = entries.map(({ at, kind, amountNanoDollars, callId, note }) => [
+    at,
+    kind,
+    signed(amountNanoDollars),
+    callId ?? "",
+    visible(note),
+  ]);
+  return formatTable(["TIME", "KIND", "AMOUNT", "CALL", "NOTE"], rows);
+}
+
+function signed(nanoDollars: number): string {
+  return `${nanoDollars < 0 ? "-" : "+"}${formatDollars(Math.abs(nanoDollars))}`;
+}
