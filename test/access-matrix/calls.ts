@@ -35,6 +35,32 @@ const newKey =
     ...more,
   });
 
+/** A name that no other cell has. */
+const newName = (): string => `m-${crypto.randomUUID().slice(0, 18)}`;
+const newProvider = (): Record<string, unknown> => ({
+  name: newName(),
+  baseUrl: "https://provider.invalid/v1",
+  credential: SECRET,
+  models: [{ name: "large" }],
+});
+
+const madeProvider =
+  (rest = "", more: Omit<Call, "path"> = {}): MakeCall =>
+  async (world) => {
+    const path = `/v1/projects/${world.projectId}/providers`;
+    const body = newProvider();
+    await world.send({ method: "POST", path, body }, z.object({}));
+    return { path: `${path}/${String(body["name"])}${rest}`, ...more };
+  };
+
+const newAlias =
+  (more: Omit<Call, "path"> = {}): MakeCall =>
+  async (world) => {
+    const path = `/v1/projects/${world.projectId}/aliases/${newName()}`;
+    await world.send({ method: "PUT", path, body: { targets: ["nodes/tinychat-6m"] } }, z.object({}));
+    return { path, ...more };
+  };
+
 const NO_ENGINE = { letIn: ['"code":"no_running_engine"'] };
 
 const enroll: MakeCall = async (world, caller) => {
@@ -101,8 +127,23 @@ export const PLATFORM_CALLS: Readonly<Record<string, MakeCall>> = {
   "DELETE /v1/projects/{id}": async (world) => ({
     path: `/v1/projects/${await world.createSameProject()}?confirmName=Matrix`,
   }),
+  "GET /v1/projects/{id}/aliases": project("/aliases"),
+  "DELETE /v1/projects/{id}/aliases/{name}": newAlias(),
+  "GET /v1/projects/{id}/aliases/{name}": newAlias(),
+  "PUT /v1/projects/{id}/aliases/{name}": newAlias({ body: { targets: ["nodes/other"] } }),
   "GET /v1/projects/{id}/audit": project("/audit"),
   "GET /v1/projects/{id}/balance": project("/balance"),
+  "GET /v1/projects/{id}/providers": project("/providers"),
+  "POST /v1/projects/{id}/providers": ({ projectId }) => ({
+    path: `/v1/projects/${projectId}/providers`,
+    body: newProvider(),
+  }),
+  "DELETE /v1/projects/{id}/providers/{name}": madeProvider(),
+  "GET /v1/projects/{id}/providers/{name}": madeProvider(),
+  "PATCH /v1/projects/{id}/providers/{name}": madeProvider("", {
+    body: { credential: `${SECRET}-2`, discovery: true },
+  }),
+  "POST /v1/projects/{id}/providers/{name}:check": madeProvider(":check", { body: {} }),
   "POST /v1/projects/{id}/credits": ({ projectId }) => ({
     path: `/v1/projects/${projectId}/credits`,
     body: { amountNanoDollars: 1 },

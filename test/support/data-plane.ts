@@ -9,8 +9,8 @@ import type { InferenceCaller } from "../../packages/control-plane/src/auth/prin
 import { createInferenceHost, type InferenceHost } from "../../packages/control-plane/src/inference/inference-host.ts";
 import type { InferenceLimits } from "../../packages/control-plane/src/inference/limits.ts";
 import type { ModelCatalog } from "../../packages/control-plane/src/inference/model-catalog.ts";
-import { ModelRouter } from "../../packages/control-plane/src/inference/model-route.ts";
 import type { EngineTarget } from "../../packages/control-plane/src/inference/ports.ts";
+import { nodesCatalog } from "../../packages/control-plane/src/providers/model-catalog.fixture.ts";
 import { asKey } from "../../packages/control-plane/src/testing.fixture.ts";
 import { TunnelHub } from "../../packages/control-plane/src/tunnel/tunnel-hub.ts";
 import { createGateway } from "../../packages/daemon/src/gateway/gateway.ts";
@@ -58,6 +58,8 @@ export class DataPlane {
     ready: true,
     models: ["tiny", "org/large"],
     since: 1_700_000_000_000,
+    protocols: ["chat"],
+    chat: {},
   };
   tunnel: Tunnel | undefined;
   #enginePort = 0;
@@ -77,18 +79,12 @@ export class DataPlane {
     });
     this.host = createInferenceHost({
       callers: { authenticate: (secret) => authenticate(secret) },
-      models: (options.models ?? asTheyAre)(this.#router()),
+      models: (options.models ?? asTheyAre)(nodesCatalog(() => [this.target], this.hub)),
       ids: systemIds(() => Date.now()),
       clock: systemClock,
       log: this.#log,
       limits: { sweepMs: 20, ...options.limits },
     });
-  }
-
-  #router(): ModelRouter {
-    const find = (_projectId: string, identifier: string): Promise<EngineTarget | null> =>
-      Promise.resolve(identifier === this.target.identifier ? this.target : null);
-    return new ModelRouter({ find, list: () => Promise.resolve([this.target]) }, this.hub);
   }
 
   get url(): string {

@@ -133,7 +133,7 @@ export const houseRules: Rules = {
     {
       reason: "a program logs through log.ts, and the command line prints through its terminal",
       files: /^(packages|scripts)\//,
-      forbids: /\bconsole\.\w/,
+      forbids: /\bconsole\.\w+\(/,
     },
   ],
 };

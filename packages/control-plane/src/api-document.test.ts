@@ -47,9 +47,13 @@ GET /v1/nodes:count-active
 GET /v1/oauth/authorize
 GET /v1/projects
 GET /v1/projects/{id}
+GET /v1/projects/{id}/aliases
+GET /v1/projects/{id}/aliases/{name}
 GET /v1/projects/{id}/audit
 GET /v1/projects/{id}/balance
 GET /v1/projects/{id}/ledger
+GET /v1/projects/{id}/providers
+GET /v1/projects/{id}/providers/{name}
 GET /v1/projects/{project_id}/invitations
 GET /v1/projects/{project_id}/keys
 GET /v1/projects/{project_id}/keys/{id}
@@ -60,12 +64,15 @@ DELETE /v1/me/sessions/{id}
 DELETE /v1/nodes/{id}
 DELETE /v1/nodes/{node_id}/secrets/{name}
 DELETE /v1/projects/{id}
+DELETE /v1/projects/{id}/aliases/{name}
+DELETE /v1/projects/{id}/providers/{name}
 DELETE /v1/projects/{project_id}/invitations/{id}
 DELETE /v1/projects/{project_id}/keys/{id}
 DELETE /v1/projects/{project_id}/members/{user_id}
 PATCH /v1/me
 PATCH /v1/nodes/{id}
 PATCH /v1/projects/{id}
+PATCH /v1/projects/{id}/providers/{name}
 PATCH /v1/projects/{project_id}/keys/{id}
 PATCH /v1/projects/{project_id}/members/{user_id}
 POST /v1/nodes
@@ -78,11 +85,14 @@ POST /v1/oauth/revoke
 POST /v1/oauth/token
 POST /v1/projects
 POST /v1/projects/{id}/credits
+POST /v1/projects/{id}/providers
+POST /v1/projects/{id}/providers/{name}:check
 POST /v1/projects/{project_id}/keys
 POST /v1/projects/{project_id}/keys/{id}:rotate
 POST /v1/projects/{project_id}/members
 POST {models}/v1/chat/completions
 PUT /v1/nodes/{node_id}/secrets/{name}
+PUT /v1/projects/{id}/aliases/{name}
 `;
 
 /** For browsers: its answer is where to go on. */
@@ -176,7 +186,13 @@ describe("the API document", () => {
 
   test("offers the idempotency key on creates", () => {
     const projects = "/v1/projects";
-    for (const path of [projects, `${projects}/{project_id}/keys`, `${projects}/{project_id}/members`, "/v1/nodes"]) {
+    for (const path of [
+      projects,
+      `${projects}/{project_id}/keys`,
+      `${projects}/{project_id}/members`,
+      `${projects}/{id}/providers`,
+      "/v1/nodes",
+    ]) {
       expect(operations.get(`POST ${path}`)?.parameters.map(({ name }) => name)).toContain("idempotency-key");
     }
   });

@@ -3,6 +3,8 @@ import { BILLING_MODES } from "./billing/ledger.ts";
 import { isNetwork } from "./http/client-address.ts";
 import { DEFAULT_LIMITS } from "./inference/limits.ts";
 import { LOG_LEVELS } from "./log.ts";
+import { modelNameSchema } from "./providers/model-name.ts";
+import { providerSettings } from "./providers/provider-config.ts";
 import { signInSettings } from "./sign-in/sign-in-config.ts";
 
 /** Every setting of the control plane, once: the parser, the environment's names and `docs/config.md` all come from here. */
@@ -117,8 +119,12 @@ export const configSchema = z.strictObject({
       auditDays: z.number().int().min(1).max(36_500).default(365).describe("How many days the audit log is kept."),
     })
     .prefault({}),
+  providers: providerSettings,
   inference: z
     .strictObject({
+      defaultModel: modelNameSchema
+        .optional()
+        .describe("The model that calls are for which name none, where their project says nothing else."),
       maxBodyBytes: bytes
         .max(1_073_741_824)
         .default(DEFAULT_LIMITS.maxBodyBytes)

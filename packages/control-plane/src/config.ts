@@ -4,13 +4,15 @@ import { LineCounter, parseDocument } from "yaml";
 import type { z } from "zod";
 import { type ConfigInput, configSchema, listSettings, type Setting } from "./config-schema.ts";
 import { fieldPath } from "./http/validation.ts";
+import { completeProviders, type ProvidersConfig } from "./providers/provider-config.ts";
 
 /** The control plane's settings: YAML and environment into one frozen value, with every mistake told at once. */
-export interface Config extends Omit<ConfigInput, "server" | "masterKeyFile"> {
+export interface Config extends Omit<ConfigInput, "server" | "masterKeyFile" | "providers"> {
   /** Absolute. */
   readonly dataDir: string;
   readonly masterKeyFile: string;
   readonly server: ServerConfig;
+  readonly providers: ProvidersConfig;
 }
 
 export interface ServerConfig extends Omit<ConfigInput["server"], "publicUrl" | "modelsUrl"> {
@@ -53,11 +55,17 @@ export function loadConfig(source: ConfigSource): Config {
   );
   const parsed = configSchema.safeParse(input);
   if (!parsed.success) mistakes.push(...explain(parsed.error, given));
-  if (!parsed.success || mistakes.length > 0) throw new ConfigError(mistakes);
-  return deepFreeze(complete(parsed.data));
+  if (!parsed.success) throw new ConfigError(mistakes);
+  const providers = completeProviders(parsed.data.providers, {
+    env: source.env,
+    readFile: (path) => readFileSync(path, "utf8"),
+  });
+  mistakes.push(...providers.mistakes);
+  if (providers.config === null || mistakes.length > 0) throw new ConfigError(mistakes);
+  return deepFreeze({ ...complete(parsed.data), providers: providers.config });
 }
 
-function complete(input: ConfigInput): Config {
+function complete(input: ConfigInput): Omit<Config, "providers"> {
   const dataDir = resolve(input.dataDir);
   const { publicUrl = null, modelsUrl = null } = input.server;
   return {

@@ -26,6 +26,8 @@ import { registerNodeSecretRoutes } from "./nodes/node-secret-routes.ts";
 import { nodeStores } from "./nodes/node-stores.ts";
 import { registerPages } from "./pages/page-routes.ts";
 import { registerProjectRoutes } from "./projects/project-routes.ts";
+import { registerAliasRoutes } from "./providers/alias-routes.ts";
+import { registerProviderRoutes } from "./providers/provider-routes.ts";
 import type { Services } from "./services.ts";
 import { registerOAuthRoutes } from "./sign-in/oauth-routes.ts";
 import { registerMeRoutes } from "./users/me-routes.ts";
@@ -103,6 +105,8 @@ function registerRoutes(app: PlatformApp, services: RouteServices): void {
   registerMemberRoutes(app, members);
   registerInvitationRoutes(app, { invitations, idempotency, limit: limits.invitations });
   registerKeyRoutes(app, { keys, idempotency, clock: services.clock });
+  registerProviderRoutes(app, services);
+  registerAliasRoutes(app, services.aliases);
   registerNodeRoutes(app, { ...nodes, idempotency });
   registerNodeObservedRoutes(app, nodes);
   registerNodeSecretRoutes(app, nodes.nodeChanges);

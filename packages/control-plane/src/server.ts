@@ -13,7 +13,6 @@ import { idempotencyRetention } from "./idempotency/idempotency-retention.ts";
 import { IdempotencyStore } from "./idempotency/idempotency-store.ts";
 import { callersOf } from "./inference/caller.ts";
 import { createInferenceHost, type InferenceHost } from "./inference/inference-host.ts";
-import { ModelRouter } from "./inference/model-route.ts";
 import { type Installation, openInstallation, type Ports } from "./installation.ts";
 import { createLog, type Log } from "./log.ts";
 import { nodeEventRetention } from "./nodes/node-event-retention.ts";
@@ -103,6 +102,7 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   closers.push(stopSweeper);
   closers.push(startProjectRemover(services.projectRemoval, log));
   for (const retention of retentions(context)) closers.push(startRetention(retention, log));
+  closers.push(() => services.upstreams.close());
   // Undone backwards: the platform host stops listening, calls drain through the tunnels, and only then the tunnels are cut.
   const inference = createInference(context, services);
   const platform = createPlatform(context, services, inference);
@@ -164,9 +164,7 @@ async function findAddresses({ server }: Config): Promise<Addresses> {
 }
 
 function createInference({ config, log, ports }: Context, services: Services): InferenceHost {
-  const { nodes, tunnels } = services;
+  const { billing, models } = services;
   const callers = callersOf(services);
-  const models = new ModelRouter(nodes.engines, tunnels);
-  const { billing } = services;
   return createInferenceHost({ ...ports, callers, models, billing, log, limits: config.inference });
 }

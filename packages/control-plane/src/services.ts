@@ -19,6 +19,13 @@ import { LinkEntryService } from "./pages/link-entry-service.ts";
 import { ProjectRemovalService } from "./projects/project-removal-service.ts";
 import { ProjectService } from "./projects/project-service.ts";
 import { projectStores } from "./projects/project-stores.ts";
+import { PlatformProviders } from "./providers/platform-providers.ts";
+import { ProjectNames } from "./providers/project-names.ts";
+import {
+  createProviderServices,
+  type ProviderServices,
+  type ProviderServicesDeps,
+} from "./providers/provider-services.ts";
 import { SecretService } from "./secrets/secret-service.ts";
 import { createSignInServices, type SignInServices } from "./sign-in/sign-in-services.ts";
 import { TunnelHub } from "./tunnel/tunnel-hub.ts";
@@ -29,7 +36,7 @@ import type { UserService } from "./users/user-service.ts";
 
 const LINK_RESYNC_MS = 10 * 60_000;
 
-export interface Services extends SignInServices, Credentials {
+export interface Services extends SignInServices, Credentials, ProviderServices {
   readonly auditLog: AuditReadService;
   readonly billing: BillingService;
   readonly billingAccess: BillingAccessService;
@@ -60,9 +67,11 @@ export function createServices(context: Context): Services {
   const { access } = projects;
   const secrets = new SecretService({ db, sealer: installation.sealer, clock: ports.clock });
   const tunnels = new TunnelHub({ log });
+  const names = new ProjectNames(config.providers.platform.map(({ name }) => name));
   const nodes = createNodeServices({
     ...ports,
     db,
+    names,
     access,
     audit,
     issuer: tokens,
@@ -95,6 +104,7 @@ export function createServices(context: Context): Services {
     ...createCredentials({ ...ports, ...installation, identities, changes, addresses }),
     auditLog: new AuditReadService({ longReads: installation.longReads, access }),
     ...createBilling(context, projects),
+    ...createProviders(context, { projects, names, tunnels, engines: nodes.engines }),
     idempotency: new IdempotencyService({ db, clock: ports.clock }),
     projects,
     projectRemoval: new ProjectRemovalService({ ...ports, stores, access, keys, nodes: nodes.removal, audit }),
@@ -120,6 +130,25 @@ function createBilling(
     billing,
     billingAccess: new BillingAccessService({ billing, store: new BillingStore(db), access, audit, projects }),
   };
+}
+
+function createProviders(
+  { config, log, ports, installation }: Context,
+  { projects, ...parts }: Pick<ProviderServicesDeps, "names" | "tunnels" | "engines"> & Pick<Services, "projects">,
+): ProviderServices {
+  const { providers: settings, inference } = config;
+  return createProviderServices({
+    ...ports,
+    ...installation,
+    ...parts,
+    settings,
+    defaultModel: inference.defaultModel ?? null,
+    platform: new PlatformProviders(settings.platform, ports.clock.now()),
+    changes: projects.modelChanges,
+    access: projects.access,
+    projects,
+    log,
+  });
 }
 
 /** A deleted node's credential is void at once, and so is what it has open. */

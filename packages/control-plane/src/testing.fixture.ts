@@ -159,7 +159,11 @@ export function fixedMemberships(roleOf: (projectId: string, userId: string) => 
   };
   return {
     membershipOf,
-    holdMembership: (_transaction, projectId, userId) => membershipOf(projectId, userId),
+    holdMembership: async (transaction, projectId, userId) => {
+      const hold = transaction.updateTable("project").set((eb) => ({ id: eb.ref("id") }));
+      await hold.where("id", "=", projectId).execute();
+      return membershipOf(projectId, userId);
+    },
     rolesOf: async () => [],
   };
 }

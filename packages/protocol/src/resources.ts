@@ -10,6 +10,10 @@ export const projectSchema = z
     name: z.string(),
     createdAt: z.string(),
     updatedAt: z.string(),
+    defaultModel: z
+      .string()
+      .optional()
+      .describe("Of calls that name no model. Absent: what the server's settings say."),
     deletingSince: z.string().optional().describe("Only in a project that is being deleted: since when."),
   })
   .meta({

@@ -7,9 +7,10 @@ import { scanCall } from "./call-scan.ts";
 import type { Dialect } from "./dialect.ts";
 import type { Candidate } from "./model-catalog.ts";
 import { type CallerItems, RecentItems } from "./recent-items.ts";
-import { LIMITS, NOTHING_RECENT } from "./relay.fixture.ts";
+import { LIMITS, NOTHING_RECENT, PLACE } from "./relay.fixture.ts";
 
 const candidate = (protocol: Dialect, rest: Partial<Candidate> = {}): Candidate => ({
+  ...PLACE,
   upstreamId: protocol,
   kind: "provider",
   model: "m",
@@ -111,6 +112,7 @@ describe("attempts", () => {
         { role: "user", content: "Why?" },
       ],
     });
+    expect(made?.referredTokens).toBeGreaterThan(20);
     const unknown = attempts("responses", body("msg_2"), { candidates: [candidate("chat")], recent });
     expect(() => unknown.next()).toThrow(expect.objectContaining({ code: "invalid_request", param: "input[0]" }));
   });

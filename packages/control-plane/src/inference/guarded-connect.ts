@@ -1,5 +1,6 @@
 import { lookup as dnsLookup, type LookupAddress, type LookupOptions } from "node:dns";
 import { isIP, type LookupFunction } from "node:net";
+import { getCACertificates } from "node:tls";
 import { buildConnector } from "undici";
 import { isPublicAddress } from "./public-address.ts";
 
@@ -13,6 +14,8 @@ export interface ConnectOptions {
   readonly allowPrivate: boolean;
   /** For tests: the system's resolver otherwise. */
   readonly lookup?: typeof dnsLookup | undefined;
+  /** PEM: who may sign certificates, besides the system's authorities. */
+  readonly authorities?: readonly string[];
 }
 
 /**
@@ -21,10 +24,11 @@ export interface ConnectOptions {
  * is connected to, so that a name cannot change its meaning in between (DNS rebinding).
  */
 export function upstreamConnector(options: ConnectOptions): buildConnector.connector {
-  const { connectMs, allowPrivate, lookup = dnsLookup } = options;
+  const { connectMs, allowPrivate, lookup = dnsLookup, authorities = [] } = options;
   const connect = buildConnector({
     timeout: connectMs,
     allowH2: false,
+    ...(authorities.length === 0 ? {} : { ca: [...getCACertificates(), ...authorities] }),
     lookup: allowPrivate ? (lookup as LookupFunction) : guarded(lookup),
   });
   if (allowPrivate) return connect;

@@ -49,7 +49,7 @@ async function startProvider(host = "127.0.0.1"): Promise<Provider> {
 }
 
 function openUpstreams(lookup?: ConnectOptions["lookup"]): HttpUpstreams {
-  const upstreams = new HttpUpstreams(lookup);
+  const upstreams = new HttpUpstreams({ lookup });
   closers.push(() => upstreams.close());
   return upstreams;
 }

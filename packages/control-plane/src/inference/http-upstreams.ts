@@ -19,6 +19,8 @@ export interface HttpTarget extends Pick<ConnectOptions, "connectMs" | "allowPri
   readonly headers: Readonly<Record<string, string>>;
 }
 
+export type HttpUpstreamsOptions = Pick<ConnectOptions, "lookup" | "authorities">;
+
 interface Connections {
   readonly target: HttpTarget;
   readonly pool: Pool;
@@ -26,14 +28,13 @@ interface Connections {
 
 /** The connections to providers: a pool for each, of as many connections as the provider has calls. */
 export class HttpUpstreams {
-  readonly #lookup: ConnectOptions["lookup"];
+  readonly #options: HttpUpstreamsOptions;
   readonly #pools: LRUCache<string, Connections>;
   /** Of every pool that still has calls. */
   readonly #open = new Set<Pool>();
 
-  /** @param lookup for tests: the system's resolver otherwise. */
-  constructor(lookup?: ConnectOptions["lookup"]) {
-    this.#lookup = lookup;
+  constructor(options: HttpUpstreamsOptions = {}) {
+    this.#options = options;
     this.#pools = new LRUCache({ max: MAX_POOLS, dispose: ({ pool }) => void this.#retire(pool) });
   }
 
@@ -58,7 +59,7 @@ export class HttpUpstreams {
     const known = this.#pools.get(target.id);
     if (known !== undefined && isSame(known.target, target)) return known.pool;
     const pool = new Pool(new URL(target.baseUrl).origin, {
-      connect: upstreamConnector({ ...target, lookup: this.#lookup }),
+      connect: upstreamConnector({ ...target, ...this.#options }),
       allowH2: false,
       clientTtl: CONNECTION_MS,
       // The relay keeps the time, for every kind of upstream.

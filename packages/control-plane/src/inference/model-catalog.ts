@@ -1,4 +1,5 @@
 import type { Id } from "@fairlead/protocol/ids";
+import type { Prices } from "../billing/prices.ts";
 import type { ChatQuirks } from "./bridge/bridge-call.ts";
 import type { Dialect } from "./dialect.ts";
 import type { UpstreamTimeouts } from "./limits.ts";
@@ -27,15 +28,25 @@ export interface ResolvedModel {
 
 /** One place that serves a model. */
 export interface Candidate {
-  /** Stable: a provider's name, or `node:<identifier>`. */
+  /** Of the place itself, unique over all projects: what is counted and broken off by. */
+  readonly key: string;
+  /** For people, stable in a project: a provider's name, or `node:<identifier>`. */
   readonly upstreamId: string;
   readonly kind: "provider" | "node";
+  /** Candidates of the same rank are as good as each other; a higher one waits until all lower ones have failed. */
+  readonly rank: number;
   /** The name as the upstream knows it. */
   readonly model: string;
   /** What it speaks; at least one. A call of the other dialect is converted on its way (decisions/0016). */
   readonly protocols: readonly Dialect[];
   /** How its chat dialect differs from that of engines. */
   readonly chat?: ChatQuirks;
+  /** More of the caller's headers that it may get. */
+  readonly forwardHeaders: readonly string[];
+  /** Null where nobody said. */
+  readonly contextTokens: number | null;
+  readonly maxOutputTokens: number | null;
+  readonly prices: Prices | null;
   /** Where they differ from the host's. */
   readonly timeouts?: Partial<UpstreamTimeouts>;
   open(): UpstreamTransport;
@@ -48,4 +59,14 @@ export interface ModelEntry {
   /** Unix seconds. */
   readonly created: number;
   readonly owned_by: string;
+  /** Only where known, like what follows. Input and output together. */
+  readonly context_length?: number;
+  readonly max_output_tokens?: number;
+  /** Nano-dollars, for a million tokens and for a request. */
+  readonly prices?: {
+    readonly input: number;
+    readonly cached_input: number;
+    readonly output: number;
+    readonly per_request: number;
+  };
 }

@@ -1,5 +1,7 @@
 import type { Id } from "@fairlead/protocol/ids";
 import type { InferenceCaller } from "../auth/principal.ts";
+import type { ChatQuirks } from "./bridge/bridge-call.ts";
+import type { Dialect } from "./dialect.ts";
 
 /** What the inference host needs of the rest of the control plane. */
 
@@ -23,10 +25,11 @@ export interface EngineTarget {
   readonly models: readonly string[];
   /** Unix milliseconds: since when it serves them. */
   readonly since: number;
+  /** What it speaks well, and how its chat dialect differs. */
+  readonly protocols: readonly Dialect[];
+  readonly chat: ChatQuirks;
 }
 
 export interface EngineDirectory {
-  /** @returns null for an identifier that names no node of this project. */
-  find(projectId: Id<"project">, identifier: string): Promise<EngineTarget | null>;
   list(projectId: Id<"project">): Promise<readonly EngineTarget[]>;
 }

@@ -3,6 +3,7 @@ import type { NodeStatus } from "@fairlead/protocol/resources";
 import { WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
 import { FactCache } from "../auth/fact-cache.ts";
 import type { EngineDirectory, EngineTarget } from "../inference/ports.ts";
+import { presetOf } from "./engine-presets.ts";
 import type { NodeRecord } from "./node.ts";
 import type { NodeChanges } from "./node-changes.ts";
 import type { NodeReport } from "./node-report-store.ts";
@@ -35,11 +36,6 @@ export class NodeEngineDirectory implements EngineDirectory {
     changes.listen((change) => this.#byProject.forget(change.projectId));
   }
 
-  async find(projectId: string, identifier: string): Promise<EngineTarget | null> {
-    const engines = await this.list(projectId);
-    return engines.find((engine) => engine.identifier === identifier) ?? null;
-  }
-
   async list(projectId: string): Promise<readonly EngineTarget[]> {
     return (await this.#byProject.find(projectId)) ?? [];
   }
@@ -52,6 +48,7 @@ export class NodeEngineDirectory implements EngineDirectory {
 }
 
 function toTarget(node: NodeRecord, report: NodeReport | undefined): EngineTarget {
+  const { protocols, chat } = presetOf(node.engineConfig ?? {});
   const engine = report?.reports.find((candidate) => candidate.workloadType === WORKLOAD_TYPE_ENGINE);
   return {
     nodeId: node.id,
@@ -60,5 +57,7 @@ function toTarget(node: NodeRecord, report: NodeReport | undefined): EngineTarge
     ready: SERVING.has(node.status) && engine?.ready === true,
     models: engine?.models ?? [],
     since: node.statusSince,
+    protocols,
+    chat,
   };
 }

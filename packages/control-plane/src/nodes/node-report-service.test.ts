@@ -45,7 +45,9 @@ describe.each(STORES)("on $name", ({ open }) => {
         status: "active",
         operatingSystem: "Debian GNU/Linux 13",
       });
-      expect(await fixture.engines.find(PROJECT, "box")).toMatchObject({ ready: true, models: ["tinychat-6m"] });
+      expect(await fixture.engines.list(PROJECT)).toMatchObject([
+        { identifier: "box", ready: true, models: ["tinychat-6m"] },
+      ]);
     });
 
     it("may be repeated without a second event", async () => {
@@ -110,7 +112,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       const node = await fixture.stores.nodes.find(nodeId);
       expect(node?.status).toBe("degraded");
       expect(node?.statusMessage).toContain("backing-off: exit code 137");
-      expect(await fixture.engines.find(PROJECT, "box")).toMatchObject({ ready: false });
+      expect(await fixture.engines.list(PROJECT)).toMatchObject([{ identifier: "box", ready: false }]);
     });
 
     it("of another store epoch, or of an older generation, changes nothing", async () => {

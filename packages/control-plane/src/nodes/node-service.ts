@@ -6,7 +6,6 @@ import type { Kysely } from "kysely";
 import type { AuditService } from "../audit/audit-service.ts";
 import type { ProjectAccess } from "../auth/access.ts";
 import type { Principal, UserPrincipal } from "../auth/principal.ts";
-import { isUniqueViolation } from "../db/errors.ts";
 import type { Database } from "../db/schema.ts";
 import { always, type Once } from "../idempotency/once.ts";
 import { freeIdentifier, identifierFrom, type NodeRecord, nodeResource, PLAN_BYO } from "./node.ts";
@@ -23,6 +22,18 @@ export interface CreateNode {
   readonly engineConfig: EngineConfig | null;
 }
 
+/** Identifiers share one namespace with the project's providers and aliases (design §4). */
+export interface TakenNames {
+  /** @param transaction that holds the project's row, so that what is free stays free until its end. */
+  taken(transaction: Kysely<Database>, projectId: string): Promise<ReadonlySet<string>>;
+}
+
+interface Insertion {
+  readonly caller: UserPrincipal;
+  readonly input: CreateNode;
+  readonly taken: ReadonlySet<string>;
+}
+
 interface StorePage {
   readonly limit: number;
   readonly after: string | null;
@@ -30,14 +41,12 @@ interface StorePage {
 
 export interface NodeServiceDeps {
   readonly stores: NodeStores;
+  readonly names: TakenNames;
   readonly access: ProjectAccess;
   readonly audit: AuditService;
   readonly clock: Clock;
   readonly ids: IdSource;
 }
-
-/** Two creates at once may pick the same identifier; the store refuses one, which picks again. */
-const IDENTIFIER_TRIES = 5;
 
 /** What people do with nodes: create, get, list. */
 export class NodeService {
@@ -51,21 +60,16 @@ export class NodeService {
   async create(caller: UserPrincipal, input: CreateNode, once: Once<NodeRecord> = always): Promise<NodeRecord> {
     await this.#deps.access.require(caller, input.projectId, "node.create");
     refuseUnknownPlan(input);
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.#deps.stores.transaction(async (stores, transaction) => {
-          const { projectId } = input;
-          await this.#deps.access.requireWithin(transaction, { caller, projectId, operation: "node.create" });
-          return once(transaction, async () => {
-            const node = await this.#insert(stores, caller, input);
-            await this.#recordCreation(transaction, caller, node);
-            return node;
-          });
-        });
-      } catch (error) {
-        if (attempt >= IDENTIFIER_TRIES || !isUniqueViolation(error)) throw error;
-      }
-    }
+    return this.#deps.stores.transaction(async (stores, transaction) => {
+      const { projectId } = input;
+      await this.#deps.access.requireWithin(transaction, { caller, projectId, operation: "node.create" });
+      return once(transaction, async () => {
+        const taken = await this.#deps.names.taken(transaction, projectId);
+        const node = await this.#insert(stores, { caller, input, taken });
+        await this.#recordCreation(transaction, caller, node);
+        return node;
+      });
+    });
   }
 
   /** The node, for a member of its project or for itself. @throws DomainError not_found */
@@ -104,8 +108,7 @@ export class NodeService {
     return this.#deps.stores.events.list(node.id, page);
   }
 
-  async #insert(stores: NodeStores, caller: UserPrincipal, input: CreateNode): Promise<NodeRecord> {
-    const taken = await stores.nodes.identifiers(input.projectId);
+  async #insert(stores: NodeStores, { caller, input, taken }: Insertion): Promise<NodeRecord> {
     const node = this.#newRecord(caller, input, freeIdentifier(identifierFrom(input.name), taken));
     await stores.nodes.insert(node);
     await stores.reports.setDesired(node.id, planWorkloads(node.id, node.engineConfig));

@@ -16,12 +16,13 @@ import { NodeIdentities } from "./node-identities.ts";
 import { DEFAULT_LIVENESS, type LivenessOptions, NodeLiveness } from "./node-liveness.ts";
 import { NodeRemovalService } from "./node-removal-service.ts";
 import { NodeReportService } from "./node-report-service.ts";
-import { NodeService } from "./node-service.ts";
+import { NodeService, type TakenNames } from "./node-service.ts";
 import { NodeStatusService } from "./node-status-service.ts";
 import { nodeStores } from "./node-stores.ts";
 
 export interface NodeServicesDeps {
   readonly db: Kysely<Database>;
+  readonly names: TakenNames;
   readonly access: ProjectAccess;
   readonly audit: AuditService;
   readonly issuer: IdentityIssuer;
@@ -54,7 +55,7 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
   const stores = nodeStores(deps.db);
   const changes = new NodeChanges();
   const status = new NodeStatusService({ stores, changes, clock, ids, log });
-  const nodes = new NodeService({ stores, access, audit, clock, ids });
+  const nodes = new NodeService({ ...deps, stores });
   const nodeChanges = new NodeChangeService({ stores, nodes, changes, access, audit, secrets: deps.secrets });
   const drain = new NodeDrainService({ ...deps, stores, status });
   return {

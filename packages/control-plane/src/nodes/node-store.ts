@@ -97,11 +97,6 @@ export class NodeStore {
     return (await query.execute()).map(fromRow);
   }
 
-  async identifiers(projectId: string): Promise<Set<string>> {
-    const rows = await this.#db.selectFrom("node").select("identifier").where("project_id", "=", projectId).execute();
-    return new Set(rows.map((row) => row.identifier));
-  }
-
   /** Nodes whose daemon is expected to be heard: those are swept for silence. */
   async listByStatus(statuses: readonly NodeStatus[]): Promise<NodeRecord[]> {
     const rows = await this.#db.selectFrom("node").selectAll().where("status", "in", statuses).execute();

@@ -10,6 +10,7 @@ import { type Memberships, ProjectAccess } from "../auth/access.ts";
 import { memorySealer } from "../auth/memory-sealer.ts";
 import type { CallOrigin, UserPrincipal } from "../auth/principal.ts";
 import type { OpenedDatabase } from "../db/open.ts";
+import { ProjectNames } from "../providers/project-names.ts";
 import { SecretService } from "../secrets/secret-service.ts";
 import { SecretStore } from "../secrets/secret-store.ts";
 import {
@@ -83,6 +84,7 @@ export async function nodeFixture(
   const secrets = new SecretStore(db);
   const services = createNodeServices({
     db,
+    names: new ProjectNames(["openai"]),
     access: new ProjectAccess(MEMBERSHIPS),
     secrets: new SecretService({ db, sealer: memorySealer(), clock }),
     issuer: { issueNodeIdentity: async ({ nodeId, keyThumbprint }) => `identity ${nodeId} ${keyThumbprint}` },

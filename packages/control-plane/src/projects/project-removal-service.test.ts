@@ -72,7 +72,9 @@ describe.each(STORES)("the end of a project on $name", ({ open }) => {
     expect(forgotten).toEqual(["key_1"]);
     expect(await projects.get(ann, projectId)).toMatchObject({ name: "Support" });
     await expect(projects.get(ben, projectId)).rejects.toMatchObject({ code: "not_found" });
-    await expect(projects.rename(ann, projectId, "Other")).rejects.toMatchObject({ code: "project_deleting" });
+    await expect(projects.update(ann, projectId, { name: "Other" })).rejects.toMatchObject({
+      code: "project_deleting",
+    });
   });
 
   test("is recorded once, however often it is asked for", async () => {

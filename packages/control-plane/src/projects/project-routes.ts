@@ -8,6 +8,7 @@ import { principalOf, requirePrincipal } from "../http/require-principal.ts";
 import { idempotencyHeaders, REPLAYED_HEADER } from "../idempotency/idempotency-key.ts";
 import type { IdempotencyService } from "../idempotency/idempotency-service.ts";
 import type { Once } from "../idempotency/once.ts";
+import { modelNameSchema } from "../providers/model-name.ts";
 import { type ProjectRecord, projectNameSchema, toProject } from "./project.ts";
 import type { ProjectRemovalService } from "./project-removal-service.ts";
 import type { ProjectService } from "./project-service.ts";
@@ -49,13 +50,22 @@ const getProject = {
   response: { 200: projectSchema },
 } satisfies FastifySchema;
 
-const renameProject = {
-  summary: "Rename a project",
-  operationId: "renameProject",
+const updateProject = {
+  summary: "Change a project",
+  description: "What is left out stays as it is. `defaultModel`: null goes back to what the server's settings say.",
+  operationId: "updateProject",
   tags,
   errors: ["not_found", "permission_denied", "project_deleting"],
   params: z.object({ id: reference("The project's id.") }),
-  body: z.strictObject({ name: projectNameSchema }).meta({ examples: [{ name: "Support and sales" }] }),
+  body: z
+    .strictObject({
+      name: projectNameSchema.optional(),
+      defaultModel: modelNameSchema
+        .nullable()
+        .optional()
+        .describe("`<provider>/<model>` or an alias, for calls that name no model."),
+    })
+    .meta({ examples: [{ name: "Support and sales", defaultModel: "local/tinychat-6m" }] }),
   response: { 200: projectSchema },
 } satisfies FastifySchema;
 
@@ -109,8 +119,8 @@ export function registerProjectRoutes(app: PlatformApp, services: ProjectRouteSe
     toProject(await projects.get(principalOf(request, "user"), request.params.id)),
   );
 
-  app.patch("/v1/projects/:id", { onRequest, schema: renameProject }, async (request) =>
-    toProject(await projects.rename(principalOf(request, "user"), request.params.id, request.body.name)),
+  app.patch("/v1/projects/:id", { onRequest, schema: updateProject }, async (request) =>
+    toProject(await projects.update(principalOf(request, "user"), request.params.id, request.body)),
   );
 
   app.delete("/v1/projects/:id", { onRequest, schema: deleteProject }, async (request) => {

@@ -2,11 +2,14 @@ import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource } from "@fairlead/protocol/ids";
 import type { Role } from "@fairlead/protocol/resources";
+import type { Kysely } from "kysely";
 import type { AuditService } from "../audit/audit-service.ts";
 import { ProjectAccess, projectNotFound } from "../auth/access.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
+import type { Database } from "../db/schema.ts";
 import { always, type Once } from "../idempotency/once.ts";
 import type { MembershipService } from "../members/membership-service.ts";
+import { ModelChanges } from "../providers/model-changes.ts";
 import { type ProjectRecord, projectResource } from "./project.ts";
 import type { ProjectStores } from "./project-stores.ts";
 
@@ -18,9 +21,17 @@ export interface ProjectServiceDeps {
   readonly ids: IdSource;
 }
 
+export interface ProjectChange {
+  readonly name?: string | undefined;
+  /** Null: the server's. */
+  readonly defaultModel?: string | null | undefined;
+}
+
 /** Projects. Every other resource asks `access` before it touches a project's rows. */
 export class ProjectService {
   readonly access: ProjectAccess;
+  /** Of projects whose default model is another now. */
+  readonly modelChanges = new ModelChanges();
   readonly #deps: ProjectServiceDeps;
 
   constructor(deps: ProjectServiceDeps) {
@@ -69,21 +80,28 @@ export class ProjectService {
     return project;
   }
 
-  /** @throws DomainError not_found, permission_denied, project_deleting */
-  async rename(caller: UserPrincipal, projectId: string, name: string): Promise<ProjectRecord> {
-    const { stores, audit, clock } = this.#deps;
+  /** What is absent stays. @throws DomainError not_found, permission_denied, project_deleting */
+  async update(caller: UserPrincipal, projectId: string, change: ProjectChange): Promise<ProjectRecord> {
+    const { stores, clock } = this.#deps;
     await this.access.require(caller, projectId, "project.update");
-    return stores.transaction(async ({ projects }, transaction) => {
+    const project = await stores.transaction(async ({ projects }, transaction) => {
       await this.access.requireWithin(transaction, { caller, projectId, operation: "project.update" });
-      const current = await projects.find(projectId);
-      if (current?.name === name) return current;
-      const project = await projects.rename(projectId, { name, now: clock.now() });
-      if (!current || !project) throw projectNotFound();
-      const detail = { before: current.name };
-      const resource = projectResource(project);
-      await audit.record(transaction, { actor: caller, action: "project.rename", projectId, resource, detail });
-      return project;
+      const before = await projects.find(projectId);
+      if (!before) throw projectNotFound();
+      const { name = before.name, defaultModel = before.defaultModel } = change;
+      if (name === before.name && defaultModel === before.defaultModel) return before;
+      const after = await projects.update(projectId, { name, defaultModel, now: clock.now() });
+      if (!after) throw projectNotFound();
+      await this.#recordChange(transaction, caller, { before, after });
+      return after;
     });
+    this.modelChanges.emit(projectId);
+    return project;
+  }
+
+  /** For the inference host. @returns null where the project says nothing. */
+  async defaultModelOf(projectId: string): Promise<string | null> {
+    return (await this.#deps.stores.projects.find(projectId))?.defaultModel ?? null;
   }
 
   /** For somebody who holds an invitation, and is no member yet. @throws DomainError not_found */
@@ -103,5 +121,21 @@ export class ProjectService {
 
   async rolesOf(userId: string): Promise<readonly { readonly projectId: string; readonly role: Role }[]> {
     return this.#deps.memberships.rolesOf(userId);
+  }
+
+  async #recordChange(
+    transaction: Kysely<Database>,
+    actor: UserPrincipal,
+    { before, after }: { readonly before: ProjectRecord; readonly after: ProjectRecord },
+  ): Promise<void> {
+    const entry = { actor, projectId: after.id, resource: projectResource(after) };
+    if (after.name !== before.name) {
+      const detail = { before: before.name };
+      await this.#deps.audit.record(transaction, { ...entry, action: "project.rename", detail });
+    }
+    if (after.defaultModel !== before.defaultModel) {
+      const detail = { before: before.defaultModel, after: after.defaultModel };
+      await this.#deps.audit.record(transaction, { ...entry, action: "project.default_model", detail });
+    }
   }
 }

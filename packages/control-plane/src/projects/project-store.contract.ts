@@ -59,12 +59,14 @@ export function projectStoreContract(name: string, open: OpenStore): void {
       expect(await stores.projects.find("prj_1")).toMatchObject({ deletingSince: 5 });
     });
 
-    test("renames", async () => {
+    test("changes name and default model", async () => {
       await stores.projects.insert(record("prj_1"));
-      const renamed = { ...record("prj_1"), name: "neu ✓", updatedAt: 7 };
-      expect(await stores.projects.rename("prj_1", { name: "neu ✓", now: 7 })).toEqual(renamed);
+      const renamed = { ...record("prj_1"), name: "neu ✓", defaultModel: "box/tiny", updatedAt: 7 };
+      expect(await stores.projects.update("prj_1", { name: "neu ✓", defaultModel: "box/tiny", now: 7 })).toEqual(
+        renamed,
+      );
       expect(await stores.projects.find("prj_1")).toEqual(renamed);
-      expect(await stores.projects.rename("prj_2", { name: "x", now: 7 })).toBeNull();
+      expect(await stores.projects.update("prj_2", { name: "x", defaultModel: null, now: 7 })).toBeNull();
     });
 
     test("names those that are being deleted, the first asked for first, and deletes no other", async () => {

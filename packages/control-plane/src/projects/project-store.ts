@@ -47,21 +47,11 @@ export class ProjectStore {
   }
 
   /** @returns null for a project that is gone. */
-  async rename(
+  async update(
     projectId: string,
-    { name, now }: { readonly name: string; readonly now: number },
+    { name, defaultModel, now }: Pick<ProjectRecord, "name" | "defaultModel"> & { readonly now: number },
   ): Promise<ProjectRecord | null> {
-    const change = this.#db.updateTable("project").set({ name, updated_at: now }).where("id", "=", projectId);
-    const row = await change.returningAll().executeTakeFirst();
-    return row ? fromRow(row) : null;
-  }
-
-  /** @returns null for a project that is gone. */
-  async setDefaultModel(
-    projectId: string,
-    { defaultModel, now }: { readonly defaultModel: string | null; readonly now: number },
-  ): Promise<ProjectRecord | null> {
-    const values = { default_model: defaultModel, updated_at: now };
+    const values = { name, default_model: defaultModel, updated_at: now };
     const change = this.#db.updateTable("project").set(values).where("id", "=", projectId);
     const row = await change.returningAll().executeTakeFirst();
     return row ? fromRow(row) : null;

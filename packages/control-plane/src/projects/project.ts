@@ -39,6 +39,7 @@ export function toProject(record: ProjectRecord): Project {
     name: record.name,
     createdAt: rfc3339(record.createdAt),
     updatedAt: rfc3339(record.updatedAt),
+    ...(record.defaultModel === null ? {} : { defaultModel: record.defaultModel }),
     ...(record.deletingSince === null ? {} : { deletingSince: rfc3339(record.deletingSince) }),
   };
 }

@@ -94,6 +94,14 @@ export interface ProviderRecord {
   readonly updatedAt: number;
 }
 
+/** A provider of the whole platform, from the server's settings. */
+export interface PlatformProvider {
+  readonly name: string;
+  readonly baseUrl: string;
+  readonly settings: ProviderSettings;
+  readonly credential: string | null;
+}
+
 export interface ProviderTimeouts {
   readonly connectMs: number;
   readonly firstByteMs: number;
@@ -105,6 +113,8 @@ export interface ProviderTimeouts {
 export interface ProviderFacts {
   readonly protocols: readonly Dialect[];
   readonly credential: CredentialForm;
+  /** As the preset's. */
+  readonly credentialPath: string | null;
   readonly headers: Readonly<Record<string, string>>;
   readonly forwardHeaders: readonly string[];
   readonly timeouts: ProviderTimeouts;
@@ -127,6 +137,7 @@ export function factsOf(settings: ProviderSettings): ProviderFacts {
   return {
     protocols: settings.protocols ?? preset?.protocols ?? ["chat"],
     credential: credentialHeader === undefined ? (preset?.credential ?? BEARER) : formOf(credentialHeader),
+    credentialPath: preset?.credentialPath ?? null,
     headers: { ...preset?.headers, ...settings.headers },
     forwardHeaders: settings.forwardHeaders ?? [],
     timeouts: {
