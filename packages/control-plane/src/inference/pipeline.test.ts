@@ -1,0 +1,277 @@
+import { DomainError } from "@fairlead/protocol/errors";
+import { beforeEach, describe, expect, test } from "vitest";
+import { type ScriptedCall, ScriptedUpstream } from "../testing/scripted-upstream.ts";
+import { asKey, TestClock } from "../testing.fixture.ts";
+import { Admission, type Ticket } from "./admission.ts";
+import type { AnswerHead, AnswerSink, SinkListener } from "./answer-sink.ts";
+import { NO_BILLING } from "./call-money.ts";
+import type { Dialect } from "./dialect.ts";
+import type { CallEnd } from "./inference-call.ts";
+import { InferenceCounters } from "./inference-counters.ts";
+import { DEFAULT_LIMITS } from "./limits.ts";
+import { LiveCalls } from "./live-calls.ts";
+import type { Candidate, ModelCatalog } from "./model-catalog.ts";
+import { InferencePipeline, type RunningCall } from "./pipeline.ts";
+import { chunk, DONE, JSON_TYPE, PLACE, SSE } from "./relay.fixture.ts";
+
+/** A caller in this process: the pipeline knows of no other kind. */
+class MemorySink implements AnswerSink {
+  readonly connection = null;
+  head: AnswerHead | undefined;
+  text = "";
+  error: DomainError | undefined;
+  #listener: SinkListener | undefined;
+
+  listen(listener: SinkListener): void {
+    this.#listener = listener;
+  }
+
+  begin(head: AnswerHead): void {
+    this.head = head;
+  }
+
+  write(bytes: Buffer): boolean {
+    this.text += bytes.toString();
+    return true;
+  }
+
+  end(): void {
+    this.#listener?.onClosed(true);
+  }
+
+  refuse(error: DomainError): void {
+    this.error = error;
+    this.#listener?.onClosed(true);
+  }
+
+  break(): void {
+    this.#listener?.onClosed(false);
+  }
+
+  leave(): void {
+    this.#listener?.onClosed(false);
+  }
+}
+
+let clock: TestClock;
+let upstream: ScriptedUpstream;
+let ends: CallEnd[];
+let live: LiveCalls;
+let admission: Admission;
+let ticket: Ticket;
+let sink: MemorySink;
+let defaultModel: string | null;
+let pipeline: InferencePipeline;
+
+const candidate: Candidate = {
+  ...PLACE,
+  upstreamId: "node:box",
+  kind: "node",
+  model: "tiny",
+  protocols: ["chat", "responses"],
+  open: () => upstream,
+};
+
+const models: ModelCatalog = {
+  resolve: (_project, name) =>
+    name === "box/tiny"
+      ? Promise.resolve({ name, candidates: [candidate] })
+      : Promise.reject(new DomainError("model_not_found", "There is no such model.")),
+  defaultModel: () => Promise.resolve(defaultModel),
+  list: () => Promise.resolve([]),
+  entry: () => Promise.reject(new DomainError("model_not_found", "There is no such model.")),
+};
+
+beforeEach(() => {
+  clock = new TestClock();
+  upstream = new ScriptedUpstream();
+  ends = [];
+  live = new LiveCalls(clock, 3_600_000);
+  live.stop();
+  admission = new Admission({ maxCallsInFlight: 10, maxBufferedBytes: 1_000_000 });
+  ticket = admission.enter();
+  sink = new MemorySink();
+  defaultModel = null;
+  const counters = new InferenceCounters();
+  const onEnded = (end: CallEnd): void => void ends.push(end);
+  const options = { models, live, clock, limits: DEFAULT_LIMITS, counters, billing: NO_BILLING, onEnded };
+  pipeline = new InferencePipeline(options);
+});
+
+async function start(body: object, dialect: Dialect = "chat"): Promise<RunningCall> {
+  const bytes = [Buffer.from(JSON.stringify(body))];
+  ticket.holdBytes(bytes.reduce((sum, piece) => sum + piece.length, 0));
+  const begunAt = clock.monotonic();
+  return await pipeline.start(
+    { id: "req_1", caller: asKey("prj_1"), dialect, body: bytes, headers: {}, ticket, begunAt, uploadMs: 0 },
+    sink,
+  );
+}
+
+function theCall(): ScriptedCall {
+  const [call] = upstream.calls;
+  if (call === undefined) throw new Error("not dispatched");
+  return call;
+}
+
+/** The end of the only call, told once. */
+async function endOf(running: RunningCall): Promise<CallEnd> {
+  const end = await running.ended;
+  expect(ends).toEqual([end]);
+  return end;
+}
+
+const WHOLE = { model: "box/tiny", messages: [{ role: "user", content: "Hello there" }] };
+const STREAM = { ...WHOLE, stream: true };
+const USAGE = { prompt_tokens: 9, completion_tokens: 4, prompt_tokens_details: { cached_tokens: 8 } };
+const TOLD = { inputTokens: 9, cachedInputTokens: 8, outputTokens: 4, reasoningTokens: 0 };
+
+describe("a call's end", () => {
+  test("tells who called what, how it went and what it used", async () => {
+    const running = await start(WHOLE);
+    clock.advance(30);
+    theCall().respond(200, JSON_TYPE);
+    theCall().write(JSON.stringify({ choices: [], usage: USAGE }));
+    clock.advance(12);
+    theCall().end();
+    expect(await endOf(running)).toMatchObject({
+      id: "req_1",
+      caller: { projectId: "prj_1", keyId: "key_1" },
+      dialect: "chat",
+      outcome: "ok",
+      status: 200,
+      stream: false,
+      model: "box/tiny",
+      upstreamId: "node:box",
+      usage: TOLD,
+      estimated: false,
+      firstTokenMs: null,
+      durationMs: 42,
+    });
+  });
+
+  test("of a stream tells its first token, and the usage that the caller does not see", async () => {
+    const running = await start(STREAM);
+    theCall().respond(200, SSE);
+    clock.advance(25);
+    theCall().write(chunk("Hi"));
+    clock.advance(100);
+    theCall().write(`data: ${JSON.stringify({ choices: [], usage: USAGE })}\n\n${DONE}`);
+    theCall().end();
+    expect(await endOf(running)).toMatchObject({
+      outcome: "ok",
+      usage: TOLD,
+      estimated: false,
+      firstTokenMs: 25,
+      durationMs: 125,
+    });
+    expect(sink.text).toBe(chunk("Hi") + DONE);
+  });
+
+  test.each<[string, () => void, string]>([
+    ["the caller left", () => sink.leave(), "client_left"],
+    ["the upstream broke off", () => theCall().cut(), "upstream_failed"],
+    ["we stopped it", () => live.failAll(new DomainError("unavailable", "Stopping.")), "unavailable"],
+  ])("of a stream that ended early is an estimate, marked as such: %s", async (_name, end, outcome) => {
+    const running = await start(STREAM);
+    theCall().respond(200, SSE);
+    theCall().write(chunk("Hi") + chunk(" the") + chunk("re"));
+    end();
+    const told = await endOf(running);
+    expect(told).toMatchObject({ outcome, estimated: true, usage: { outputTokens: 3, cachedInputTokens: 0 } });
+    expect(told.usage?.inputTokens).toBe(Math.ceil(JSON.stringify(STREAM).length / 4));
+  });
+
+  test("of a whole answer without usage is an estimate too", async () => {
+    const running = await start(WHOLE);
+    theCall().respond(200, JSON_TYPE);
+    theCall().write("x".repeat(400));
+    theCall().end();
+    expect(await endOf(running)).toMatchObject({ outcome: "ok", estimated: true, usage: { outputTokens: 100 } });
+  });
+
+  test.each<[string, () => void, string]>([
+    ["the caller left before a token", () => sink.leave(), "client_left"],
+    ["the upstream never answered", () => theCall().cut(), "upstream_failed"],
+    [
+      "the upstream refused",
+      () => {
+        theCall().respond(429, JSON_TYPE);
+        theCall().write('{"error":{"message":"x"}}');
+        theCall().end();
+      },
+      "rejected",
+    ],
+    [
+      "the upstream told of an error under 200",
+      () => {
+        theCall().respond(200, JSON_TYPE);
+        theCall().write(JSON.stringify({ error: { message: "x".repeat(1000) } }));
+        theCall().end();
+      },
+      "upstream_failed",
+    ],
+    [
+      "the answer was comments alone",
+      () => {
+        theCall().respond(200, SSE);
+        theCall().write(": working\n\n");
+        theCall().cut();
+      },
+      "upstream_failed",
+    ],
+  ])("tells of no usage where nothing was generated: %s", async (_name, end, outcome) => {
+    const running = await start(STREAM);
+    end();
+    expect(await endOf(running)).toMatchObject({ outcome, usage: null, estimated: false });
+  });
+
+  test("is told of a call that was never dispatched, and thrown to its caller", async () => {
+    await expect(start({ model: "other/x" })).rejects.toMatchObject({ code: "model_not_found" });
+    await expect(start({ stream: 1 })).rejects.toMatchObject({ code: "invalid_request" });
+    const nothing = { status: null, upstreamId: null, usage: null, estimated: false, firstTokenMs: null };
+    expect(ends).toMatchObject([
+      { outcome: "model_not_found", ...nothing },
+      { outcome: "invalid_request", ...nothing },
+    ]);
+    expect(sink.head).toBeUndefined();
+  });
+});
+
+describe("a call on its way", () => {
+  test("without a model goes to the default one, named in its body", async () => {
+    defaultModel = "box/tiny";
+    await start({ messages: [] });
+    expect((await theCall().request).body.toString()).toBe('{"model":"tiny","messages":[]}');
+  });
+
+  test("without a model is refused where there is no default", async () => {
+    await expect(start({ messages: [] })).rejects.toMatchObject({ code: "invalid_request", param: "model" });
+  });
+
+  test("gives its body's bytes back with the answer's first bytes, and not before", async () => {
+    await start(STREAM);
+    theCall().respond(200, SSE);
+    expect(admission.load.bufferedBytes).toBeGreaterThan(0);
+    theCall().write(chunk("Hi"));
+    expect(admission.load.bufferedBytes).toBe(0);
+  });
+
+  test.each<[Dialect, string]>([
+    ["chat", "/v1/chat/completions"],
+    ["responses", "/v1/responses"],
+  ])("of the dialect %s goes to %s where the upstream speaks it", async (dialect, path) => {
+    await start(WHOLE, dialect);
+    expect((await theCall().request).path).toBe(path);
+  });
+
+  test("is looked after until its end, and no longer", async () => {
+    const running = await start(STREAM);
+    theCall().respond(200, SSE);
+    sink.leave();
+    await running.ended;
+    live.failAll(new DomainError("unavailable", "Stopping."));
+    expect(sink.error).toBeUndefined();
+    expect(ends).toHaveLength(1);
+  });
+});
