@@ -33,16 +33,25 @@ export function headersForCaller(headers: IncomingHttpHeaders, eventStream: bool
   return answer;
 }
 
-/** The body is known to be JSON, whatever the caller called it. `identity`, since streams are relayed byte by byte. */
-export function headersForUpstream(headers: IncomingHttpHeaders, bodyLength: number): Record<string, string> {
+/**
+ * The body is known to be JSON, whatever the caller called it. `identity`, since streams are relayed byte by byte.
+ * @param forward names of more headers that this upstream may get.
+ */
+export function headersForUpstream(
+  headers: IncomingHttpHeaders,
+  bodyLength: number,
+  forward: readonly string[] = [],
+): Record<string, string> {
   const request: Record<string, string> = {
     "content-type": "application/json",
     "content-length": String(bodyLength),
     accept: printable(headers.accept) ?? "*/*",
     "accept-encoding": "identity",
   };
-  const traceparent = printable(headers["traceparent"]);
-  if (traceparent !== undefined) request["traceparent"] = traceparent;
+  for (const name of ["traceparent", ...forward]) {
+    const value = printable(headers[name]);
+    if (value !== undefined) request[name] = value;
+  }
   return request;
 }
 

@@ -99,7 +99,7 @@ function makeAttempt(candidate: Candidate, options: AttemptsOptions): Attempt {
     request: {
       method: "POST",
       path: DIALECT_PATH[conversion?.dialect ?? body.dialect],
-      headers: headersForUpstream(headers, length),
+      headers: headersForUpstream(headers, length, candidate.forwardHeaders),
       body: length <= JOIN_BYTES ? [Buffer.concat(bytes, length)] : bytes,
     },
   };

@@ -215,9 +215,9 @@ const nameOf = (caller: InferenceCaller): string => (caller.kind === "key" ? cal
 const speaks = (candidate: Candidate | undefined, dialect: Dialect): boolean =>
   candidate?.protocols.includes(dialect) === true;
 
-/** Whoever speaks the caller's dialect comes first: nothing of the call is lost there. */
+/** In the order that the project set; among equals, whoever speaks the caller's dialect: nothing of the call is lost there. */
 function nativeFirst(candidates: readonly Candidate[], dialect: Dialect): readonly Candidate[] {
-  return candidates.toSorted((a, b) => Number(speaks(b, dialect)) - Number(speaks(a, dialect)));
+  return candidates.toSorted((a, b) => a.rank - b.rank || Number(speaks(b, dialect)) - Number(speaks(a, dialect)));
 }
 
 /** A call that is converted is held twice. @throws DomainError `overloaded` */
