@@ -91,6 +91,7 @@ POST /v1/projects/{project_id}/keys
 POST /v1/projects/{project_id}/keys/{id}:rotate
 POST /v1/projects/{project_id}/members
 POST {models}/v1/chat/completions
+POST {models}/v1/responses
 PUT /v1/nodes/{node_id}/secrets/{name}
 PUT /v1/projects/{id}/aliases/{name}
 `;

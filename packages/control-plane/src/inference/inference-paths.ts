@@ -15,6 +15,8 @@ const CALL: readonly ErrorCode[] = [
 ];
 
 const modelName: Json = { type: "string", description: "`<provider>/<model>`", examples: ["local/tinychat-6m"] };
+const calledModel: Json = { ...modelName, description: "`<provider>/<model>`; where it is absent, the default model." };
+const streamed: Json = { type: "boolean", description: "The answer comes as server-sent events." };
 
 const modelEntry: Json = {
   type: "object",
@@ -30,9 +32,9 @@ const modelEntry: Json = {
 const chatBody: Json = {
   type: "object",
   description: "Chat completions' own form. Every other field is forwarded as submitted.",
-  required: ["model", "messages"],
+  required: ["messages"],
   properties: {
-    model: modelName,
+    model: calledModel,
     messages: {
       type: "array",
       minItems: 1,
@@ -43,10 +45,28 @@ const chatBody: Json = {
         additionalProperties: true,
       },
     },
-    stream: { type: "boolean", description: "The answer comes as server-sent events." },
+    stream: streamed,
   },
   additionalProperties: true,
   examples: [{ model: "local/tinychat-6m", messages: [{ role: "user", content: "What is the capital of Japan?" }] }],
+};
+
+const responsesBody: Json = {
+  type: "object",
+  description: "Responses' own form. Every other field is forwarded as submitted, or converted (docs/bridge.md).",
+  required: ["input"],
+  properties: {
+    model: calledModel,
+    input: {
+      anyOf: [
+        { type: "string" },
+        { type: "array", minItems: 1, items: { type: "object", additionalProperties: true } },
+      ],
+    },
+    stream: streamed,
+  },
+  additionalProperties: true,
+  examples: [{ model: "local/tinychat-6m", input: "What is the capital of Japan?" }],
 };
 
 const json = (schema: Json): Json => ({ "application/json": { schema } });
@@ -87,6 +107,18 @@ export function inferencePaths(modelsUrl: string): Json {
           content: { ...json({ type: "object", additionalProperties: true }), ...events },
         },
         { requestBody: { required: true, content: json(chatBody) } },
+      ),
+    },
+    "/responses": {
+      servers,
+      post: operation(
+        {
+          operationId: "createResponse",
+          summary: "Ask a model, in the responses dialect",
+          errors: [...ROUTED, ...CALL, "previous_response_not_found"],
+          content: { ...json({ type: "object", additionalProperties: true }), ...events },
+        },
+        { requestBody: { required: true, content: json(responsesBody) } },
       ),
     },
     "/models": {

@@ -4,6 +4,7 @@ import { type ScriptedCall, ScriptedUpstream } from "../testing/scripted-upstrea
 import { asKey, TestClock } from "../testing.fixture.ts";
 import { Admission, type Ticket } from "./admission.ts";
 import type { AnswerHead, AnswerSink, SinkListener } from "./answer-sink.ts";
+import { WHOLE as WHOLE_ANSWER } from "./bridged.fixture.ts";
 import { NO_BILLING } from "./call-money.ts";
 import type { Dialect } from "./dialect.ts";
 import type { CallEnd } from "./inference-call.ts";
@@ -61,6 +62,7 @@ let admission: Admission;
 let ticket: Ticket;
 let sink: MemorySink;
 let defaultModel: string | null;
+let candidates: readonly Candidate[];
 let pipeline: InferencePipeline;
 
 const candidate: Candidate = {
@@ -75,7 +77,7 @@ const candidate: Candidate = {
 const models: ModelCatalog = {
   resolve: (_project, name) =>
     name === "box/tiny"
-      ? Promise.resolve({ name, candidates: [candidate] })
+      ? Promise.resolve({ name, candidates })
       : Promise.reject(new DomainError("model_not_found", "There is no such model.")),
   defaultModel: () => Promise.resolve(defaultModel),
   list: () => Promise.resolve([]),
@@ -92,18 +94,19 @@ beforeEach(() => {
   ticket = admission.enter();
   sink = new MemorySink();
   defaultModel = null;
+  candidates = [candidate];
   const counters = new InferenceCounters();
   const onEnded = (end: CallEnd): void => void ends.push(end);
   const options = { models, live, clock, limits: DEFAULT_LIMITS, counters, billing: NO_BILLING, onEnded };
   pipeline = new InferencePipeline(options);
 });
 
-async function start(body: object, dialect: Dialect = "chat"): Promise<RunningCall> {
+async function start(body: object, dialect: Dialect = "chat", caller = asKey("prj_1")): Promise<RunningCall> {
   const bytes = [Buffer.from(JSON.stringify(body))];
   ticket.holdBytes(bytes.reduce((sum, piece) => sum + piece.length, 0));
   const begunAt = clock.monotonic();
   return await pipeline.start(
-    { id: "req_1", caller: asKey("prj_1"), dialect, body: bytes, headers: {}, ticket, begunAt, uploadMs: 0 },
+    { id: "req_1", caller, dialect, body: bytes, headers: {}, ticket, begunAt, uploadMs: 0 },
     sink,
   );
 }
@@ -273,5 +276,78 @@ describe("a call on its way", () => {
     live.failAll(new DomainError("unavailable", "Stopping."));
     expect(sink.error).toBeUndefined();
     expect(ends).toHaveLength(1);
+  });
+});
+
+describe("a call that not everybody speaks the dialect of", () => {
+  const ASK = { model: "box/tiny", input: "Hello there" };
+  const place = (upstreamId: string, protocol: Dialect, rank = 0): Candidate => ({
+    ...candidate,
+    upstreamId,
+    protocols: [protocol],
+    rank,
+  });
+
+  async function answeredBy(...places: readonly Candidate[]): Promise<string | null> {
+    candidates = places;
+    const running = await start(ASK, "responses");
+    theCall().respond(200, JSON_TYPE);
+    theCall().write(JSON.stringify(WHOLE_ANSWER.responses));
+    theCall().end();
+    return (await running.ended).upstreamId;
+  }
+
+  test("goes to whoever speaks it", async () => {
+    expect(await answeredBy(place("converted", "chat"), place("native", "responses"))).toBe("native");
+  });
+
+  test("goes to the preferred place all the same, be it converted", async () => {
+    candidates = [place("first", "chat", 0), place("second", "responses", 1)];
+    const running = await start(ASK, "responses");
+    expect((await theCall().request).path).toBe("/v1/chat/completions");
+    theCall().respond(200, JSON_TYPE);
+    theCall().write(JSON.stringify(WHOLE_ANSWER.chat));
+    theCall().end();
+    const usage = { inputTokens: 11, cachedInputTokens: 5, outputTokens: 7, reasoningTokens: 3 };
+    expect(await endOf(running)).toMatchObject({ outcome: "ok", upstreamId: "first", usage, estimated: false });
+    expect(JSON.parse(sink.text)).toMatchObject({ object: "response", status: "completed" });
+  });
+
+  test("counts twice while it is held, and not at all once its answer begins", async () => {
+    candidates = [place("converted", "chat")];
+    await start({ ...ASK, stream: true }, "responses");
+    expect(admission.load.bufferedBytes).toBe(2 * JSON.stringify({ ...ASK, stream: true }).length);
+    theCall().respond(200, SSE);
+    theCall().write(chunk("Hi"));
+    expect(admission.load.bufferedBytes).toBe(0);
+  });
+
+  test("is refused before anybody is asked, where it has no words in the other dialect", async () => {
+    candidates = [place("converted", "chat")];
+    const refused = start({ ...ASK, background: true }, "responses");
+    await expect(refused).rejects.toMatchObject({ code: "invalid_request", param: "background" });
+    expect(upstream.calls).toEqual([]);
+    expect(ends).toMatchObject([{ outcome: "invalid_request", usage: null }]);
+  });
+
+  test("may refer to what the same key was told, and to nobody else's answers", async () => {
+    candidates = [place("converted", "chat")];
+    const first = await start(ASK, "responses");
+    theCall().respond(200, JSON_TYPE);
+    theCall().write(JSON.stringify(WHOLE_ANSWER.chat));
+    theCall().end();
+    await first.ended;
+    const told = JSON.parse(sink.text) as { output: [{ id: string }] };
+    const input = [
+      { type: "item_reference", id: told.output[0].id },
+      { role: "user", content: "Why?" },
+    ];
+    sink = new MemorySink();
+    await start({ ...ASK, input }, "responses");
+    const asked = JSON.parse((await upstream.calls[1]?.request)?.body.toString() ?? "") as object;
+    expect(asked).toMatchObject({ messages: [{ role: "assistant", content: "Hi ✓" }, { role: "user" }] });
+    const other = { ...asKey("prj_1"), keyId: "key_2" as const };
+    const refused = start({ ...ASK, input }, "responses", other);
+    await expect(refused).rejects.toMatchObject({ code: "invalid_request", param: "input[0]" });
   });
 });
