@@ -14,7 +14,7 @@ export function bridgeReference(): string {
     "  (`chat_template_kwargs`, `top_k`) and those of the other dialect. Numbers stay exact, however long.",
     "- **converted**: goes on in the other dialect's form.",
     "- **refused**: 400 with `param`.",
-    "- **ignored**: cannot be given, and the call is worth having without it.",
+    "- **ignored**: cannot be given, and the call is worth having without it; the answer's header `x-fairlead-ignored` names it.",
     "",
     "A field that is null, or asks for what is so anyway (`background: false`), is as good as absent.",
     "",
