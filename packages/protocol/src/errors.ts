@@ -98,6 +98,8 @@ export interface ErrorDetails {
   /** The field at fault as a path (`messages[0].role`), a header's name, or null. */
   readonly param?: string | undefined;
   readonly retryAfterSeconds?: number | undefined;
+  /** This very request will never succeed, whatever others of its code do. */
+  readonly final?: boolean | undefined;
   /** The limit that was hit; told in `x-ratelimit-*`. */
   readonly rateLimit?: RateLimitState | undefined;
   /** For the log only; never leaves the server. */
@@ -117,6 +119,7 @@ export class DomainError extends Error {
   readonly code: ErrorCode;
   readonly param: string | null;
   readonly retryAfterSeconds: number | undefined;
+  readonly final: boolean;
   readonly rateLimit: RateLimitState | undefined;
   readonly note: string | undefined;
 
@@ -125,6 +128,7 @@ export class DomainError extends Error {
     this.code = errorCode;
     this.param = details.param ?? null;
     this.retryAfterSeconds = details.retryAfterSeconds;
+    this.final = details.final ?? false;
     this.rateLimit = details.rateLimit;
     this.note = details.note;
   }

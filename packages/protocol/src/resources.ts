@@ -101,6 +101,32 @@ export const keyLimitsSchema = z
   .meta({ id: "KeyLimits" });
 export type KeyLimits = z.infer<typeof keyLimitsSchema>;
 
+const callLimits = {
+  requestsPerMinute: rate.describe("Calls in a minute."),
+  tokensPerMinute: rate.describe("Input and output tokens in a minute."),
+  parallelCalls: rate.describe("Calls that run at once."),
+};
+
+/** What all calls of a project together may use. */
+export const projectLimitsSchema = z
+  .object({
+    ...callLimits,
+    effective: z.object(callLimits).describe("What counts: the project's own, else the server's. Null: no limit."),
+  })
+  .describe("Null: the server's.")
+  .meta({
+    id: "ProjectLimits",
+    examples: [
+      {
+        requestsPerMinute: 600,
+        tokensPerMinute: null,
+        parallelCalls: null,
+        effective: { requestsPerMinute: 600, tokensPerMinute: 1_000_000, parallelCalls: null },
+      },
+    ],
+  });
+export type ProjectLimits = z.infer<typeof projectLimitsSchema>;
+
 export const projectKeySchema = z
   .object({
     id: z.string(),

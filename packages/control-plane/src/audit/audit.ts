@@ -10,6 +10,7 @@ export const AUDIT_ACTIONS = {
   "project.create": "A project was created.",
   "project.rename": "A project got another name.",
   "project.default_model": "A project got another default model.",
+  "project.limits": "How much a project may call was changed.",
   "project.delete": "A project was deleted, with all that was in it.",
   "member.invite": "Somebody was invited into a project.",
   "member.join": "Somebody became a member by an invitation.",

@@ -11,6 +11,7 @@ import * as audit from "./migrations/0006-audit.ts";
 import * as projects from "./migrations/0007-projects.ts";
 import * as providers from "./migrations/0008-providers.ts";
 import * as billing from "./migrations/0009-billing.ts";
+import * as answers from "./migrations/0011-answers.ts";
 
 /** One step of the schema, named so that the names sort in their order. */
 export interface Migration {
@@ -28,6 +29,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0007-projects", up: projects.up },
   { name: "0008-providers", up: providers.up },
   { name: "0009-billing", up: billing.up },
+  { name: "0011-answers", up: answers.up },
 ];
 
 /**

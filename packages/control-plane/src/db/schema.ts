@@ -28,6 +28,8 @@ export interface Database {
   project_balance: ProjectBalanceTable;
   open_hold: OpenHoldTable;
   key_spending: KeySpendingTable;
+  kept_answer: KeptAnswerTable;
+  project_limits: ProjectLimitsTable;
   one_time_link: OneTimeLinkTable;
   audit_event: AuditEventTable;
 }
@@ -374,4 +376,25 @@ export interface KeySpendingTable {
   /** `2026-03-02`, `2026-03` or `total`, UTC. */
   period: string;
   spent: number;
+}
+
+/** What the inference host answered to a call with an `Idempotency-Key`. */
+export interface KeptAnswerTable {
+  project_id: string;
+  /** A project key's id, or a worker's. */
+  caller_id: string;
+  key: string;
+  /** SHA-256 (hex) of the call. */
+  fingerprint: string;
+  /** Sealed by the master key; null where it was too long to keep. */
+  sealed: string | null;
+  expires_at: number;
+}
+
+/** A project's own; null: the server's. */
+export interface ProjectLimitsTable {
+  project_id: string;
+  requests_per_minute: number | null;
+  tokens_per_minute: number | null;
+  parallel_calls: number | null;
 }

@@ -21,7 +21,7 @@ export function errorAnswer(error: unknown, requestId: string): ErrorAnswer {
       "cache-control": "no-store",
       "x-content-type-options": "nosniff",
       "x-request-id": requestId,
-      ...(ERROR_CODES[told.code].retry ? {} : { "x-should-retry": "false" }),
+      ...(ERROR_CODES[told.code].retry && !told.final ? {} : { "x-should-retry": "false" }),
       ...(status === 401 ? { "www-authenticate": "Bearer" } : {}),
       ...(told.retryAfterSeconds === undefined ? {} : { "retry-after": String(Math.ceil(told.retryAfterSeconds)) }),
       ...(told.rateLimit === undefined ? {} : rateLimitHeaders(told.rateLimit)),
