@@ -2,6 +2,7 @@ import { z } from "zod";
 import { BILLING_MODES } from "./billing/ledger.ts";
 import { isNetwork } from "./http/client-address.ts";
 import { DEFAULT_LIMITS } from "./inference/limits.ts";
+import { serverLimitsSchema } from "./limits/call-limits.ts";
 import { LOG_LEVELS } from "./log.ts";
 import { modelNameSchema } from "./providers/model-name.ts";
 import { providerSettings } from "./providers/provider-config.ts";
@@ -103,6 +104,7 @@ export const configSchema = z.strictObject({
       invitationsPerUser: rate(100, "Invitations that one person makes within an hour."),
     })
     .prefault({}),
+  projectLimits: serverLimitsSchema,
   billing: z
     .strictObject({
       mode: z
