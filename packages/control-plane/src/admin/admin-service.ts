@@ -1,5 +1,6 @@
 import { rfc3339 } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
+import { nameSchema } from "@fairlead/protocol/text";
 import type { Kysely } from "kysely";
 import { z } from "zod";
 import type { SystemActor } from "../audit/audit.ts";
@@ -8,14 +9,14 @@ import type { KeyRing } from "../auth/key-ring.ts";
 import type { Database } from "../db/schema.ts";
 import { linkUrl } from "../one-time-links/one-time-link.ts";
 import type { CreateLink, OneTimeLinkService } from "../one-time-links/one-time-link-service.ts";
-import { emailSchema, userNameSchema } from "../users/user.ts";
+import { emailSchema } from "../users/user.ts";
 import type { UserService } from "../users/user-service.ts";
 
 /** What the operator may do from the machine itself, without a session: first sign-in and emergencies (design §5). */
 
 export const createUserSchema = z.strictObject({
   email: emailSchema,
-  name: userNameSchema,
+  name: nameSchema,
   platformAdmin: z.boolean(),
 });
 export const createUserAnswerSchema = z.object({

@@ -1,3 +1,4 @@
+import { ONE_LINE } from "@fairlead/protocol/text";
 import type { FastifySchema } from "fastify";
 import { z } from "zod";
 import { reference } from "../http/fields.ts";
@@ -75,7 +76,7 @@ const addCredits = {
         .string()
         .trim()
         .max(200, "must have at most 200 characters")
-        .regex(/^\P{Cc}*$/u, "must not hold control characters")
+        .regex(...ONE_LINE)
         .default("")
         .describe("For people: an invoice's number, for example."),
     })

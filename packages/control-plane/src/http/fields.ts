@@ -1,3 +1,4 @@
+import { ONE_LINE } from "@fairlead/protocol/text";
 import { z } from "zod";
 
 /** Fields that many routes share. */
@@ -9,5 +10,5 @@ export const reference = (description: string): z.ZodString =>
   z
     .string()
     .max(MAX_REFERENCE, `must have at most ${MAX_REFERENCE} characters`)
-    .regex(/^\P{Cc}*$/u, "must not hold control characters")
+    .regex(...ONE_LINE)
     .describe(description);

@@ -1,4 +1,5 @@
 import { type KeyLimits, keyLimitsSchema } from "@fairlead/protocol/resources";
+import { ONE_LINE } from "@fairlead/protocol/text";
 import { z } from "zod";
 import { MAX_NANO_DOLLARS } from "../billing/money.ts";
 
@@ -39,7 +40,7 @@ const money = (description: string): z.ZodOptional<z.ZodNullable<z.ZodNumber>> =
 const modelNameSchema = z
   .string()
   .max(MAX_MODEL_NAME, `must have at most ${MAX_MODEL_NAME} characters`)
-  .regex(/^\P{Cc}*$/u, "must not hold control characters")
+  .regex(...ONE_LINE)
   .regex(/^(?:[^*]+|[^*/]+\/\*)$/, "must be a model's name, or `<provider>/*` for all of a provider");
 
 /** Of a key that is made or changed: what is absent stays as it is, null lifts a limit. */

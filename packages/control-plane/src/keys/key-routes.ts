@@ -1,6 +1,7 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import { projectKeySchema } from "@fairlead/protocol/resources";
+import { nameSchema } from "@fairlead/protocol/text";
 import type { FastifySchema } from "fastify";
 import { z } from "zod";
 import { reference } from "../http/fields.ts";
@@ -10,7 +11,7 @@ import { principalOf, requirePrincipal } from "../http/require-principal.ts";
 import { idempotencyHeaders, REPLAYED_HEADER } from "../idempotency/idempotency-key.ts";
 import type { IdempotencyService } from "../idempotency/idempotency-service.ts";
 import type { Once } from "../idempotency/once.ts";
-import { DEFAULT_OVERLAP_SECONDS, type KeyRecord, keyNameSchema, overlapSchema, toProjectKey } from "./key.ts";
+import { DEFAULT_OVERLAP_SECONDS, type KeyRecord, overlapSchema, toProjectKey } from "./key.ts";
 import { keyLimitsChangeSchema } from "./key-limits.ts";
 import type { KeyName, KeyService, KeyWithValue } from "./key-service.ts";
 
@@ -49,7 +50,7 @@ const createProjectKey = {
   headers: idempotencyHeaders,
   params: projectParams,
   body: z
-    .strictObject({ projectId: reference("The project of the path.").optional(), name: keyNameSchema, ...settings })
+    .strictObject({ projectId: reference("The project of the path.").optional(), name: nameSchema, ...settings })
     .meta({ examples: [{ name: "CI" }] }),
   response: withValue,
 } satisfies FastifySchema;
@@ -84,7 +85,7 @@ const updateProjectKey = {
   errors: ["not_found", "permission_denied", "project_deleting"],
   params: keyParams,
   body: z
-    .strictObject({ name: keyNameSchema.optional(), ...settings })
+    .strictObject({ name: nameSchema.optional(), ...settings })
     .meta({ examples: [{ limits: { modelAllowList: ["attic/*"], budget: { monthly: 50_000_000_000 } } }] }),
   response: { 200: projectKeySchema },
 } satisfies FastifySchema;

@@ -1,11 +1,11 @@
 import { ROLES, type Role } from "@fairlead/protocol/resources";
+import { nameSchema } from "@fairlead/protocol/text";
 import { describe, expect, test } from "vitest";
 import { mayDo } from "../auth/access.ts";
 import {
   changedFields,
   hashKey,
   type KeyRecord,
-  keyNameSchema,
   operationToChange,
   overlapSchema,
   rotated,
@@ -48,7 +48,7 @@ describe("a project key", () => {
   });
 
   test.each(["", "   ", "x".repeat(81), "two\nlines", "nul\0"])("may not be named %j", (name) => {
-    expect(keyNameSchema.safeParse(name).success).toBe(false);
+    expect(nameSchema.safeParse(name).success).toBe(false);
   });
 });
 

@@ -39,13 +39,6 @@ export type KeySettings = Pick<KeyRecord, "name" | "enabled" | "expiresAt" | "li
 export const DEFAULT_OVERLAP_SECONDS = 24 * 3600;
 export const MAX_OVERLAP_SECONDS = 30 * 24 * 3600;
 
-export const keyNameSchema = z
-  .string()
-  .trim()
-  .min(1, "must not be empty")
-  .max(80, "must have at most 80 characters")
-  .regex(/^\P{Cc}*$/u, "must not hold control characters");
-
 export const overlapSchema = z
   .int("must be a whole number of seconds")
   .min(0, "must not be negative")

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from "node:util";
 import { type EngineConfig, engineConfigSchema, healthSchema, resourcesSchema } from "@fairlead/protocol/engine-config";
 import { DomainError } from "@fairlead/protocol/errors";
 import { type Node, nodeSchema } from "@fairlead/protocol/resources";
+import { nameSchema } from "@fairlead/protocol/text";
 import { z } from "zod";
-import { nodeNameSchema } from "./node.ts";
 
 /** `PATCH /v1/nodes/{id}` (interface §4.4, design §4): which fields change, and to what. Pure. */
 
@@ -38,7 +38,7 @@ const WRITABLE: PathTree = {
   },
 };
 
-const patchedSchema = z.object({ name: nodeNameSchema, engineConfig: engineConfigSchema.nullable() });
+const patchedSchema = z.object({ name: nameSchema, engineConfig: engineConfigSchema.nullable() });
 
 /** @throws DomainError invalid_request: `updateMask` for a path, `node.…` for a value */
 export function patchNode(current: Node, patch: NodePatch): WritableNode {

@@ -2,6 +2,7 @@ import { rfc3339 } from "@fairlead/protocol/clock";
 import { engineConfigSchema } from "@fairlead/protocol/engine-config";
 import { DomainError } from "@fairlead/protocol/errors";
 import { nodeSchema } from "@fairlead/protocol/resources";
+import { nameSchema } from "@fairlead/protocol/text";
 import type { FastifyRequest, FastifySchema } from "fastify";
 import { z } from "zod";
 import { reference } from "../http/fields.ts";
@@ -12,7 +13,7 @@ import { idempotencyHeaders, REPLAYED_HEADER } from "../idempotency/idempotency-
 import type { IdempotencyService } from "../idempotency/idempotency-service.ts";
 import type { Once } from "../idempotency/once.ts";
 import type { EnrollmentService } from "./enrollment-service.ts";
-import { type NodeRecord, nodeNameSchema, toNode } from "./node.ts";
+import { type NodeRecord, toNode } from "./node.ts";
 import type { NodeChangeService } from "./node-change-service.ts";
 import type { NodeService } from "./node-service.ts";
 
@@ -32,7 +33,7 @@ const createNodeSchema = z
   .strictObject({
     projectId: reference("The project's id."),
     planId: reference("`byo`: a machine that you have."),
-    name: nodeNameSchema,
+    name: nameSchema,
     location: z.string().max(128).optional(),
     providerToken: z.string().max(4096).optional().describe("A credential at the plan's provider; `byo` takes none."),
     directSecrets: z.boolean().default(false).describe("Secrets are sealed to the node, and only it can open them."),

@@ -2,7 +2,6 @@ import { rfc3339 } from "@fairlead/protocol/clock";
 import type { EngineConfig } from "@fairlead/protocol/engine-config";
 import type { SealingPublicKey, SigningPublicKey } from "@fairlead/protocol/enrollment";
 import type { Node, NodeStatus } from "@fairlead/protocol/resources";
-import { z } from "zod";
 import type { AuditResource } from "../audit/audit.ts";
 
 /** A node as the services hold it. Times are Unix milliseconds. */
@@ -32,14 +31,6 @@ export interface NodeRecord {
 
 /** A machine that the caller has already. */
 export const PLAN_BYO = "byo";
-
-/** One line for people, like a project's. */
-export const nodeNameSchema = z
-  .string()
-  .trim()
-  .min(1, "must not be empty")
-  .max(80, "must have at most 80 characters")
-  .regex(/^\P{Cc}*$/u, "must not hold control characters");
 
 /** The node as the interface shows it (§2): no credential in it, ever. */
 export function toNode(record: NodeRecord): Node {

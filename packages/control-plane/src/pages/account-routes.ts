@@ -1,9 +1,10 @@
 import { DomainError } from "@fairlead/protocol/errors";
+import { nameSchema } from "@fairlead/protocol/text";
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { reference } from "../http/fields.ts";
 import type { HttpApp } from "../http/http-app.ts";
-import { type SignInSession, userNameSchema } from "../users/user.ts";
+import type { SignInSession } from "../users/user.ts";
 import { type AccountPage, type AccountSession, accountPage } from "./account-page.ts";
 import { callerOf, personOf } from "./callers.ts";
 import { deviceName } from "./device-name.ts";
@@ -33,7 +34,7 @@ const querySchema = z.object({
   /** A project that the person has just joined. */
   joined: z.string().max(64).optional().catch(undefined),
 });
-const nameForm = z.strictObject({ name: userNameSchema });
+const nameForm = z.strictObject({ name: nameSchema });
 const passwordForm = z.strictObject({ current: passwordSchema, next: passwordSchema });
 const sessionForm = z.strictObject({ session: reference("A session of one's own.") });
 

@@ -1,9 +1,9 @@
 import { DomainError } from "@fairlead/protocol/errors";
+import { nameSchema } from "@fairlead/protocol/text";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import type { HttpApp } from "../http/http-app.ts";
 import { maskedEmail } from "../one-time-links/one-time-link.ts";
-import { userNameSchema } from "../users/user.ts";
 import { callerOf } from "./callers.ts";
 import { type FormErrors, fieldError, passwordSchema, readForm } from "./form-input.ts";
 import type { Page } from "./layout.ts";
@@ -15,7 +15,7 @@ import { formOf, goTo, sendAgain, sendPage, setCookies, visitorOf } from "./page
 const newPersonForm = z.strictObject({
   /** Shown for people and password managers; the invitation's own counts. */
   email: z.string(),
-  name: userNameSchema,
+  name: nameSchema,
   password: passwordSchema,
 });
 

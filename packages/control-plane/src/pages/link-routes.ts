@@ -1,8 +1,9 @@
+import { nameSchema } from "@fairlead/protocol/text";
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import type { HttpApp } from "../http/http-app.ts";
 import { limitFailures, type RateGuard } from "../http/rate-limit-guards.ts";
-import { emailSchema, userNameSchema } from "../users/user.ts";
+import { emailSchema } from "../users/user.ts";
 import { accountAfter } from "./account-routes.ts";
 import { callerOf } from "./callers.ts";
 import { type FormErrors, fieldError, passwordSchema, readForm } from "./form-input.ts";
@@ -34,7 +35,7 @@ export function registerSetUpRoutes(app: HttpApp, { entry, signIn, limits }: Pag
   const password = signIn.passwordEnabled;
   const formSchema = z.strictObject({
     email: emailSchema,
-    name: userNameSchema,
+    name: nameSchema,
     password: passwordFieldOf(signIn),
   });
 

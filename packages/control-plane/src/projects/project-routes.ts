@@ -1,4 +1,5 @@
 import { projectSchema } from "@fairlead/protocol/resources";
+import { nameSchema } from "@fairlead/protocol/text";
 import type { FastifySchema } from "fastify";
 import { z } from "zod";
 import { reference } from "../http/fields.ts";
@@ -9,7 +10,7 @@ import { idempotencyHeaders, REPLAYED_HEADER } from "../idempotency/idempotency-
 import type { IdempotencyService } from "../idempotency/idempotency-service.ts";
 import type { Once } from "../idempotency/once.ts";
 import { modelNameSchema } from "../providers/model-name.ts";
-import { type ProjectRecord, projectNameSchema, toProject } from "./project.ts";
+import { type ProjectRecord, toProject } from "./project.ts";
 import type { ProjectRemovalService } from "./project-removal-service.ts";
 import type { ProjectService } from "./project-service.ts";
 
@@ -28,7 +29,7 @@ const createProject = {
   tags,
   errors: ["idempotency_mismatch"],
   headers: idempotencyHeaders,
-  body: z.strictObject({ name: projectNameSchema }).meta({ examples: [{ name: "Support" }] }),
+  body: z.strictObject({ name: nameSchema }).meta({ examples: [{ name: "Support" }] }),
   response: { 200: z.object({ project: projectSchema }) },
 } satisfies FastifySchema;
 
@@ -59,7 +60,7 @@ const updateProject = {
   params: z.object({ id: reference("The project's id.") }),
   body: z
     .strictObject({
-      name: projectNameSchema.optional(),
+      name: nameSchema.optional(),
       defaultModel: modelNameSchema
         .nullable()
         .optional()

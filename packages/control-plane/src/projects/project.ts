@@ -1,6 +1,5 @@
 import { rfc3339 } from "@fairlead/protocol/clock";
 import type { Project } from "@fairlead/protocol/resources";
-import { z } from "zod";
 import type { AuditResource } from "../audit/audit.ts";
 
 /** What a project is and may be called. Pure. */
@@ -18,14 +17,6 @@ export interface ProjectRecord {
   /** What a call means that names no model; null: what the server says. */
   readonly defaultModel: string | null;
 }
-
-/** One line of 1–80 characters for people; PostgreSQL could not hold a NUL, and terminals should not get the rest. */
-export const projectNameSchema = z
-  .string()
-  .trim()
-  .min(1, "must not be empty")
-  .max(80, "must have at most 80 characters")
-  .regex(/^\P{Cc}*$/u, "must not hold control characters");
 
 /** Whether a text is the project's name, however its accents are composed: keyboards differ. */
 export function isNameOf({ name }: Pick<ProjectRecord, "name">, text: string): boolean {

@@ -1,3 +1,4 @@
+import { ONE_LINE } from "@fairlead/protocol/text";
 import { z } from "zod";
 
 /** Names of models: `<provider>/<model>`, and what each part may be. Pure. */
@@ -17,7 +18,7 @@ export const upstreamModelSchema = z
   .string()
   .min(1, "must not be empty")
   .max(MAX_MODEL_LENGTH, `must have at most ${MAX_MODEL_LENGTH} characters`)
-  .regex(/^\P{Cc}*$/u, "must not hold control characters")
+  .regex(...ONE_LINE)
   .refine((text) => text.trim() === text, "must not begin or end with a space");
 
 /** As a caller names it: a model of a provider, or an alias. */

@@ -1,13 +1,14 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource } from "@fairlead/protocol/ids";
+import { nameSchema } from "@fairlead/protocol/text";
 import type { Kysely } from "kysely";
 import { z } from "zod";
 import type { AuditService } from "../audit/audit-service.ts";
 import type { CallOrigin } from "../auth/principal.ts";
 import type { SecretSealer } from "../auth/sealer.ts";
 import type { Database } from "../db/schema.ts";
-import { emailSchema, type SignInSession, userNameSchema } from "../users/user.ts";
+import { emailSchema, type SignInSession } from "../users/user.ts";
 import type { UserService } from "../users/user-service.ts";
 import { AccountStore } from "./account-store.ts";
 import type { OidcClient, OidcPerson } from "./oidc-client.ts";
@@ -155,7 +156,7 @@ export class OidcService {
       );
     }
     const actor = { kind: "system", name: "sign_in", origin: caller.origin } as const;
-    const name = userNameSchema.catch(email.slice(0, 80)).parse(person.name);
+    const name = nameSchema.catch(email.slice(0, 80)).parse(person.name);
     try {
       return await db.transaction().execute(async (transaction) => {
         const user = await signIn.createUser(transaction, { email, name, platformAdmin: false, password: null, actor });

@@ -1,5 +1,6 @@
 import { rfc3339 } from "@fairlead/protocol/clock";
 import { type Role, roleSchema } from "@fairlead/protocol/resources";
+import { nameSchema } from "@fairlead/protocol/text";
 import type { FastifySchema } from "fastify";
 import { z } from "zod";
 import type { UserPrincipal } from "../auth/principal.ts";
@@ -9,7 +10,7 @@ import { principalOf, requirePrincipal } from "../http/require-principal.ts";
 import type { ProjectRecord } from "../projects/project.ts";
 import type { ProjectService } from "../projects/project-service.ts";
 import type { SessionService } from "./session-service.ts";
-import { type SignInSession, type UserRecord, userNameSchema } from "./user.ts";
+import type { SignInSession, UserRecord } from "./user.ts";
 import type { UserService } from "./user-service.ts";
 
 export interface MeRouteServices {
@@ -58,7 +59,7 @@ const updateMe = {
   summary: "Change your name",
   operationId: "updateMe",
   tags,
-  body: z.strictObject({ name: userNameSchema }).meta({ examples: [{ name: "Ann Smith" }] }),
+  body: z.strictObject({ name: nameSchema }).meta({ examples: [{ name: "Ann Smith" }] }),
   response: { 200: userSchema },
 } satisfies FastifySchema;
 

@@ -18,13 +18,6 @@ export const emailSchema = z
   .max(254, "must have at most 254 characters")
   .pipe(z.email("must be an e-mail address"));
 
-export const userNameSchema = z
-  .string()
-  .trim()
-  .min(1, "must not be empty")
-  .max(80, "must have at most 80 characters")
-  .regex(/^\P{Cc}*$/u, "must not hold control characters");
-
 /** One place where somebody is signed in: a browser, or a program that they let in. */
 export interface SignInSession {
   readonly id: string;
