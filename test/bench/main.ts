@@ -53,7 +53,7 @@ function available(target: Target): boolean {
 function progressLine(scenario: Scenario, done: Run): string {
   const told = scenario.figures.map((figure) => `${figure.title} ${figure.of(done)?.toFixed(2) ?? "-"}`);
   const trust = `failures ${failures(done)}, foreign ${done.foreign.toFixed(2)}`;
-  return `${scenario.name.padEnd(9)} ${done.round} ${done.target.padEnd(10)} ${[...told, trust].join(", ")}`;
+  return `${scenario.name.padEnd(9)} ${done.round} ${done.target.padEnd(14)} ${[...told, trust].join(", ")}`;
 }
 
 try {

@@ -24,7 +24,7 @@ export class UsageError extends Error {}
 
 export function helpText(): string {
   const list = (named: ReadonlyMap<string, { readonly about: string }>): string =>
-    Array.from(named, ([name, { about }]) => `  ${name.padEnd(10)} ${about}`).join("\n");
+    Array.from(named, ([name, { about }]) => `  ${name.padEnd(14)} ${about}`).join("\n");
   return `Usage: node test/bench/main.ts [options]
 
 Measures Fairlead side by side with plain proxies, all in front of the same fast mock upstream, on the loopback.

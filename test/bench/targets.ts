@@ -1,5 +1,5 @@
 import type { Bench } from "./bench.ts";
-import { startFairlead } from "./targets/fairlead.ts";
+import { startFairlead, startFairleadHttp } from "./targets/fairlead.ts";
 import { missingNginx, startNginx } from "./targets/nginx.ts";
 import { startNodePipe } from "./targets/node-pipe.ts";
 
@@ -50,6 +50,11 @@ const all: readonly Target[] = [
     name: "fairlead",
     about: "the server with its store and project keys, and through the tunnel a daemon's gateway",
     start: startFairlead,
+  },
+  {
+    name: "fairlead-http",
+    about: "the same server, and the mock as a provider that it calls over HTTP: one hop",
+    start: startFairleadHttp,
   },
 ];
 

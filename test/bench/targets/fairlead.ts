@@ -25,9 +25,26 @@ const createdKeySchema = z.object({ key: z.object({ keyValue: z.string() }) });
 const createdNodeSchema = z.object({ node: z.object({ id: z.string(), identifier: z.string() }) });
 const bootstrapTokenSchema = z.object({ token: z.string() });
 
+const PROVIDER = "mock";
+
+/** The server as it is shipped, on a store of its own; the mock is a provider of the platform. */
+export async function startFairleadHttp(bench: Bench): Promise<RunningTarget> {
+  buildOnce();
+  const server = await startServer(bench);
+  const { api, projectId } = await createProject(server);
+  const key = await createKey(api, projectId);
+  const running = { port: server.inferencePort, key, model: `${PROVIDER}/mock-model` };
+  await untilAnswers(running, server.process);
+  return {
+    ...running,
+    parts: [{ name: "control plane", pids: [server.process.pid] }],
+    stop: () => server.process.stop(),
+  };
+}
+
 /**
- * The server as it is shipped, on a store of its own, and a node whose link, tunnel and gateway are the daemon's; only
- * its engine is the mock. The daemon shares core 0 with the mock: in real life it is another machine.
+ * The same, and a node whose link, tunnel and gateway are the daemon's; only its engine is the mock. The daemon shares core 0
+ * with the mock: in real life it is another machine.
  */
 export async function startFairlead(bench: Bench): Promise<RunningTarget> {
   buildOnce();
@@ -80,7 +97,12 @@ interface Server {
 async function startServer(bench: Bench): Promise<Server> {
   const folder = mkdtempSync(join(bench.folder, "fairlead-"));
   const anyPort = { host: "127.0.0.1", port: 0 };
-  const config = { dataDir: folder, server: { platform: anyPort, inference: anyPort, shutdownSeconds: 0 } };
+  const baseUrl = `http://127.0.0.1:${bench.mockPort}/v1`;
+  const config = {
+    dataDir: folder,
+    server: { platform: anyPort, inference: anyPort, shutdownSeconds: 0 },
+    providers: { platform: [{ name: PROVIDER, baseUrl, protocols: ["chat"], models: [{ name: "mock-model" }] }] },
+  };
   const { configFile } = installationIn(folder);
   // JSON is YAML.
   writeFileSync(configFile, JSON.stringify(config));
@@ -94,15 +116,26 @@ async function startServer(bench: Bench): Promise<Server> {
 async function enrolNode(
   server: Server,
 ): Promise<{ readonly key: string; readonly identifier: string; readonly bootstrapToken: string }> {
+  const { api, projectId } = await createProject(server);
+  const key = await createKey(api, projectId);
+  const nodeRequest = { projectId, planId: "byo", name: "bench", engineConfig: { preset: "fairlead-demo" } };
+  const { node } = await api.create("/v1/nodes", nodeRequest, createdNodeSchema);
+  const { token } = await api.create(`/v1/nodes/${node.id}/bootstrap-tokens`, {}, bootstrapTokenSchema);
+  return { key, identifier: node.identifier, bootstrapToken: token };
+}
+
+type Api = ReturnType<typeof apiAt>;
+
+async function createProject(server: Server): Promise<{ readonly api: Api; readonly projectId: string }> {
   const installation = installationIn(server.folder);
   await ensureAdministrator(installation, ADMINISTRATOR);
   const api = apiAt(server.platformUrl, await createToken(installation, ADMINISTRATOR));
   const { project } = await api.create("/v1/projects", { name: "Bench" }, createdProjectSchema);
-  const projectId = project.id;
-  const keyRequest = { projectId, name: "bench" };
-  const { key } = await api.create(`/v1/projects/${projectId}/keys`, keyRequest, createdKeySchema);
-  const nodeRequest = { projectId, planId: "byo", name: "bench", engineConfig: { preset: "fairlead-demo" } };
-  const { node } = await api.create("/v1/nodes", nodeRequest, createdNodeSchema);
-  const { token } = await api.create(`/v1/nodes/${node.id}/bootstrap-tokens`, {}, bootstrapTokenSchema);
-  return { key: key.keyValue, identifier: node.identifier, bootstrapToken: token };
+  return { api, projectId: project.id };
+}
+
+async function createKey(api: Api, projectId: string): Promise<string> {
+  const request = { projectId, name: "bench" };
+  const { key } = await api.create(`/v1/projects/${projectId}/keys`, request, createdKeySchema);
+  return key.keyValue;
 }
