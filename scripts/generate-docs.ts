@@ -8,6 +8,7 @@ import { configReference } from "../packages/control-plane/src/config-reference.
 import { errorReference } from "../packages/control-plane/src/http/error-reference.ts";
 import { bridgeReference } from "../packages/control-plane/src/inference/bridge/bridge-reference.ts";
 import { nodeStatusReference } from "../packages/control-plane/src/nodes/node-status-reference.ts";
+import { providerReference } from "../packages/control-plane/src/providers/provider-reference.ts";
 
 /** Writes the pages that are generated from code; unit tests fail while they differ. Run: `node --conditions=fairlead-source scripts/generate-docs.ts` */
 const docs = new URL("../docs/", import.meta.url);
@@ -18,3 +19,4 @@ writeFileSync(new URL("cli.md", docs), commandReference(buildProgram(processCont
 writeFileSync(new URL("config.md", docs), configReference());
 writeFileSync(new URL("errors.md", docs), errorReference());
 writeFileSync(new URL("node-status.md", docs), nodeStatusReference());
+writeFileSync(new URL("providers.md", docs), providerReference());

@@ -26,7 +26,7 @@ export interface Host {
 }
 
 export interface Call {
-  readonly method?: "GET" | "POST" | "PATCH" | "DELETE" | undefined;
+  readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | undefined;
   readonly path: string;
   readonly body?: unknown;
   /** Sent along, so that the host makes one thing however often the call arrives. */

@@ -2,6 +2,27 @@ import { z } from "zod";
 
 /** Providers and aliases as they stand on the wire. Amounts are nano-dollars. */
 
+/** Well-known providers; what they fill in stands in docs/providers.md. */
+export const PROVIDER_PRESET_NAMES = [
+  "openai",
+  "anthropic",
+  "gemini",
+  "mistral",
+  "groq",
+  "together",
+  "fireworks",
+  "deepseek",
+  "openrouter",
+  "xai",
+  "cerebras",
+  "azure-openai",
+  "ollama",
+  "vllm",
+  "llama.cpp",
+  "lm-studio",
+] as const;
+export type ProviderPresetName = (typeof PROVIDER_PRESET_NAMES)[number];
+
 export const pricesOnWireSchema = z.object({
   input: z.number().describe("For a million input tokens."),
   cachedInput: z.number().optional().describe("For a million input tokens that the upstream had in its cache."),

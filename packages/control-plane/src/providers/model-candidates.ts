@@ -47,11 +47,11 @@ function candidatesOfTarget(known: KnownModels, target: string, rank: number): r
   return split.provider === NODES_GROUP ? ofEveryNode(known, split, rank) : null;
 }
 
-/** A list that was discovered closes nothing: it may be late, and the provider knows best what it serves. */
+/** Only models that somebody named close the list: a discovered one may be late, and the provider knows best what it serves. */
 function ofProvider(provider: UsableProvider, model: string, rank: number): readonly Candidate[] | null {
   const { facts, models, key, name, open } = provider;
   const details = models.get(model);
-  if (details === undefined && !facts.discovery) return null;
+  if (details === undefined && !facts.discovery && models.size > 0) return null;
   const { protocols, quirks: chat, timeouts, forwardHeaders } = facts;
   return [
     {

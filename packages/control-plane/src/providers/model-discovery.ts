@@ -1,7 +1,7 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import { LRUCache } from "lru-cache";
 import type { UpstreamTransport } from "../inference/upstream.ts";
-import { getFromUpstream } from "./get-from-upstream.ts";
+import { askUpstream } from "./ask-upstream.ts";
 import { readModelList } from "./model-list.ts";
 
 /** Whose models are asked for. */
@@ -66,7 +66,7 @@ export class ModelDiscovery {
 }
 
 async function listModels(open: () => UpstreamTransport): Promise<readonly string[] | null> {
-  const { status, text } = await getFromUpstream(open(), MODELS_PATH, { timeoutMs: ANSWER_MS });
+  const { status, text } = await askUpstream(open(), { path: MODELS_PATH, timeoutMs: ANSWER_MS });
   return status === 200 ? readModelList(text) : null;
 }
 

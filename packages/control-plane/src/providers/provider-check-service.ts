@@ -3,10 +3,11 @@ import { DomainError } from "@fairlead/protocol/errors";
 import type { ProviderCheck } from "@fairlead/protocol/providers";
 import type { ProjectAccess } from "../auth/access.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
-import { getFromUpstream, type SmallAnswer } from "./get-from-upstream.ts";
+import { DIALECT_PATH } from "../inference/dialect.ts";
+import { askUpstream, type SmallAnswer } from "./ask-upstream.ts";
 import { MODELS_PATH } from "./model-discovery.ts";
 import { readModelList } from "./model-list.ts";
-import { type Finding, judgeAnswer, judgeFailure } from "./provider-check.ts";
+import { type Finding, judgeEmptyCall, judgeFailure, judgeList } from "./provider-check.ts";
 import type { ProviderDirectory, UsableProvider } from "./provider-directory.ts";
 import type { ProviderName } from "./provider-service.ts";
 import { providerNotFound } from "./provider-service.ts";
@@ -41,10 +42,11 @@ export class ProviderCheckService {
 
 async function tryOut(provider: UsableProvider): Promise<Finding> {
   try {
+    const { credentialPath, listsModels } = provider.facts;
+    if (!listsModels) return judgeEmptyCall(provider, await askNothing(provider));
     const models = await ask(provider, MODELS_PATH);
-    const { credentialPath } = provider.facts;
     const credential = credentialPath === null ? null : await ask(provider, credentialPath);
-    return judgeAnswer(provider, { models, listed: readModelList(models.text), credential });
+    return judgeList(provider, { models, listed: readModelList(models.text), credential });
   } catch (error) {
     if (error instanceof DomainError) return judgeFailure(provider, error);
     throw error;
@@ -52,5 +54,11 @@ async function tryOut(provider: UsableProvider): Promise<Finding> {
 }
 
 function ask({ open }: UsableProvider, path: string): Promise<SmallAnswer> {
-  return getFromUpstream(open(), path, { timeoutMs: ANSWER_MS });
+  return askUpstream(open(), { path, timeoutMs: ANSWER_MS });
+}
+
+/** A call without a model or a message: a good credential makes it wrong, a bad one refused, and nothing is generated. */
+function askNothing({ open, facts }: UsableProvider): Promise<SmallAnswer> {
+  const path = DIALECT_PATH[facts.protocols[0] ?? "chat"];
+  return askUpstream(open(), { path, body: "{}", timeoutMs: ANSWER_MS });
 }

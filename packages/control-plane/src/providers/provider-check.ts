@@ -30,7 +30,8 @@ interface Checked {
   readonly credentialLost: boolean;
 }
 
-export function judgeAnswer(checked: Checked, { models, listed, credential }: Answers): Finding {
+/** @param checked a provider that can be asked for its models. */
+export function judgeList(checked: Checked, { models, listed, credential }: Answers): Finding {
   const refused = [credential, models].find((answer) => answer !== null && isRefusal(answer.status));
   if (refused) return refusedCredential(checked, refused);
   const configured = checked.facts.models.map(({ name }) => name);
@@ -50,6 +51,21 @@ export function judgeAnswer(checked: Checked, { models, listed, credential }: An
   }
   const message = `It answered with status ${status}.${wordsOf(models.text, checked.credential)}`;
   return { result: "refused", status, models: configured, message };
+}
+
+/** @param answer to a call that asks for nothing: 400 is a good sign. */
+export function judgeEmptyCall(checked: Checked, answer: Answer): Finding {
+  const models = checked.facts.models.map(({ name }) => name);
+  const { status } = answer;
+  if (isRefusal(status)) return refusedCredential(checked, answer);
+  // A plain 404 is a wrong path; one in JSON says that the model is missing.
+  if (status === 404 && parseJson(answer.text) === undefined) return withoutList(checked, status, models);
+  if (status === 400 || status === 404 || status === 422) {
+    const message = `${tookIt(checked)}; it has no list of models to ask for.`;
+    return { result: "ok", status, models, message };
+  }
+  const message = `It answered with status ${status}.${wordsOf(answer.text, checked.credential)}`;
+  return { result: "refused", status, models, message };
 }
 
 export function judgeFailure({ facts }: Pick<Checked, "facts">, { code, message, cause }: DomainError): Finding {
@@ -78,17 +94,20 @@ function withoutList({ facts }: Checked, status: number, configured: readonly st
       "It is reached, and lists no models; those of the settings can be called. The credential was not tried.";
     return { result: "ok", status, models: [...configured], message };
   }
-  const message =
-    "It is reached, and lists no models there: is the base URL right? If it is, name its models in the settings.";
+  const message = "It is reached, and knows no such path: is the base URL the one that SDKs take?";
   return { result: "not_found", status, models: [...configured], message };
 }
 
-function okMessage({ facts, credential }: Checked, listed: readonly string[], configured: readonly string[]): string {
-  const took = credential === null ? "It is reached without a credential" : "It took the credential";
+function okMessage(checked: Checked, listed: readonly string[], configured: readonly string[]): string {
   const unknown = configured.filter((name) => !listed.includes(name));
-  const lists = `${took} and lists ${listed.length} ${listed.length === 1 ? "model" : "models"}`;
+  const { facts } = checked;
+  const lists = `${tookIt(checked)} and lists ${listed.length} ${listed.length === 1 ? "model" : "models"}`;
   if (unknown.length > 0) return `${lists}, but not these of the settings: ${unknown.slice(0, 10).join(", ")}.`;
   return facts.discovery || configured.length > 0 ? `${lists}.` : `${lists}, none of which the settings name.`;
+}
+
+function tookIt({ credential }: Checked): string {
+  return credential === null ? "It is reached without a credential" : "It took the credential";
 }
 
 function isRefusal(status: number): boolean {

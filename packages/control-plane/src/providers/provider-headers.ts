@@ -40,13 +40,9 @@ const MAX_HEADERS = 20;
 
 export const headersSchema = z
   .record(harmlessName, z.string().regex(/^[\x21-\x7e]([\x20-\x7e]{0,1022}[\x21-\x7e])?$/, "must be printable ASCII"))
-  .refine((headers) => Object.keys(headers).length <= MAX_HEADERS, `must be at most ${MAX_HEADERS}`)
-  .describe("Headers that are sent with every call. Anybody who may read the provider sees them.");
+  .refine((headers) => Object.keys(headers).length <= MAX_HEADERS, `must be at most ${MAX_HEADERS}`);
 
-export const forwardHeadersSchema = z
-  .array(harmlessName)
-  .max(MAX_HEADERS)
-  .describe("Headers of a caller that may go on to this provider, besides `accept` and `traceparent`.");
+export const forwardHeadersSchema = z.array(harmlessName).max(MAX_HEADERS);
 
 function isOurs(name: string): boolean {
   return (

@@ -1,3 +1,4 @@
+import type { ProviderPresetName } from "@fairlead/protocol/providers";
 import type { ChatQuirks } from "../inference/bridge/bridge-call.ts";
 import type { Dialect } from "../inference/dialect.ts";
 
@@ -31,29 +32,9 @@ export interface CredentialForm {
 
 export const BEARER: CredentialForm = { header: "authorization", scheme: "Bearer" };
 
-export const PRESET_NAMES = [
-  "openai",
-  "anthropic",
-  "gemini",
-  "mistral",
-  "groq",
-  "together",
-  "fireworks",
-  "deepseek",
-  "openrouter",
-  "xai",
-  "cerebras",
-  "azure-openai",
-  "ollama",
-  "vllm",
-  "llama.cpp",
-  "lm-studio",
-] as const;
-export type PresetName = (typeof PRESET_NAMES)[number];
-
 const MAX_COMPLETION_TOKENS = "max_completion_tokens";
 
-export const PROVIDER_PRESETS: Readonly<Record<PresetName, ProviderPreset>> = {
+export const PROVIDER_PRESETS: Readonly<Record<ProviderPresetName, ProviderPreset>> = {
   openai: {
     title: "OpenAI",
     baseUrl: "https://api.openai.com/v1",

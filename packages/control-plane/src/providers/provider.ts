@@ -1,5 +1,5 @@
 import { rfc3339 } from "@fairlead/protocol/clock";
-import type { Provider } from "@fairlead/protocol/providers";
+import { PROVIDER_PRESET_NAMES, type Provider } from "@fairlead/protocol/providers";
 import { z } from "zod";
 import type { AuditResource } from "../audit/audit.ts";
 import { pricesSchema } from "../billing/prices.ts";
@@ -7,7 +7,7 @@ import type { ChatQuirks } from "../inference/bridge/bridge-call.ts";
 import type { Dialect } from "../inference/dialect.ts";
 import { upstreamModelSchema } from "./model-name.ts";
 import { forwardHeadersSchema, headerNameSchema, headersSchema } from "./provider-headers.ts";
-import { BEARER, type CredentialForm, PRESET_NAMES, PROVIDER_PRESETS } from "./provider-presets.ts";
+import { BEARER, type CredentialForm, PROVIDER_PRESETS } from "./provider-presets.ts";
 
 /** A provider: its settings, what a preset fills in, and how it is told. Pure. */
 
@@ -36,8 +36,14 @@ export const providerSettingsShape = {
   credentialHeader: headerNameSchema
     .optional()
     .describe("The header that carries the credential: as `Bearer` in `authorization`, bare in any other."),
-  headers: headersSchema.optional(),
-  forwardHeaders: forwardHeadersSchema.optional(),
+  headers: headersSchema
+    .optional()
+    .describe(
+      "Headers that are sent with every call. Everybody in the project may read them: a credential is none of them.",
+    ),
+  forwardHeaders: forwardHeadersSchema
+    .optional()
+    .describe("Headers of a caller that go on to this provider, besides `accept` and `traceparent`: `[openai-beta]`."),
   timeouts: z
     .strictObject({
       connectSeconds: seconds(60),
@@ -56,7 +62,9 @@ export const providerSettingsShape = {
     .max(MAX_MODELS)
     .refine((items) => new Set(items.map(({ name }) => name)).size === items.length, "holds the same name twice")
     .optional()
-    .describe("Its models with what is known of them. Without discovery, no others can be called."),
+    .describe(
+      "Its models with what is known of them. Where any are named, and without discovery, no others can be called.",
+    ),
   quirks: z
     .strictObject({
       outputLimit: z.enum(["max_tokens", "max_completion_tokens"]).optional(),
@@ -68,7 +76,7 @@ export const providerSettingsShape = {
 };
 
 export const presetSchema = z
-  .enum(PRESET_NAMES)
+  .enum(PROVIDER_PRESET_NAMES)
   .nullable()
   .describe("A well-known provider: fills in what is left out. docs/providers.md lists them.");
 
@@ -115,6 +123,8 @@ export interface ProviderFacts {
   readonly credential: CredentialForm;
   /** As the preset's. */
   readonly credentialPath: string | null;
+  /** Whether it can be asked for its models, whatever `discovery` says. */
+  readonly listsModels: boolean;
   readonly headers: Readonly<Record<string, string>>;
   readonly forwardHeaders: readonly string[];
   readonly timeouts: ProviderTimeouts;
@@ -138,6 +148,7 @@ export function factsOf(settings: ProviderSettings): ProviderFacts {
     protocols: settings.protocols ?? preset?.protocols ?? ["chat"],
     credential: credentialHeader === undefined ? (preset?.credential ?? BEARER) : formOf(credentialHeader),
     credentialPath: preset?.credentialPath ?? null,
+    listsModels: preset?.discovery ?? true,
     headers: { ...preset?.headers, ...settings.headers },
     forwardHeaders: settings.forwardHeaders ?? [],
     timeouts: {
