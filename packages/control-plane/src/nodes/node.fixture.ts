@@ -37,8 +37,6 @@ export const OWNER: UserPrincipal = { kind: "user", userId: "usr_a", platformAdm
 export const STRANGER: UserPrincipal = { kind: "user", userId: "usr_b", platformAdmin: false };
 export const VIEWER: UserPrincipal = { kind: "user", userId: "usr_v", platformAdmin: false };
 export const ORIGIN: CallOrigin = { requestId: "req_test", address: "192.0.2.1" };
-/** By the real clock, since that is what a drain waits by. */
-export const DRAIN_MS = 50;
 export const INSTALLATION = { id: "ins_test", epoch: "epo_test" };
 
 const ROLES: readonly { readonly userId: string; readonly projectId: string; readonly role: Role }[] = [
@@ -57,6 +55,7 @@ const MEMBERSHIPS: Memberships = {
 
 export interface NodeFixture extends NodeServices {
   readonly clock: TestClock;
+  readonly store: OpenedDatabase;
   readonly stores: NodeStores;
   create(name: string, engineConfig?: EngineConfig | null): Promise<NodeRecord>;
   readonly secrets: SecretStore;
@@ -69,12 +68,18 @@ export interface NodeFixture extends NodeServices {
   close(): Promise<void>;
 }
 
+export interface NodeFixtureOptions {
+  readonly liveness?: Partial<LivenessOptions>;
+  readonly calls?: NodeCalls;
+  /** By the real clock, since that is what a drain waits by. */
+  readonly drainMs?: number;
+}
+
+const IDLE: NodeCalls = { drain: async () => undefined };
+
 export async function nodeFixture(
   open: OpenStore = openMemoryStore,
-  {
-    liveness = {},
-    calls = {},
-  }: { readonly liveness?: Partial<LivenessOptions>; readonly calls?: Partial<NodeCalls> } = {},
+  { liveness = {}, calls = IDLE, drainMs = 50 }: NodeFixtureOptions = {},
 ): Promise<NodeFixture> {
   const store = await open();
   const { db } = store;
@@ -95,8 +100,8 @@ export async function nodeFixture(
     installation: INSTALLATION,
     publicUrl: "http://127.0.0.1:8080",
     liveness: { ...DEFAULT_LIVENESS, ...liveness },
-    calls: { drain: async () => undefined, ...calls },
-    drainMs: DRAIN_MS,
+    calls,
+    drainMs,
   });
   const create = (name: string, engineConfig: EngineConfig | null = { preset: "fairlead-demo" }): Promise<NodeRecord> =>
     services.nodes.create(OWNER, { projectId: PROJECT, planId: "byo", name, directSecrets: false, engineConfig });
@@ -111,6 +116,7 @@ export async function nodeFixture(
   return {
     ...services,
     clock,
+    store,
     stores,
     secrets,
     identities: createNodeIdentities(db),

@@ -8,7 +8,10 @@ const AGAIN_MS = 10_000;
  * Deletes projects for as long as the server runs: those that were left over at its start, and every other as soon as somebody asks.
  * Each by itself, since one may wait for its running calls. @returns the call that ends it; what is not over goes on at the next start.
  */
-export function startProjectRemover(removal: ProjectRemovalService, log: Logger): () => Promise<void> {
+export function startProjectRemover(
+  removal: Pick<ProjectRemovalService, "waiting" | "finish" | "onRequest">,
+  log: Logger,
+): () => Promise<void> {
   const stop = new AbortController();
   const running = new Map<string, Promise<void>>();
   const finish = async (projectId: string): Promise<void> => {

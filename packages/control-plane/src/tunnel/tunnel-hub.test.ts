@@ -90,6 +90,28 @@ describe("the hub", () => {
     expect(changes).toEqual(["a true"]);
   });
 
+  test("drains a node: its running calls end, new ones find no way, and then its tunnel is closed", async () => {
+    const node = await nodes.connect("a");
+    let running: NodeRequest | undefined;
+    node.onRequest = (request) => {
+      running = request;
+      request.stream.respond({ ":status": 200 });
+    };
+    const last = call(tunnelOf("a"));
+    await vi.waitFor(() => expect(running).toBeDefined());
+    let drained = false;
+    const draining = hub.drain("a").then(() => {
+      drained = true;
+    });
+    expect(hub.get("a")).toBeNull();
+    expect(drained).toBe(false);
+    running?.stream.end("whole");
+    expect(await last).toBe("whole");
+    await draining;
+    await hub.drain("a");
+    await hub.drain("unknown");
+  });
+
   test.each<[string, (node: Awaited<ReturnType<FakeNodes["connect"]>>) => unknown]>([
     ["ends its connection", ({ socket }) => socket.end()],
     ["resets it", ({ socket }) => socket.resetAndDestroy()],
