@@ -81,10 +81,6 @@ export function createServices(context: Context): Services {
     installation: record,
     publicUrl,
   });
-  const { reports, liveness, changes } = nodes;
-  const hub = new LinkHub({ reports, liveness, changes, clock: ports.clock, log, resyncMs: LINK_RESYNC_MS });
-  const links = new LinkServer({ links: hub, log });
-  cutRemovedNodes(nodes, { links, tunnels });
   const signInServices = createSignInServices({
     ...ports,
     ...installation,
@@ -101,7 +97,7 @@ export function createServices(context: Context): Services {
     users,
     sessions: installation.sessions,
     entry: new LinkEntryService({ ...installation, ...signInServices, links: oneTimeLinks }),
-    ...createCredentials({ ...ports, ...installation, identities, changes, addresses }),
+    ...createCredentials({ ...ports, ...installation, identities, changes: nodes.changes, addresses }),
     auditLog: new AuditReadService({ longReads: installation.longReads, access }),
     ...createBilling(context, projects),
     ...createProviders(context, { projects, names, tunnels, engines: nodes.engines }),
@@ -113,10 +109,21 @@ export function createServices(context: Context): Services {
     keys,
     keyUse,
     nodes,
-    hub,
-    links,
+    ...createLinks(context, nodes, tunnels),
     tunnels,
   };
+}
+
+function createLinks(
+  { log, ports }: Context,
+  nodes: NodeServices,
+  tunnels: TunnelHub,
+): Pick<Services, "hub" | "links"> {
+  const { reports, liveness, changes } = nodes;
+  const hub = new LinkHub({ reports, liveness, changes, clock: ports.clock, log, resyncMs: LINK_RESYNC_MS });
+  const links = new LinkServer({ links: hub, log });
+  cutRemovedNodes(nodes, { links, tunnels });
+  return { hub, links };
 }
 
 function createBilling(

@@ -74,7 +74,18 @@ export interface SystemActor {
 export type AuditActor = UserPrincipal | NodePrincipal | SystemActor;
 
 export interface AuditResource {
-  readonly type: "project" | "member" | "invitation" | "key" | "node" | "secret" | "provider" | "alias" | "user" | "session" | "signing_key";
+  readonly type:
+    | "project"
+    | "member"
+    | "invitation"
+    | "key"
+    | "node"
+    | "secret"
+    | "provider"
+    | "alias"
+    | "user"
+    | "session"
+    | "signing_key";
   readonly id: string;
   /** What people called it at the time. */
   readonly name?: string;
