@@ -101,6 +101,7 @@ describe.each(STORES)("hostile input on $name", (store) => {
       .replace("{project_id}", ann.projectId)
       .replace(/\{(id|node_id)\}/, ann.nodeId)
       .replace("{slug}", ann.identifier)
+      .replace(/(aliases|providers)\/\{name\}/, "$1/none")
       .replace("{name}", "TOKEN")
       .replace("{model}", `${ann.identifier}/model`);
 
