@@ -190,6 +190,29 @@ describe("a call to a provider", () => {
   });
 });
 
+describe("a provider's answer", () => {
+  test("that is compressed unasked reaches the caller with the encoding that it has", async () => {
+    const body = gzipSync(JSON.stringify({ choices: [], text: "x".repeat(1000) }));
+    onRequest = (_request, response) => {
+      response.writeHead(200, { ...JSON_TYPE, "content-encoding": "gzip", "content-length": body.length });
+      response.end(body);
+    };
+    const answer = await send({ body: '{"model":"openai/gpt"}' }).answer;
+    expect(answer.headers).toMatchObject({ "content-encoding": "gzip", "content-length": String(body.length) });
+    expect((await buffer(answer)).equals(body)).toBe(true);
+  });
+
+  test("that is shorter than it said is a broken connection, not an end", async () => {
+    onRequest = (_request, response) => {
+      response.writeHead(200, { ...JSON_TYPE, "content-length": "100" });
+      response.write('{"half":', () => response.destroy());
+    };
+    const answer = await send({ body: '{"model":"openai/gpt"}' }).answer;
+    await expect(text(answer)).rejects.toThrow("aborted");
+    await vi.waitFor(() => expect(ends).toMatchObject([{ outcome: "upstream_failed" }]));
+  });
+});
+
 describe("a caller that leaves", () => {
   test.each(["before the provider answers", "in the middle of a stream"])(
     "%s ends the provider's work",
