@@ -4,7 +4,7 @@ import type { UpstreamTransport } from "../inference/upstream.ts";
 /** Asks an upstream for something small, by the way that its calls go: the same credential, the same guards. */
 
 export interface SmallQuestion {
-  /** Below the base URL, with `/v1` in its place. */
+  /** Below the base URL. */
   readonly path: string;
   /** JSON to post; none: GET. */
   readonly body?: string;

@@ -19,7 +19,7 @@ interface Known {
   asking: Promise<void> | null;
 }
 
-export const MODELS_PATH = "/v1/models";
+export const MODELS_PATH = "/models";
 /** Providers add models every few weeks; engines, when somebody restarts them. */
 const BELIEVED_MS = 5 * 60_000;
 /** After one that failed: soon enough for a provider that was away, seldom enough for one that is gone. */

@@ -10,7 +10,6 @@ import type { PlatformProviders } from "./platform-providers.ts";
 import { factsOf, type ProviderFacts, type ProviderModel, type ProviderRecord } from "./provider.ts";
 import type { ProviderCredentials } from "./provider-credentials.ts";
 import type { ProviderStores } from "./provider-stores.ts";
-import { ProviderUpstream } from "./provider-upstream.ts";
 
 /** A provider as calls need it: everything filled in, and the way to it. */
 export interface UsableProvider {
@@ -142,7 +141,7 @@ function usable(
   const { facts, key } = identity;
   const { connectMs } = facts.timeouts;
   const headers = headersOf(facts, credential);
-  const upstream = new ProviderUpstream(upstreams.open({ id: key, baseUrl, headers, allowPrivate, connectMs }));
+  const upstream = upstreams.open({ id: key, baseUrl, headers, allowPrivate, connectMs });
   return {
     ...identity,
     credential,

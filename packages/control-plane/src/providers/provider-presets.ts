@@ -16,7 +16,7 @@ export interface ProviderPreset {
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether `GET {base}/models` lists what can be called. */
   readonly discovery: boolean;
-  /** A path that only a good credential opens, where the list of models is open to everybody. */
+  /** A path below the base URL that only a good credential opens, where the list of models is open to everybody. */
   readonly credentialPath?: string;
   readonly quirks: ChatQuirks;
   /** Where this is written down. */
@@ -117,7 +117,7 @@ export const PROVIDER_PRESETS: Readonly<Record<ProviderPresetName, ProviderPrese
     protocols: ["chat", "responses"],
     credential: BEARER,
     discovery: true,
-    credentialPath: "/v1/key",
+    credentialPath: "/key",
     quirks: { outputLimit: "max_tokens", developerRole: true, thinkingField: "reasoning" },
     source: "https://openrouter.ai/docs/api-reference/overview",
   },
