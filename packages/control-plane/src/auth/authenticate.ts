@@ -31,7 +31,14 @@ export interface SignInSessions {
 /** Enrolled nodes, as far as a credential's check needs them; the nodes service. */
 export interface NodeIdentities {
   /** @returns null for a node that is unknown, not enrolled, or being deleted. */
-  find(nodeId: string): MaybePromise<{ readonly projectId: string; readonly signingKeyThumbprint: string } | null>;
+  find(nodeId: string): MaybePromise<NodeIdentity | null>;
+}
+
+export interface NodeIdentity {
+  readonly projectId: string;
+  readonly signingKeyThumbprint: string;
+  /** The node lives on for as long as its running calls do, but its workloads begin none. */
+  readonly projectDeleting?: boolean;
 }
 
 export interface TokenVerifier {

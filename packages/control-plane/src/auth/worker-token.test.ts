@@ -58,6 +58,12 @@ describe("worker-plane tokens", () => {
     }
   });
 
+  test("end with their project, while the node still waits for its last calls", async () => {
+    const { token } = await workers.issue(worker);
+    node = { projectId: "prj_1", signingKeyThumbprint: "thumb", projectDeleting: true };
+    await expect(workers.authenticate(token)).rejects.toMatchObject({ code: "invalid_credential" });
+  });
+
   test("run out", async () => {
     const { token } = await workers.issue(worker);
     clock.advance(3_661_000);

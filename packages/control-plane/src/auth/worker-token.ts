@@ -53,6 +53,9 @@ export class WorkerTokens {
         "The node of this worker-plane token was deleted or has enrolled anew; use the token that it has now.";
       throw new DomainError("invalid_credential", message);
     }
+    if (node.projectDeleting === true) {
+      throw new DomainError("invalid_credential", "The project of this worker-plane token is being deleted.");
+    }
     return {
       kind: "worker",
       subjectId: claims.subjectId as WorkerPrincipal["subjectId"],

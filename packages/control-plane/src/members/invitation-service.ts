@@ -107,7 +107,8 @@ export class InvitationService {
       try {
         await links.spend(transaction, token, user.userId);
       } catch (error) {
-        if (current) return;
+        // A second click: the first one let them in.
+        if (current && error instanceof DomainError && error.code === "not_found") return;
         throw error;
       }
       await this.#join(transaction, { invitation, userId: user.userId, held: current?.role ?? null });

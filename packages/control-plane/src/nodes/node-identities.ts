@@ -1,3 +1,4 @@
+import type { NodeIdentity } from "../auth/authenticate.ts";
 import { keyThumbprint } from "../auth/node-assertion.ts";
 import type { NodeStore } from "./node-store.ts";
 
@@ -9,9 +10,11 @@ export class NodeIdentities {
     this.#nodes = nodes;
   }
 
-  async find(nodeId: string): Promise<{ readonly projectId: string; readonly signingKeyThumbprint: string } | null> {
+  async find(nodeId: string): Promise<NodeIdentity | null> {
     const node = await this.#nodes.find(nodeId);
     if (!node?.signingKey || node.status === "deleting") return null;
-    return { projectId: node.projectId, signingKeyThumbprint: keyThumbprint(node.signingKey) };
+    const { projectId } = node;
+    const projectDeleting = await this.#nodes.isProjectDeleting(projectId);
+    return { projectId, signingKeyThumbprint: keyThumbprint(node.signingKey), projectDeleting };
   }
 }

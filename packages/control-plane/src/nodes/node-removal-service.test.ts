@@ -69,7 +69,9 @@ describe.each(STORES)("on $name", ({ open }) => {
       await expect.poll(() => calls.asked).toEqual([id]);
       expect(await fixture.statusOf(id)).toBe("draining");
       expect((await fixture.engines.list(PROJECT)).map(({ ready }) => ready)).toEqual([false]);
-      expect(await fixture.identities.find(id)).not.toBeNull();
+      expect(await fixture.identities.find(id)).toMatchObject({ projectId: PROJECT, projectDeleting: false });
+      await fixture.store.db.updateTable("project").set({ deleting_since: 1 }).where("id", "=", PROJECT).execute();
+      expect(await fixture.identities.find(id)).toMatchObject({ projectId: PROJECT, projectDeleting: true });
       calls.endAll();
       await ending;
       expect(await left()).toEqual([]);

@@ -44,6 +44,12 @@ export class NodeStore {
     return row ? fromRow(row) : null;
   }
 
+  async isProjectDeleting(projectId: string): Promise<boolean> {
+    const query = this.#db.selectFrom("project").select("deleting_since").where("id", "=", projectId);
+    const row = await query.executeTakeFirst();
+    return row !== undefined && row.deleting_since !== null;
+  }
+
   async countActive(projectIds: readonly string[]): Promise<number> {
     if (projectIds.length === 0) return 0;
     const row = await this.#db
