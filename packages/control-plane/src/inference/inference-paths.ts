@@ -11,6 +11,7 @@ const CALL: readonly ErrorCode[] = [
   "request_timeout",
   "overloaded",
   "upstream_failed",
+  "upstream_rejected_credentials",
   "upstream_timeout",
 ];
 
@@ -70,22 +71,36 @@ const responsesBody: Json = {
 };
 
 const json = (schema: Json): Json => ({ "application/json": { schema } });
-const answer = (content: Json): Json => ({ description: "The answer.", headers: ANSWER_HEADERS, content });
+const answer = (content: Json, headers: Json): Json => ({ description: "The answer.", headers, content });
+
+const CALL_HEADERS: Json = {
+  ...ANSWER_HEADERS,
+  "x-fairlead-upstream": {
+    description: "Who answered: a provider's name, or `node:` and a node's identifier.",
+    schema: { type: "string", examples: ["node:local"] },
+  },
+  "x-fairlead-overhead-ms": {
+    description:
+      "What the call cost on this host until the answer's head, without waiting for the body and for upstreams.",
+    schema: { type: "number", examples: [0.42] },
+  },
+};
 
 interface Operation {
   readonly operationId: string;
   readonly summary: string;
   readonly errors: readonly ErrorCode[];
   readonly content: Json;
+  readonly headers?: Json;
 }
 
-function operation({ errors, content, ...words }: Operation, rest: Json = {}): Json {
+function operation({ errors, content, headers = ANSWER_HEADERS, ...words }: Operation, rest: Json = {}): Json {
   return {
     ...words,
     tags: ["Inference"],
     security: [{ projectKey: [] }, { workerToken: [] }],
     ...rest,
-    responses: { "200": answer(content), ...errorResponses([...ALWAYS, ...errors]) },
+    responses: { "200": answer(content, headers), ...errorResponses([...ALWAYS, ...errors]) },
   };
 }
 
@@ -105,6 +120,7 @@ export function inferencePaths(modelsUrl: string): Json {
           summary: "Ask a model",
           errors: [...ROUTED, ...CALL],
           content: { ...json({ type: "object", additionalProperties: true }), ...events },
+          headers: CALL_HEADERS,
         },
         { requestBody: { required: true, content: json(chatBody) } },
       ),
@@ -117,6 +133,7 @@ export function inferencePaths(modelsUrl: string): Json {
           summary: "Ask a model, in the responses dialect",
           errors: [...ROUTED, ...CALL, "previous_response_not_found"],
           content: { ...json({ type: "object", additionalProperties: true }), ...events },
+          headers: CALL_HEADERS,
         },
         { requestBody: { required: true, content: json(responsesBody) } },
       ),
