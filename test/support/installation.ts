@@ -29,6 +29,7 @@ export class Installation {
   projectId = "";
   key = "";
   #api: Api | null = null;
+  #token = "";
   #server: Program | null = null;
 
   /** @param address that both hosts listen on, and nodes reach. */
@@ -62,6 +63,17 @@ export class Installation {
       return !server.running || (await fetch(`${this.platformUrl}/readyz`)).ok;
     });
     if (!server.running) throw new Error(`the control plane ended at once:\n${server.lastLines()}`);
+  }
+
+  /** As the administrator, for what `api` does not know. */
+  call(method: string, path: string): Promise<Response> {
+    return fetch(`${this.platformUrl}${path}`, { method, headers: { authorization: `Bearer ${this.#token}` } });
+  }
+
+  /** A project that machines and keys belong to from now on. */
+  async useNewProject(): Promise<void> {
+    this.projectId = await this.createProject("Drill");
+    this.key = (await this.createKey(this.projectId)).keyValue;
   }
 
   async createProject(name: string): Promise<string> {
@@ -116,9 +128,9 @@ export class Installation {
     await admin.createUser(ADMINISTRATOR);
     const { token } = await admin.createToken({ email: ADMINISTRATOR.email });
     await admin.close();
+    this.#token = token;
     this.#api = apiAt(this.platformUrl, token);
-    this.projectId = await this.createProject("Drill");
-    this.key = (await this.createKey(this.projectId)).keyValue;
+    await this.useNewProject();
   }
 
   #log(name: string): string {

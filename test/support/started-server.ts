@@ -13,12 +13,15 @@ const READY_MS = 30_000;
 /** `fairlead server` on an empty data folder, as an operator starts it for the first time. */
 export class StartedServer {
   readonly url: string;
+  /** Of the inference host. */
+  readonly modelsUrl: string;
   readonly #dir: string;
   readonly #configFile: string;
   readonly #program: Program;
 
-  private constructor(url: string, dir: string, program: Program) {
-    this.url = url;
+  private constructor(urls: { readonly url: string; readonly modelsUrl: string }, dir: string, program: Program) {
+    this.url = urls.url;
+    this.modelsUrl = urls.modelsUrl;
     this.#dir = dir;
     this.#configFile = join(dir, "config.yaml");
     this.#program = program;
@@ -34,7 +37,7 @@ export class StartedServer {
     // JSON is YAML.
     writeFileSync(configFile, JSON.stringify({ dataDir: join(dir, "data"), server, ...settings }));
     const program = new Program([process.execPath, SERVER, "server", "--config", configFile], join(dir, "log"));
-    const started = new StartedServer(url, dir, program);
+    const started = new StartedServer({ url, modelsUrl: `http://127.0.0.1:${inference}` }, dir, program);
     await waitFor("the server", READY_MS, async () => !program.running || (await fetch(`${url}/readyz`)).ok);
     if (!program.running) throw new Error(`the server ended at once:\n${program.lastLines()}`);
     return started;
