@@ -149,6 +149,11 @@ export const PLATFORM_CALLS: Readonly<Record<string, MakeCall>> = {
     body: { amountNanoDollars: 1 },
   }),
   "GET /v1/projects/{id}/ledger": project("/ledger"),
+  "GET /v1/projects/{id}/limits": project("/limits"),
+  "PATCH /v1/projects/{id}/limits": ({ projectId }) => ({
+    path: `/v1/projects/${projectId}/limits`,
+    body: { parallelCalls: 1000 },
+  }),
   "GET /v1/projects/{project_id}/invitations": project("/invitations"),
   "DELETE /v1/projects/{project_id}/invitations/{id}": async (world) => ({
     path: `/v1/projects/${world.projectId}/invitations/${(await world.invite()).id}`,

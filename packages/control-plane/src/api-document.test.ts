@@ -52,6 +52,7 @@ GET /v1/projects/{id}/aliases/{name}
 GET /v1/projects/{id}/audit
 GET /v1/projects/{id}/balance
 GET /v1/projects/{id}/ledger
+GET /v1/projects/{id}/limits
 GET /v1/projects/{id}/providers
 GET /v1/projects/{id}/providers/{name}
 GET /v1/projects/{project_id}/invitations
@@ -72,6 +73,7 @@ DELETE /v1/projects/{project_id}/members/{user_id}
 PATCH /v1/me
 PATCH /v1/nodes/{id}
 PATCH /v1/projects/{id}
+PATCH /v1/projects/{id}/limits
 PATCH /v1/projects/{id}/providers/{name}
 PATCH /v1/projects/{project_id}/keys/{id}
 PATCH /v1/projects/{project_id}/members/{user_id}

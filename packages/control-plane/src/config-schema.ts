@@ -104,7 +104,7 @@ export const configSchema = z.strictObject({
       invitationsPerUser: rate(100, "Invitations that one person makes within an hour."),
     })
     .prefault({}),
-  projectLimits: serverLimitsSchema,
+  limits: z.strictObject({ project: serverLimitsSchema }).prefault({}),
   billing: z
     .strictObject({
       mode: z
@@ -130,7 +130,7 @@ export const configSchema = z.strictObject({
       maxBodyBytes: bytes
         .max(1_073_741_824)
         .default(DEFAULT_LIMITS.maxBodyBytes)
-        .describe("Largest body of one call; a larger one is answered 413."),
+        .describe("Largest body of one call, decompressed; a larger one is answered 413."),
       maxCallsInFlight: z
         .number()
         .int()
@@ -138,6 +138,21 @@ export const configSchema = z.strictObject({
         .max(1_000_000)
         .default(DEFAULT_LIMITS.maxCallsInFlight)
         .describe("Calls at the same time; one more is answered 503 at once."),
+      maxAttempts: z
+        .number()
+        .int()
+        .min(1)
+        .max(20)
+        .default(DEFAULT_LIMITS.maxAttempts)
+        .describe("How often one call is sent to upstreams at most, as long as nothing was answered; 1: no retries."),
+      maxRetryWaitSeconds: z
+        .number()
+        .min(0)
+        .max(60)
+        .default(DEFAULT_LIMITS.maxRetryWaitMs / 1000)
+        .describe(
+          "How long one call waits in all to be sent again; an upstream that asks for longer is believed at once.",
+        ),
       maxBufferedBytes: bytes
         .default(DEFAULT_LIMITS.maxBufferedBytes)
         .describe("Bodies in memory at the same time, all calls together; beyond it calls are answered 503."),

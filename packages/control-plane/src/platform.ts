@@ -14,6 +14,7 @@ import { UpgradeDispatcher } from "./http/upgrade-dispatcher.ts";
 import { type InferenceHost } from "./inference/inference-host.ts";
 import { inferencePaths } from "./inference/inference-paths.ts";
 import { registerKeyRoutes } from "./keys/key-routes.ts";
+import { registerLimitRoutes } from "./limits/limit-routes.ts";
 import { daemonUpgrades } from "./link/daemon-upgrades.ts";
 import { registerInvitationRoutes } from "./members/invitation-routes.ts";
 import { registerMemberRoutes } from "./members/member-routes.ts";
@@ -112,5 +113,6 @@ function registerRoutes(app: PlatformApp, services: RouteServices): void {
   registerNodeSecretRoutes(app, nodes.nodeChanges);
   registerAuditRoutes(app, auditLog);
   registerBillingRoutes(app, services);
+  registerLimitRoutes(app, services.projectLimits);
   registerNodeDaemonRoutes(app, { ...nodes, limits });
 }

@@ -164,7 +164,9 @@ async function findAddresses({ server }: Config): Promise<Addresses> {
 }
 
 function createInference({ config, log, ports }: Context, services: Services): InferenceHost {
-  const { billing, models } = services;
+  const { billing, models, callLimiter: limiter } = services;
   const callers = callersOf(services);
-  return createInferenceHost({ ...ports, callers, models, billing, log, limits: config.inference });
+  const { maxRetryWaitSeconds, ...settings } = config.inference;
+  const limits = { ...settings, maxRetryWaitMs: maxRetryWaitSeconds * 1000 };
+  return createInferenceHost({ ...ports, callers, models, limiter, billing, log, limits, random: Math.random });
 }

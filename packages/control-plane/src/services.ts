@@ -9,6 +9,11 @@ import { IdempotencyService } from "./idempotency/idempotency-service.ts";
 import { KeyService } from "./keys/key-service.ts";
 import { KeyStore } from "./keys/key-store.ts";
 import { KeyUse } from "./keys/key-use.ts";
+import { type CallLimiter, callLimiter } from "./limits/call-limiter.ts";
+import { serverLimits } from "./limits/call-limits.ts";
+import { LimitService } from "./limits/limit-service.ts";
+import { LimitStore } from "./limits/limit-store.ts";
+import { Limiter } from "./limits/limiter.ts";
 import { LinkHub } from "./link/link-hub.ts";
 import { LinkServer } from "./link/link-server.ts";
 import { InvitationService } from "./members/invitation-service.ts";
@@ -50,6 +55,9 @@ export interface Services extends SignInServices, Credentials, ProviderServices 
   readonly invitations: InvitationService;
   readonly keys: KeyService;
   readonly keyUse: KeyUse;
+  readonly projectLimits: LimitService;
+  readonly limiter: Limiter;
+  readonly callLimiter: CallLimiter;
   readonly nodes: NodeServices;
   readonly hub: LinkHub;
   readonly links: LinkServer;
@@ -100,6 +108,7 @@ export function createServices(context: Context): Services {
     ...createCredentials({ ...ports, ...installation, identities, changes: nodes.changes, addresses }),
     auditLog: new AuditReadService({ longReads: installation.longReads, access }),
     ...createBilling(context, projects),
+    ...createLimits(context, projects),
     ...createProviders(context, { projects, names, tunnels, engines: nodes.engines }),
     idempotency: new IdempotencyService({ db, clock: ports.clock }),
     projects,
@@ -137,6 +146,18 @@ function createBilling(
     billing,
     billingAccess: new BillingAccessService({ billing, store: new BillingStore(db), access, audit, projects }),
   };
+}
+
+function createLimits(
+  { config, ports, installation }: Context,
+  projects: ProjectService,
+): Pick<Services, "projectLimits" | "limiter" | "callLimiter"> {
+  const { db, audit } = installation;
+  const { access } = projects;
+  const server = serverLimits(config.limits.project);
+  const projectLimits = new LimitService({ ...ports, limits: new LimitStore(db), server, access, audit, projects });
+  const limiter = new Limiter(ports.clock);
+  return { projectLimits, limiter, callLimiter: callLimiter(limiter, projectLimits) };
 }
 
 function createProviders(

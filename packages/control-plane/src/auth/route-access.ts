@@ -135,6 +135,8 @@ export const PLATFORM_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "GET /v1/projects/{id}/balance": { for: "role", operation: "billing.read", orPlatformAdmin: true },
   "POST /v1/projects/{id}/credits": { for: "platformAdmin", others: 403, strangers: 404 },
   "GET /v1/projects/{id}/ledger": role("billing.ledger"),
+  "GET /v1/projects/{id}/limits": { for: "role", operation: "project.read", orPlatformAdmin: true },
+  "PATCH /v1/projects/{id}/limits": { for: "role", operation: "project.update", orPlatformAdmin: true },
   "GET /v1/projects/{id}/providers": role("provider.read"),
   "POST /v1/projects/{id}/providers": role("provider.manage"),
   "DELETE /v1/projects/{id}/providers/{name}": role("provider.manage"),

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 /** Which of an upstream's headers reach the caller, and of a caller's the upstream. Everything else stays behind. */
 
 const TO_CALLER: readonly string[] = ["content-type", "content-encoding", "retry-after", "retry-after-ms"];
-const RATE_LIMIT_PREFIX = "x-ratelimit-";
+export const RATE_LIMIT_PREFIX = "x-ratelimit-";
 
 export function isEventStream(headers: IncomingHttpHeaders): boolean {
   // Of a compressed stream no event boundary is known, so nothing may be said in it.

@@ -8,6 +8,8 @@ export interface AnswerSink {
   readonly connection: Duplex | null;
   /** Called once, before anything else. */
   listen(listener: SinkListener): void;
+  /** What the answer bears in any case, be it a refusal that nobody told this sink. Called before anything is said. */
+  carry(headers: Readonly<Record<string, string>>): void;
   /** An answer begins. */
   begin(head: AnswerHead): void;
   /** @returns false when the caller does not keep up: `onDrain` tells when to go on. */

@@ -6,6 +6,8 @@ import { errorAnswer } from "../http/error-response.ts";
 export interface Exchange {
   readonly response: ServerResponse;
   readonly requestId: string;
+  /** What the answer bears, whatever it will be. */
+  readonly headers: Record<string, string>;
 }
 
 export function sendJson(exchange: Exchange, value: unknown): void {
@@ -14,13 +16,14 @@ export function sendJson(exchange: Exchange, value: unknown): void {
     "content-type": "application/json; charset=utf-8",
     "content-length": Buffer.byteLength(body),
     "x-request-id": exchange.requestId,
+    ...exchange.headers,
   });
   exchange.response.end(body);
 }
 
 /** @param extra headers beside those that every error carries. */
 export function sendError(exchange: Exchange, error: unknown, extra: Readonly<Record<string, string>> = {}): void {
-  const { response, requestId } = exchange;
+  const { response, requestId, headers } = exchange;
   if (response.headersSent || response.destroyed) {
     response.destroy();
     return;
@@ -28,6 +31,7 @@ export function sendError(exchange: Exchange, error: unknown, extra: Readonly<Re
   const answer = errorAnswer(error, requestId);
   response.writeHead(answer.status, {
     ...answer.headers,
+    ...headers,
     ...extra,
     "content-length": Buffer.byteLength(answer.body),
   });

@@ -1,13 +1,18 @@
+import { DomainError } from "@fairlead/protocol/errors";
 import { describe, expect, test } from "vitest";
 import { ScriptedUpstream } from "../testing/scripted-upstream.ts";
 import { TestClock } from "../testing.fixture.ts";
-import { Attempts } from "./attempts.ts";
+import { type Attempt, Attempts } from "./attempts.ts";
 import { WHOLE } from "./bridged.fixture.ts";
 import { scanCall } from "./call-scan.ts";
 import type { Dialect } from "./dialect.ts";
 import type { Candidate } from "./model-catalog.ts";
 import { type CallerItems, RecentItems } from "./recent-items.ts";
 import { LIMITS, NOTHING_RECENT, PLACE } from "./relay.fixture.ts";
+import type { AttemptFault } from "./retry-rules.ts";
+import { UpstreamPlaces } from "./upstream-places.ts";
+
+const FAILED: AttemptFault = { kind: "failed", error: new DomainError("upstream_failed", "It failed.") };
 
 const candidate = (protocol: Dialect, rest: Partial<Candidate> = {}): Candidate => ({
   ...PLACE,
@@ -35,32 +40,35 @@ function attempts(dialect: Dialect, body: string, { candidates, recent = NOTHING
     headers: {},
     timeouts: LIMITS,
     recent,
+    places: new UpstreamPlaces(new TestClock()),
+    projectId: "prj_1",
+    retries: { maxAttempts: 4, maxRetryWaitMs: 5000 },
+    random: () => 0.5,
   });
 }
 
-const bodyOf = (made: ReturnType<Attempts["next"]>): string =>
-  Buffer.concat([...(made?.request.body ?? [])]).toString();
+const bodyOf = (made: Attempt): string => Buffer.concat([...made.request.body]).toString();
 
 describe("attempts", () => {
   test("are made natively where the upstream speaks the dialect: byte by byte as submitted", () => {
     const body = '{ "model":"a/m", "input": "x", "n": 12345678901234567890 }';
-    const first = attempts("responses", body, { candidates: [candidate("responses")] }).next();
+    const first = attempts("responses", body, { candidates: [candidate("responses")] }).first();
     expect(bodyOf(first)).toBe(body.replace("a/m", "m"));
-    expect(first?.asked.conversion).toBeNull();
+    expect(first.asked.conversion).toBeNull();
   });
 
   test("are converted where it does not, with big numbers, a byte order mark and an upstream's ways", () => {
     const body = '\ufeff{"input":"é","model":"a/m","max_output_tokens":9,"seed":12345678901234567890}';
     const chat = { outputLimit: "max_completion_tokens" } as const;
-    const first = attempts("responses", body, { candidates: [candidate("chat", { chat })] }).next();
-    expect(first?.request.path).toBe("/chat/completions");
+    const first = attempts("responses", body, { candidates: [candidate("chat", { chat })] }).first();
+    expect(first.request.path).toBe("/chat/completions");
     expect(bodyOf(first)).toContain('"seed":12345678901234567890');
     expect(JSON.parse(bodyOf(first))).toMatchObject({
       model: "m",
       max_completion_tokens: 9,
       messages: [{ role: "user", content: "é" }],
     });
-    expect(first?.request.headers["content-length"]).toBe(String(Buffer.byteLength(bodyOf(first))));
+    expect(first.request.headers["content-length"]).toBe(String(Buffer.byteLength(bodyOf(first))));
   });
 
   test("pass over an upstream whose dialect has no words for the call", () => {
@@ -68,14 +76,14 @@ describe("attempts", () => {
     const made = attempts("responses", body, {
       candidates: [candidate("chat"), candidate("responses"), candidate("chat")],
     });
-    expect(made.next()?.asked.upstreamId).toBe("responses");
-    expect(made.next()).toBeNull();
+    expect(made.first().asked.upstreamId).toBe("responses");
+    expect(made.after(FAILED)).toBeNull();
   });
 
   test("are refused with the field where no upstream has words for the call", () => {
     const body = '{"model":"a/m","input":"x","background":true}';
     const made = attempts("responses", body, { candidates: [candidate("chat"), candidate("chat")] });
-    expect(() => made.next()).toThrow(expect.objectContaining({ code: "invalid_request", param: "background" }));
+    expect(() => made.first()).toThrow(expect.objectContaining({ code: "invalid_request", param: "background" }));
   });
 
   test.each([
@@ -83,7 +91,7 @@ describe("attempts", () => {
     ["with a wrong escape", '{"model":"a/m","input":"\\q"}', "malformed_json"],
     ["without a message", '{"model":"a/m","input":[]}', "invalid_request"],
   ])("are refused for a body %s", (_name, body, code) => {
-    expect(() => attempts("responses", body, { candidates: [candidate("chat")] }).next()).toThrow(
+    expect(() => attempts("responses", body, { candidates: [candidate("chat")] }).first()).toThrow(
       expect.objectContaining({ code }),
     );
   });
@@ -105,7 +113,7 @@ describe("attempts", () => {
           { role: "user", content: "Why?" },
         ],
       });
-    const made = attempts("responses", body("msg_1"), { candidates: [candidate("chat")], recent }).next();
+    const made = attempts("responses", body("msg_1"), { candidates: [candidate("chat")], recent }).first();
     expect(JSON.parse(bodyOf(made))).toMatchObject({
       messages: [
         { role: "assistant", content: "Yes." },
@@ -114,7 +122,7 @@ describe("attempts", () => {
     });
     expect(made?.referredTokens).toBeGreaterThan(20);
     const unknown = attempts("responses", body("msg_2"), { candidates: [candidate("chat")], recent });
-    expect(() => unknown.next()).toThrow(expect.objectContaining({ code: "invalid_request", param: "input[0]" }));
+    expect(() => unknown.first()).toThrow(expect.objectContaining({ code: "invalid_request", param: "input[0]" }));
   });
 
   test.each([
@@ -124,7 +132,7 @@ describe("attempts", () => {
   ])("remember what was answered (%s) where `store` is %s", (remembers, store) => {
     const recent = new RecentItems(new TestClock()).of("key_1");
     const body = JSON.stringify({ model: "a/m", input: "x", store });
-    const conversion = attempts("responses", body, { candidates: [candidate("chat")], recent }).next()?.asked
+    const conversion = attempts("responses", body, { candidates: [candidate("chat")], recent }).first().asked
       .conversion;
     const told = JSON.parse(conversion?.whole(WHOLE.chat) ?? "") as { output: [{ id: string }] };
     expect(recent.find(told.output[0].id) !== undefined).toBe(remembers);

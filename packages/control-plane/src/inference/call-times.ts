@@ -12,8 +12,9 @@ export class CallTimes {
     this.#now = options.now;
   }
 
-  /** An upstream has the request now. */
+  /** An upstream has the request now, or will have it after a wait. */
   asked(): void {
+    this.answered();
     this.#waitingSince = this.#now();
   }
 

@@ -1,8 +1,9 @@
-import type { ServerResponse } from "node:http";
+import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { DomainError } from "@fairlead/protocol/errors";
 import { type Exchange, sendError } from "./answer.ts";
 import { AnswerBody } from "./answer-body.ts";
+import { RATE_LIMIT_PREFIX } from "./answer-headers.ts";
 import type { AnswerHead, AnswerSink, SinkListener } from "./answer-sink.ts";
 
 /** The answer as an HTTP response. */
@@ -29,8 +30,13 @@ export class HttpSink implements AnswerSink {
     else response.once("close", () => listener.onClosed(response.writableFinished));
   }
 
+  carry(headers: Readonly<Record<string, string>>): void {
+    Object.assign(this.#exchange.headers, headers);
+  }
+
   begin({ status, headers }: AnswerHead): void {
-    this.#response.writeHead(status, { ...headers, "x-request-id": this.#exchange.requestId });
+    const { headers: carried, requestId } = this.#exchange;
+    this.#response.writeHead(status, { ...beside(headers, carried), ...carried, "x-request-id": requestId });
     this.#body = new AnswerBody(this.#response);
   }
 
@@ -49,4 +55,15 @@ export class HttpSink implements AnswerSink {
   break(): void {
     this.#response.destroy();
   }
+}
+
+/** An upstream's limits are not told beside ours: a caller could not tell them apart. */
+function beside(headers: OutgoingHttpHeaders, carried: Readonly<Record<string, string>>): OutgoingHttpHeaders {
+  if (!hasLimits(carried) || !hasLimits(headers)) return headers;
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !name.startsWith(RATE_LIMIT_PREFIX)));
+}
+
+function hasLimits(headers: OutgoingHttpHeaders): boolean {
+  for (const name in headers) if (name.startsWith(RATE_LIMIT_PREFIX)) return true;
+  return false;
 }

@@ -3,6 +3,7 @@ import { DomainError } from "@fairlead/protocol/errors";
 import type { Dispatcher } from "undici";
 import { PrivateAddressError } from "./guarded-connect.ts";
 import type { UpstreamCall, UpstreamHandler, UpstreamRequest, UpstreamTransport } from "./upstream.ts";
+import { NotReached } from "./upstream-faults.ts";
 
 export interface HttpUpstreamOptions {
   /** Asked for every call: its connections may be replaced in between. */
@@ -40,6 +41,8 @@ class HttpCall implements UpstreamCall, Dispatcher.DispatchHandler {
   #handler: UpstreamHandler | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #dispatching = false;
+  /** A connection was there, and some of the request may have gone out on it. */
+  #sent = false;
 
   constructor(handler: UpstreamHandler) {
     this.#handler = handler;
@@ -61,6 +64,7 @@ class HttpCall implements UpstreamCall, Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#sent = true;
     // Aborted while it waited for its connection.
     if (this.#handler === undefined) controller.abort(new Error("the call was aborted"));
     else this.#controller = controller;
@@ -86,7 +90,7 @@ class HttpCall implements UpstreamCall, Dispatcher.DispatchHandler {
   }
 
   #fail(cause: Error): void {
-    this.#over()?.onError(failure(cause));
+    this.#over()?.onError(this.#sent ? brokeOff(cause) : notReached(cause));
   }
 
   #over(): UpstreamHandler | undefined {
@@ -97,10 +101,14 @@ class HttpCall implements UpstreamCall, Dispatcher.DispatchHandler {
   }
 }
 
-function failure(cause: Error): DomainError {
+function notReached(cause: Error): DomainError {
   const message =
     cause instanceof PrivateAddressError
       ? "The provider's address is not a public one, so nothing is sent there."
-      : "The provider could not be reached or broke off.";
-  return new DomainError("upstream_failed", message, { cause });
+      : "The provider could not be reached.";
+  return new NotReached("upstream_failed", message, { cause });
+}
+
+function brokeOff(cause: Error): DomainError {
+  return new DomainError("upstream_failed", "The provider broke off.", { cause });
 }

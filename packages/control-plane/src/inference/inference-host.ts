@@ -6,6 +6,7 @@ import type { IdSource } from "@fairlead/protocol/ids";
 import type { Logger } from "pino";
 import { errorAnswer, rawErrorAnswer, toDomainError } from "../http/error-response.ts";
 import { type AnsweredRequest, RequestTally } from "../http/request-tally.ts";
+import { type CallLimiter, NO_LIMITER } from "../limits/call-limiter.ts";
 import { Admission, type Load, shuttingDown } from "./admission.ts";
 import { type Exchange, sendError } from "./answer.ts";
 import { type CallBilling, NO_BILLING } from "./call-money.ts";
@@ -19,6 +20,7 @@ import type { ModelCatalog } from "./model-catalog.ts";
 import { InferencePipeline } from "./pipeline.ts";
 import type { CallerAuthenticator } from "./ports.ts";
 import { discardRest } from "./request-body.ts";
+import { UpstreamPlaces } from "./upstream-places.ts";
 
 export interface InferenceHostOptions {
   readonly callers: CallerAuthenticator;
@@ -27,7 +29,10 @@ export interface InferenceHostOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly limits?: Partial<InferenceLimits>;
+  readonly limiter?: CallLimiter;
   readonly billing?: CallBilling;
+  /** In [0, 1): spreads what many calls do after the same failure. */
+  readonly random?: () => number;
   /** Told once of every call that ends; must not throw. */
   readonly onEnded?: (end: CallEnd) => void;
 }
@@ -56,8 +61,10 @@ export function createInferenceHost(options: InferenceHostOptions): InferenceHos
   const live = new LiveCalls(clock, limits.sweepMs);
   const counters = new InferenceCounters();
   const requests = new RequestTally();
-  const { billing = NO_BILLING, onEnded = () => undefined } = options;
-  const pipeline = new InferencePipeline({ models, live, clock, limits, counters, billing, onEnded });
+  const places = new UpstreamPlaces(clock);
+  const { limiter = NO_LIMITER, billing = NO_BILLING, onEnded = () => undefined, random = () => 0.5 } = options;
+  const parts = { models, live, clock, limits, counters, limiter, billing, places, random, onEnded };
+  const pipeline = new InferencePipeline(parts);
   const deps: CallDependencies = { callers, models, pipeline, admission, clock, limits, counters };
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -69,7 +76,7 @@ export function createInferenceHost(options: InferenceHostOptions): InferenceHos
   });
   const onRequest = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const begun = clock.monotonic();
-    const exchange = { response, requestId: ids.next("request") };
+    const exchange = { response, requestId: ids.next("request"), headers: {} };
     if (admission.stopped) response.shouldKeepAlive = false;
     try {
       await handleRoute(deps, request, exchange);

@@ -1,3 +1,5 @@
+import type { RetryLimits } from "./retry-rules.ts";
+
 /** How long an upstream may take. Milliseconds. */
 export interface UpstreamTimeouts {
   /** Until its answer's head. */
@@ -8,7 +10,7 @@ export interface UpstreamTimeouts {
 }
 
 /** What one inference host allows. Times in milliseconds (design §8). */
-export interface InferenceLimits extends UpstreamTimeouts {
+export interface InferenceLimits extends UpstreamTimeouts, RetryLimits {
   /** Of one call, decompressed. */
   readonly maxBodyBytes: number;
   /** Bodies held at one time, over all calls. */
@@ -30,6 +32,8 @@ export const DEFAULT_LIMITS: InferenceLimits = {
   firstByteMs: 120_000,
   idleMs: 120_000,
   totalMs: 1_800_000,
+  maxAttempts: 4,
+  maxRetryWaitMs: 5000,
   keepAliveMs: 15_000,
   sweepMs: 1000,
 };

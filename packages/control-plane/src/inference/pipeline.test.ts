@@ -1,5 +1,6 @@
 import { DomainError } from "@fairlead/protocol/errors";
 import { beforeEach, describe, expect, test } from "vitest";
+import { NO_LIMITER } from "../limits/call-limiter.ts";
 import { type ScriptedCall, ScriptedUpstream } from "../testing/scripted-upstream.ts";
 import { asKey, TestClock } from "../testing.fixture.ts";
 import { Admission, type Ticket } from "./admission.ts";
@@ -14,17 +15,23 @@ import { LiveCalls } from "./live-calls.ts";
 import type { Candidate, ModelCatalog } from "./model-catalog.ts";
 import { InferencePipeline, type RunningCall } from "./pipeline.ts";
 import { chunk, DONE, JSON_TYPE, PLACE, SSE } from "./relay.fixture.ts";
+import { UpstreamPlaces } from "./upstream-places.ts";
 
 /** A caller in this process: the pipeline knows of no other kind. */
 class MemorySink implements AnswerSink {
   readonly connection = null;
   head: AnswerHead | undefined;
+  carried: Readonly<Record<string, string>> = {};
   text = "";
   error: DomainError | undefined;
   #listener: SinkListener | undefined;
 
   listen(listener: SinkListener): void {
     this.#listener = listener;
+  }
+
+  carry(headers: Readonly<Record<string, string>>): void {
+    this.carried = headers;
   }
 
   begin(head: AnswerHead): void {
@@ -97,8 +104,18 @@ beforeEach(() => {
   candidates = [candidate];
   const counters = new InferenceCounters();
   const onEnded = (end: CallEnd): void => void ends.push(end);
-  const options = { models, live, clock, limits: DEFAULT_LIMITS, counters, billing: NO_BILLING, onEnded };
-  pipeline = new InferencePipeline(options);
+  pipeline = new InferencePipeline({
+    models,
+    live,
+    clock,
+    limits: { ...DEFAULT_LIMITS, maxRetryWaitMs: 0 },
+    counters,
+    limiter: NO_LIMITER,
+    billing: NO_BILLING,
+    places: new UpstreamPlaces(clock),
+    random: () => 0.5,
+    onEnded,
+  });
 });
 
 async function start(body: object, dialect: Dialect = "chat", caller = asKey("prj_1")): Promise<RunningCall> {

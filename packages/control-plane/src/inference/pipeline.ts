@@ -3,10 +3,13 @@ import { DomainError } from "@fairlead/protocol/errors";
 import type { InferenceCaller } from "../auth/principal.ts";
 import type { Prices } from "../billing/prices.ts";
 import { toDomainError } from "../http/error-response.ts";
+import type { CallLimiter } from "../limits/call-limiter.ts";
+import type { Permit } from "../limits/permit.ts";
 import type { AnswerSink } from "./answer-sink.ts";
 import { type Attempt, Attempts } from "./attempts.ts";
-import { billedCall, type CallBilling, type CallHold } from "./call-money.ts";
-import { scanCall } from "./call-scan.ts";
+import { CallClaims } from "./call-claims.ts";
+import { billedCall, type CallBilling } from "./call-money.ts";
+import { type CallScan, scanCall } from "./call-scan.ts";
 import { CallTimes } from "./call-times.ts";
 import { requireModel } from "./caller.ts";
 import type { Dialect } from "./dialect.ts";
@@ -19,6 +22,7 @@ import { RecentItems } from "./recent-items.ts";
 import { Relay } from "./relay.ts";
 import { asksForUsage, type SubmittedBody } from "./submitted-body.ts";
 import type { TokenUsage } from "./token-usage.ts";
+import type { UpstreamPlaces } from "./upstream-places.ts";
 
 export interface PipelineOptions {
   readonly models: ModelCatalog;
@@ -26,7 +30,11 @@ export interface PipelineOptions {
   readonly clock: Clock;
   readonly limits: InferenceLimits;
   readonly counters: InferenceCounters;
+  readonly limiter: CallLimiter;
   readonly billing: CallBilling;
+  readonly places: UpstreamPlaces;
+  /** In [0, 1); for the waits between attempts. */
+  readonly random: () => number;
   /** Told once of every call that ends, in whatever way. Must not throw. */
   readonly onEnded: (end: CallEnd) => void;
 }
@@ -37,20 +45,25 @@ export interface RunningCall {
   readonly ended: Promise<CallEnd>;
 }
 
-interface Prepared {
-  readonly body: SubmittedBody;
+/** Where a call can go. */
+interface Routed {
+  readonly scan: CallScan;
   /** As the caller named it, or the default. */
   readonly model: string;
-  readonly createdAt: number;
   readonly candidates: readonly Candidate[];
+}
+
+interface Prepared extends Omit<Routed, "scan"> {
+  readonly body: SubmittedBody;
+  readonly createdAt: number;
   readonly first: Attempt;
   readonly attempts: Attempts;
 }
 
-/** A call that was dispatched, and the money that is held for it. Not the body, which must not be kept for so long. */
+/** A call that was dispatched, and what is taken for it. Not the body, which must not be kept for so long. */
 interface Begun {
   readonly relay: Relay;
-  readonly hold: CallHold;
+  readonly claims: CallClaims;
   /** By upstream. */
   readonly prices: ReadonlyMap<string, Prices | null>;
   readonly model: string;
@@ -66,7 +79,7 @@ interface Beginning extends Pick<CallEnd, "id" | "caller" | "dialect" | "stream"
 }
 
 /**
- * The way of every call: prepare (scan, model, upstreams) → dispatch → relay → ended (decisions/0017). Nothing here knows
+ * The way of every call: route (scan, model) → limits → prepare (upstreams) → money → dispatch → relay → ended (decisions/0017). Nothing here knows
  * whether the caller is at the other end of a connection or in this process.
  */
 export class InferencePipeline {
@@ -97,49 +110,76 @@ export class InferencePipeline {
   }
 
   async #begin(call: InferenceCall, sink: AnswerSink): Promise<Begun> {
-    const prepared = await this.#prepare(call);
-    const { body, model, candidates } = prepared;
-    const { stream, inputTokens } = body.scan;
-    const hold = await this.#options.billing.open(billedCall(call, body.scan, candidates));
-    const prices = new Map(candidates.map((candidate) => [candidate.upstreamId, candidate.prices]));
+    const routed = await this.#route(call);
+    const { inputTokens, outputLimit } = routed.scan;
+    const permit = await this.#options.limiter.admit(call.caller, { inputTokens, outputLimit });
+    sink.carry(permit.headers);
+    if (permit.refusal !== null) throw permit.refusal;
     try {
-      return { relay: this.#dispatch(call, { ...prepared, hold }, sink), hold, prices, model, stream, inputTokens };
+      return await this.#beginPermitted(call, { routed, permit }, sink);
     } catch (error) {
-      hold.settle(null, null);
+      permit.end(null);
       throw error;
     }
   }
 
-  async #prepare(call: InferenceCall): Promise<Prepared> {
+  async #beginPermitted(
+    call: InferenceCall,
+    { routed, permit }: { readonly routed: Routed; readonly permit: Permit },
+    sink: AnswerSink,
+  ): Promise<Begun> {
+    const prepared = this.#prepare(call, routed);
+    const { body, model, candidates } = prepared;
+    const { stream, inputTokens } = body.scan;
+    const hold = await this.#options.billing.open(billedCall(call, body.scan, candidates));
+    const claims = new CallClaims(permit, hold);
+    const prices = new Map(candidates.map((candidate) => [candidate.upstreamId, candidate.prices]));
+    try {
+      return { relay: this.#dispatch(call, { ...prepared, claims }, sink), claims, prices, model, stream, inputTokens };
+    } catch (error) {
+      claims.end(null, null);
+      throw error;
+    }
+  }
+
+  async #route({ caller, body }: InferenceCall): Promise<Routed> {
+    const { models } = this.#options;
+    const scan = scanCall(body);
+    const model = scan.model?.name ?? (await models.defaultModel(caller.projectId)) ?? noModel();
+    requireModel(caller, model);
+    const { candidates } = await models.resolve(caller.projectId, model);
+    return { scan, model, candidates };
+  }
+
+  #prepare(call: InferenceCall, { scan, model, candidates }: Routed): Prepared {
     const { id, caller, dialect, body: bytes, headers } = call;
-    const { models, clock, limits } = this.#options;
-    const scan = scanCall(bytes);
-    const name = scan.model?.name ?? (await models.defaultModel(caller.projectId)) ?? noModel();
-    requireModel(caller, name);
-    const { candidates } = await models.resolve(caller.projectId, name);
+    const { clock, limits, places, random } = this.#options;
+    const { projectId } = caller;
     const submitted = { bytes, scan, dialect };
     const createdAt = Math.floor(clock.now() / 1000);
-    const ordered = nativeFirst(candidates, dialect);
+    const ordered = places.choose({ projectId, candidates, dialect });
     if (!speaks(ordered[0], dialect)) holdConverted(call);
-    const recent = this.#recent.of(nameOf(caller));
     const attempts = new Attempts({
       id,
       createdAt,
+      projectId,
       candidates: ordered,
       body: submitted,
       headers,
       timeouts: limits,
-      recent,
+      retries: limits,
+      recent: this.#recent.of(nameOf(caller)),
+      places,
+      random,
     });
-    const first = attempts.next();
-    if (first === null) throw new DomainError("internal", "A model has no upstream.");
+    const first = attempts.first();
     const body = { ...submitted, scan: { ...scan, inputTokens: scan.inputTokens + first.referredTokens } };
-    return { body, model: name, createdAt, candidates, first, attempts };
+    return { body, model, createdAt, candidates, first, attempts };
   }
 
   #dispatch(
     call: InferenceCall,
-    { body, model, createdAt, first, attempts, hold }: Prepared & { readonly hold: CallHold },
+    { body, model, createdAt, first, attempts, claims }: Prepared & { readonly claims: CallClaims },
     sink: AnswerSink,
   ): Relay {
     const { clock, counters, limits, live } = this.#options;
@@ -156,7 +196,7 @@ export class InferencePipeline {
       now,
       times: new CallTimes({ begunAt, uploadMs, now }),
       onCommitted: () => ticket.releaseBytes(),
-      cover: (outputTokens) => hold.cover(outputTokens),
+      cover: (outputTokens) => claims.cover(outputTokens),
       counters,
     });
     live.add(relay);
@@ -164,11 +204,11 @@ export class InferencePipeline {
     return relay;
   }
 
-  async #untilEnded({ relay, hold, prices }: Begun, beginning: Beginning): Promise<CallEnd> {
+  async #untilEnded({ relay, claims, prices }: Begun, beginning: Beginning): Promise<CallEnd> {
     await relay.closed;
     this.#options.live.delete(relay);
     const { usage } = usageOf(relay, beginning.inputTokens);
-    return this.#tell(beginning, relay, hold.settle(usage, prices.get(relay.upstreamId ?? "") ?? null));
+    return this.#tell(beginning, relay, claims.end(usage, prices.get(relay.upstreamId ?? "") ?? null));
   }
 
   #tell({ begunAt, inputTokens, ...beginning }: Beginning, ending: Ending, cost = 0): CallEnd {
@@ -214,11 +254,6 @@ const nameOf = (caller: InferenceCaller): string => (caller.kind === "key" ? cal
 
 const speaks = (candidate: Candidate | undefined, dialect: Dialect): boolean =>
   candidate?.protocols.includes(dialect) === true;
-
-/** In the order that the project set; among equals, whoever speaks the caller's dialect: nothing of the call is lost there. */
-function nativeFirst(candidates: readonly Candidate[], dialect: Dialect): readonly Candidate[] {
-  return candidates.toSorted((a, b) => a.rank - b.rank || Number(speaks(b, dialect)) - Number(speaks(a, dialect)));
-}
 
 /** A call that is converted is held twice. @throws DomainError `overloaded` */
 function holdConverted({ body, ticket }: InferenceCall): void {

@@ -7,16 +7,19 @@ import {
   type ServerResponse,
 } from "node:http";
 import type { AddressInfo } from "node:net";
-import { Distribution, REQUEST_SECONDS } from "../distribution.ts";
+import { systemClock } from "@fairlead/protocol/clock";
 import { type ScriptedCall, ScriptedUpstream } from "../testing/scripted-upstream.ts";
 import { Attempts } from "./attempts.ts";
 import { scanCall } from "./call-scan.ts";
 import { CallTimes } from "./call-times.ts";
 import type { Dialect } from "./dialect.ts";
 import { HttpSink } from "./http-sink.ts";
+import { InferenceCounters } from "./inference-counters.ts";
 import type { Candidate } from "./model-catalog.ts";
 import type { CallerItems } from "./recent-items.ts";
 import { Relay } from "./relay.ts";
+import type { RetryLimits } from "./retry-rules.ts";
+import { UpstreamPlaces } from "./upstream-places.ts";
 
 export const LIMITS = { firstByteMs: 100, idleMs: 200, totalMs: 10_000 };
 export const NOTHING_RECENT: CallerItems = { remember: () => undefined, find: () => undefined };
@@ -36,6 +39,8 @@ export interface Setting {
   readonly upstreams?: number;
   /** What they speak; the caller's dialect, unless it is to be converted. */
   readonly speaks?: Dialect;
+  /** Without a wait, unless the test says so: every upstream is asked once. */
+  readonly retries?: RetryLimits;
   /** What the caller's body holds besides. */
   readonly body?: Readonly<Record<string, unknown>>;
 }
@@ -54,7 +59,7 @@ export interface Scene {
   /** Moves the clock and looks at the time-outs. */
   readonly pass: (ms: number) => void;
   readonly leave: () => void;
-  readonly counters: { readonly relayedBytes: number };
+  readonly counters: InferenceCounters;
 }
 
 export class RelayStage {
@@ -71,13 +76,14 @@ export class RelayStage {
 
   async begin(setting: Setting = {}): Promise<Scene> {
     const { dialect = "chat", stream = true, hidesUsage = true, upstreams = 1, speaks = dialect, body = {} } = setting;
+    const { retries = { maxAttempts: 9, maxRetryWaitMs: 0 } } = setting;
     const { request, response, answer } = await this.#connect();
     let now = 0;
     let committed = 0;
     const upstream = new ScriptedUpstream();
-    const counters = { relayedBytes: 0, firstByte: new Distribution(REQUEST_SECONDS) };
+    const counters = new InferenceCounters();
     const clock = (): number => now;
-    const relay = new Relay(new HttpSink({ response, requestId: "req_1" }), {
+    const relay = new Relay(new HttpSink({ response, requestId: "req_1", headers: {} }), {
       dialect,
       stream,
       hidesUsage,
@@ -91,10 +97,8 @@ export class RelayStage {
       cover: () => null,
       counters,
     });
-    const tries = attempts(upstream, { dialect, stream, upstreams, speaks, body });
-    const first = tries.next();
-    if (first === null) throw new Error("no upstream");
-    relay.start(first, tries);
+    const tries = attempts(upstream, { dialect, stream, upstreams, speaks, body, retries });
+    relay.start(tries.first(), tries);
     const [call] = upstream.calls;
     if (call === undefined) throw new Error("not dispatched");
     const pass = (ms: number): void => {
@@ -138,7 +142,7 @@ export const PLACE = {
 } as const satisfies Partial<Candidate>;
 
 function attempts(upstream: ScriptedUpstream, setting: Required<Omit<Setting, "hidesUsage">>): Attempts {
-  const { dialect, stream, upstreams, speaks, body } = setting;
+  const { dialect, stream, upstreams, speaks, body, retries } = setting;
   const bytes = [Buffer.from(JSON.stringify({ model: "n/m", stream, ...body }))];
   const candidates = Array.from(
     { length: upstreams },
@@ -159,5 +163,9 @@ function attempts(upstream: ScriptedUpstream, setting: Required<Omit<Setting, "h
     headers: {},
     timeouts: LIMITS,
     recent: NOTHING_RECENT,
+    places: new UpstreamPlaces(systemClock),
+    projectId: "prj_1",
+    retries,
+    random: () => 0.5,
   });
 }

@@ -12,9 +12,11 @@ import type { InferenceCounters } from "./inference-counters.ts";
 import { LateAnswer } from "./late-answer.ts";
 import type { LiveCall } from "./live-calls.ts";
 import { EVENT_STREAM_TYPE, type RelayedAnswer } from "./relayed-answer.ts";
+import type { AttemptFault } from "./retry-rules.ts";
 import { failureEvents } from "./stream-failure.ts";
 import type { UpstreamCall, UpstreamHandler } from "./upstream.ts";
-import { timedOut, verdictOn } from "./upstream-faults.ts";
+import { faultOf, retryAfterSeconds, timedOut, verdictOn } from "./upstream-faults.ts";
+import type { PlaceUse } from "./upstream-places.ts";
 import { WholeAnswer } from "./whole-answer.ts";
 
 export interface RelayOptions extends EventAnswerOptions {
@@ -26,7 +28,7 @@ export interface RelayOptions extends EventAnswerOptions {
   readonly onCommitted: () => void;
   /** Whether what was generated is paid for. @returns why the call has to end. */
   readonly cover: (outputTokens: number) => DomainError | null;
-  readonly counters: Pick<InferenceCounters, "relayedBytes" | "firstByte">;
+  readonly counters: Pick<InferenceCounters, "relayedBytes" | "firstByte" | "retried">;
 }
 
 const KEEP_ALIVE = Buffer.from(": keep-alive\n\n");
@@ -56,6 +58,10 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
   /** Without the request: its body must not be kept for as long as the answer takes. */
   #asked: Asked | null = null;
   #call: UpstreamCall | undefined;
+  #place: PlaceUse | undefined;
+  #made = 0;
+  /** Until the next attempt. */
+  #pause: NodeJS.Timeout | undefined;
   #answer: RelayedAnswer | null = null;
   #head: AnswerHead | null = null;
   #begunStatus: number | null = null;
@@ -96,6 +102,11 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
     return this.#asked?.upstreamId ?? null;
   }
 
+  /** How many upstreams were asked, or the same one how often. */
+  get attempts(): number {
+    return this.#made;
+  }
+
   get connection(): Duplex | null {
     return this.#sink.connection;
   }
@@ -113,16 +124,11 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
     this.#active = true;
     const { times, counters } = this.#options;
     counters.firstByte.observe(times.answered() / 1000);
-    const { failure, passable } = verdictOn(status, headers);
-    const next = failure === null ? null : this.#nextAttempt();
-    if (next !== null) {
-      this.#call?.abort();
-      this.#dispatch(next);
-    } else if (failure !== null && !passable) {
-      this.fail(failure);
-    } else {
-      this.#accept(status, headers);
-    }
+    this.#judgePlace(status, headers);
+    const { fault, passable } = verdictOn(status, headers);
+    if (fault !== null && this.#tryAgain(fault)) return;
+    if (fault !== null && !passable) this.fail(fault.error);
+    else this.#accept(status, headers);
   }
 
   onData(chunk: Buffer): boolean {
@@ -132,7 +138,7 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
     const fault = this.#answer.push(chunk);
     if (fault !== null) {
       this.#call?.abort();
-      this.#failAttempt(fault);
+      this.#failAttempt({ kind: "failed", error: fault });
       return !this.#paused;
     }
     const unpaid = this.#options.cover(this.#answer.outputTokens);
@@ -145,13 +151,14 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
     this.#active = true;
     const fault = this.#answer.end();
     if (fault === null) this.#complete();
-    else this.#failAttempt(fault);
+    else this.#failAttempt({ kind: "failed", error: fault });
   }
 
   onError(error: DomainError): void {
     if (this.#phase !== "waiting" && this.#phase !== "relaying") return;
+    if (this.#phase === "waiting") this.#place?.failed();
     if (this.#answer?.finished) this.#complete();
-    else this.#failAttempt(error);
+    else this.#failAttempt(faultOf(error));
   }
 
   /** Ends the call from our side, upstream included, as the caller's dialect says. */
@@ -172,6 +179,8 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
     if (this.#phase === "waiting" || this.#phase === "relaying") this.#call?.abort();
     else if (this.#outcome === "ok" && !whole) this.#outcome = "client_left";
     this.#phase = "closed";
+    clearTimeout(this.#pause);
+    this.#place?.end();
     this.#commit();
     this.#resolveClosed();
   }
@@ -194,22 +203,59 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
     else if (this.#phase === "ending") return;
     else if (now - this.#options.times.begunAt >= timeouts.totalMs) this.fail(timedOut("took too long in all"));
     else if (stalled) return;
-    else if (this.#phase === "waiting" && quiet >= timeouts.firstByteMs) this.fail(timedOut("did not answer"));
+    else if (this.#phase === "waiting" && quiet >= timeouts.firstByteMs) this.#giveUpWaiting();
     else if (this.#phase === "relaying" && quiet >= timeouts.idleMs) this.fail(timedOut("fell silent"));
     else if (now - this.#spokeAt >= this.#options.keepAliveMs) this.#keepAlive(now);
   }
 
-  /** @returns null also once anything was sent, be it a comment. */
-  #nextAttempt(): Attempt | null {
-    return this.#begunStatus === null ? (this.#attempts?.next() ?? null) : null;
+  /** What the answer's head says of the upstream itself. */
+  #judgePlace(status: number, headers: IncomingHttpHeaders): void {
+    if (status >= 500) this.#place?.failed();
+    else this.#place?.answered();
+    const seconds = status === 429 || status === 503 ? retryAfterSeconds(headers) : undefined;
+    if (seconds !== undefined) this.#place?.rest(seconds * 1000);
   }
 
-  #dispatch({ asked, transport, request }: Attempt): void {
+  #giveUpWaiting(): void {
+    this.#place?.failed();
+    this.fail(timedOut("did not answer"));
+  }
+
+  /** @returns whether another attempt is made of it; never once anything was sent, be it a comment. */
+  #tryAgain(fault: AttemptFault): boolean {
+    const next = this.#begunStatus === null ? (this.#attempts?.after(fault) ?? null) : null;
+    if (next === null) return false;
+    this.#call?.abort();
+    this.#options.counters.retried(fault.kind);
+    if (next.waitMs === 0) {
+      this.#dispatch(next.attempt);
+      return true;
+    }
+    this.#place?.end();
+    this.#call = undefined;
+    this.#answer = null;
+    this.#phase = "waiting";
+    this.#options.times.asked();
+    this.#pause = setTimeout(() => {
+      // It would keep the attempt, and with it the call's body.
+      this.#pause = undefined;
+      if (this.#phase !== "waiting") return;
+      if (this.#begunStatus === null) this.#dispatch(next.attempt);
+      else this.#endAsFailed(fault.error);
+    }, next.waitMs);
+    return true;
+  }
+
+  #dispatch(attempt: Attempt): void {
+    const { asked, transport, request } = attempt;
     this.#asked = asked;
     this.#answer = null;
     this.#head = null;
     this.#phase = "waiting";
     this.#active = true;
+    this.#made = this.#attempts?.made ?? 1;
+    this.#place?.end();
+    this.#place = attempt.begin();
     this.#options.times.asked();
     this.#call = transport.dispatch(request, this);
   }
@@ -252,6 +298,7 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
   #ownHeaders(): Record<string, string> {
     return {
       "x-fairlead-upstream": this.upstreamId ?? "",
+      "x-fairlead-attempts": String(this.#made),
       "x-fairlead-overhead-ms": this.#options.times.overheadMs().toFixed(2),
       ...ignoredHeader(this.#asked?.conversion ?? null),
     };
@@ -272,10 +319,8 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
   }
 
   /** The upstream is done with; the call need not be. */
-  #failAttempt(error: DomainError): void {
-    const next = this.#nextAttempt();
-    if (next === null) this.#endAsFailed(error);
-    else this.#dispatch(next);
+  #failAttempt(fault: AttemptFault): void {
+    if (!this.#tryAgain(fault)) this.#endAsFailed(fault.error);
   }
 
   #endAsFailed(error: DomainError): void {
