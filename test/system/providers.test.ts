@@ -40,8 +40,7 @@ interface Answer {
 }
 
 async function call(
-  url: string,
-  method: string,
+  [method, url]: readonly [string, string],
   body?: unknown,
   headers: Record<string, string> = {},
 ): Promise<Answer> {
@@ -57,11 +56,10 @@ async function call(
 }
 
 const api = (method: string, path: string, body?: unknown): Promise<Answer> =>
-  call(`${server.url}${projectPath}${path}`, method, body);
+  call([method, `${server.url}${projectPath}${path}`], body);
 const chat = (model: string | undefined, more: object = {}, headers = {}): Promise<Answer> =>
   call(
-    `${server.modelsUrl}/v1/chat/completions`,
-    "POST",
+    ["POST", `${server.modelsUrl}/v1/chat/completions`],
     { ...(model === undefined ? {} : { model }), messages: [{ role: "user", content: "Hi" }], ...more },
     headers,
   );
@@ -95,7 +93,7 @@ beforeAll(async () => {
   writeFileSync(caFile, upstream.authority);
   writeFileSync(credentialFile, `${SECRET}\n`, { mode: 0o600 });
   await start(loose());
-  const { body } = await call(`${server.url}/v1/projects`, "POST", { name: "Providers" });
+  const { body } = await call(["POST", `${server.url}/v1/projects`], { name: "Providers" });
   projectPath = `/v1/projects/${withProject.parse(body).project.id}`;
   const made = await api("POST", "/keys", { name: "key" });
   key = withKey.parse(made.body).key.keyValue;
@@ -151,14 +149,14 @@ describe("a provider over https, whose certificate the operator's authority sign
   });
 
   test("answers a call in the dialect that it does not speak", async () => {
-    const answer = await call(`${server.modelsUrl}/v1/responses`, "POST", { model: "acme/large", input: "Hi" });
+    const answer = await call(["POST", `${server.modelsUrl}/v1/responses`], { model: "acme/large", input: "Hi" });
     expect(answer).toMatchObject({ status: 200, body: { object: "response", status: "completed" } });
   });
 
   test("is listed with what is known of its models, beside the platform's and aliases", async () => {
     const alias = { targets: ["acme/unheard-of", "acme/large"] };
     expect(await api("PUT", "/aliases/fast", alias)).toMatchObject({ status: 200 });
-    const { body } = await call(`${server.modelsUrl}/v1/models`, "GET");
+    const { body } = await call(["GET", `${server.modelsUrl}/v1/models`]);
     const { data } = withData.parse(body);
     expect(data.map(({ id }) => id)).toEqual([
       "acme/large",
@@ -168,19 +166,19 @@ describe("a provider over https, whose certificate the operator's authority sign
       "shared/org/small",
     ]);
     expect(data[0]).toMatchObject({ context_length: 4096, prices: { input: 1_000_000 }, owned_by: "acme" });
-    const one = await call(`${server.modelsUrl}/v1/models/acme%2Forg%2Fsmall`, "GET");
+    const one = await call(["GET", `${server.modelsUrl}/v1/models/acme%2Forg%2Fsmall`]);
     expect(one).toMatchObject({ status: 200, body: { id: "acme/org/small" } });
   });
 
   test("takes calls that name no model where it has the project's default", async () => {
     expect(await chat(undefined)).toMatchObject({ status: 400, body: { error: { param: "model" } } });
     const path = `${server.url}${projectPath}`;
-    expect(await call(path, "PATCH", { defaultModel: "acme/large" })).toMatchObject({
+    expect(await call(["PATCH", path], { defaultModel: "acme/large" })).toMatchObject({
       body: { defaultModel: "acme/large" },
     });
     expect(await chat(undefined)).toMatchObject({ status: 200 });
     expect(JSON.parse(upstream.requests.at(-1)?.body ?? "")).toMatchObject({ model: "large" });
-    await call(path, "PATCH", { defaultModel: null });
+    await call(["PATCH", path], { defaultModel: null });
     expect(await chat(undefined)).toMatchObject({ status: 400 });
   });
 
@@ -191,7 +189,7 @@ describe("a provider over https, whose certificate the operator's authority sign
       expect(refused, name).toMatchObject({ status: 409, body: { error: { code: "already_exists" } } });
     }
     const node = { projectId: projectPath.split("/").at(-1), planId: "byo", name: "Acme" };
-    const made = await call(`${server.url}/v1/nodes`, "POST", node);
+    const made = await call(["POST", `${server.url}/v1/nodes`], node);
     expect(made.body).toMatchObject({ node: { identifier: "acme-2" } });
     const taken = await api("PUT", "/aliases/acme-2", { targets: ["nodes/x"] });
     expect(taken).toMatchObject({ status: 409 });
@@ -200,10 +198,12 @@ describe("a provider over https, whose certificate the operator's authority sign
   test("that is made twice with one Idempotency-Key is made once, and its credential is not kept for the repeat", async () => {
     const body = { name: "twice", baseUrl: upstream.baseUrl, credential: SECRET };
     const url = `${server.url}${projectPath}/providers`;
-    const first = await call(url, "POST", body, { "idempotency-key": "k1" });
-    const second = await call(url, "POST", body, { "idempotency-key": "k1" });
+    const first = await call(["POST", url], body, { "idempotency-key": "k1" });
+    const second = await call(["POST", url], body, { "idempotency-key": "k1" });
     expect(second).toMatchObject({ status: 200, text: first.text });
-    expect(await call(url, "POST", { ...body, name: "b" }, { "idempotency-key": "k1" })).toMatchObject({ status: 409 });
+    expect(await call(["POST", url], { ...body, name: "b" }, { "idempotency-key": "k1" })).toMatchObject({
+      status: 409,
+    });
   });
 
   test("that refuses its credential or wants money is our fault, in our words", async () => {
@@ -273,7 +273,7 @@ describe("a server that keeps projects out of its own network", () => {
     const { connections } = upstream;
     expect(await chat("acme/large")).toMatchObject({ status: 502, body: { error: { code: "upstream_failed" } } });
     expect((await api("POST", "/providers/acme:check", {})).body).toMatchObject({ result: "unreachable" });
-    const { text } = await call(`${server.modelsUrl}/v1/models`, "GET");
+    const { text } = await call(["GET", `${server.modelsUrl}/v1/models`]);
     expect(text).toContain("acme/large");
     expect(text).not.toContain("acme/org/small");
     expect(upstream.connections).toBe(connections);

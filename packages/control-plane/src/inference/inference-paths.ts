@@ -19,6 +19,14 @@ const modelName: Json = { type: "string", description: "`<provider>/<model>`", e
 const calledModel: Json = { ...modelName, description: "`<provider>/<model>`; where it is absent, the default model." };
 const streamed: Json = { type: "boolean", description: "The answer comes as server-sent events." };
 
+const nanoDollars: Json = { type: "integer", description: "Nano-dollars." };
+const prices: Json = {
+  type: "object",
+  description: "For a million tokens, and for a call; only where they are known.",
+  required: ["input", "cached_input", "output", "per_request"],
+  properties: { input: nanoDollars, cached_input: nanoDollars, output: nanoDollars, per_request: nanoDollars },
+};
+
 const modelEntry: Json = {
   type: "object",
   required: ["id", "object", "created", "owned_by"],
@@ -26,7 +34,10 @@ const modelEntry: Json = {
     id: modelName,
     object: { type: "string", enum: ["model"] },
     created: { type: "integer", description: "Unix seconds." },
-    owned_by: { type: "string", description: "The provider: a node's identifier." },
+    owned_by: { type: "string", description: "The provider, a node's identifier, `nodes` or `alias`." },
+    context_length: { type: "integer", description: "Tokens, input and output together; only where it is known." },
+    max_output_tokens: { type: "integer", description: "Only where it is known." },
+    prices,
   },
 };
 
