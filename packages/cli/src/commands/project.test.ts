@@ -68,6 +68,14 @@ describe("fairlead project", () => {
     expect(host?.seen[0]?.body).toEqual({ name: renamed.name });
   });
 
+  test("default-model sends the model alone, and null for none", async () => {
+    const answers = { "PATCH /v1/projects/prj_1": { body: { ...project, defaultModel: "a/b" } } };
+    expect((await call(["default-model", "prj_1", "a/b"], { answers })).out).toBe("calls without a model go to a/b\n");
+    expect(host?.seen[0]?.body).toEqual({ defaultModel: "a/b" });
+    await call(["default-model", "prj_1"], { answers });
+    expect(host?.seen[0]?.body).toEqual({ defaultModel: null });
+  });
+
   test("a name that would repaint the terminal is shown harmless, and whole in JSON", async () => {
     const answers = { "GET /v1/projects/prj_1": { body: { ...project, name: "\u001b[2Jgone" } } };
     expect((await call(["get", "prj_1"], { answers })).out).toBe("prj_1 \ufffd[2Jgone\n");

@@ -44,6 +44,14 @@ export function addProjectCommands(program: Command, context: Context): void {
     .argument("<name>")
     .addHelpText("after", '\nExample:\n  fairlead project rename $FAIRLEAD_PROJECT_ID "Research and teaching"')
     .action((id: string, name: string, options: ClientOptions) => renameProject(context, { id, name }, options));
+  addPlatformOptions(project.command("default-model"))
+    .description("choose the model of calls that name none; without a model: as the server's settings say")
+    .argument("<id>")
+    .argument("[model]", "<provider>/<model>, or an alias")
+    .addHelpText("after", "\nExample:\n  fairlead project default-model $FAIRLEAD_PROJECT_ID openai/gpt-5.1-mini")
+    .action((id: string, model: string | undefined, options: ClientOptions) =>
+      setDefaultModel(context, { id, model: model ?? null }, options),
+    );
   addPlatformOptions(project.command("delete"))
     .description("delete a project with its nodes, keys and chats, for good")
     .argument("<id>")
@@ -85,6 +93,17 @@ async function renameProject(
   const call = { method: "PATCH", path: pathOf(id), body: { name } } as const;
   const renamed = await callJson(platformHost(context, options), call, projectSchema);
   print(context.terminal, renamed, { json: options.json, text: describe });
+}
+
+async function setDefaultModel(
+  context: Context,
+  { id, model }: { readonly id: string; readonly model: string | null },
+  options: ClientOptions,
+): Promise<void> {
+  const call = { method: "PATCH", path: pathOf(id), body: { defaultModel: model } } as const;
+  const changed = await callJson(platformHost(context, options), call, projectSchema);
+  const text = model === null ? "no default model of its own\n" : `calls without a model go to ${visible(model)}\n`;
+  print(context.terminal, changed, { json: options.json, text: () => text });
 }
 
 async function deleteProject(context: Context, id: string, options: DeleteOptions): Promise<void> {

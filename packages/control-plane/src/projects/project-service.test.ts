@@ -49,4 +49,24 @@ describe("the project service", () => {
     expect(await store.db.selectFrom("project").select("id").execute()).toEqual([]);
     expect(await store.db.selectFrom("audit_event").select("id").execute()).toEqual([]);
   });
+
+  test("a change leaves what it does not name, is recorded by what changed, and is announced", async () => {
+    const { id } = await service.create(ann, { name: "one" });
+    const changed: string[] = [];
+    service.modelChanges.listen((projectId) => changed.push(projectId));
+    await service.update(ann, id, { defaultModel: "box/tiny" });
+    expect(await service.update(ann, id, { name: "two" })).toMatchObject({ name: "two", defaultModel: "box/tiny" });
+    expect(await service.defaultModelOf(id)).toBe("box/tiny");
+    const after = await service.update(ann, id, { name: "two", defaultModel: null });
+    expect(toProject(after)).not.toHaveProperty("defaultModel");
+    await service.update(ann, id, {});
+    expect(changed).toEqual([id, id, id, id]);
+    const rows = await store.db.selectFrom("audit_event").select(["action", "detail"]).orderBy("id").execute();
+    expect(rows.slice(1)).toEqual([
+      { action: "project.default_model", detail: '{"before":null,"after":"box/tiny"}' },
+      { action: "project.rename", detail: '{"before":"one"}' },
+      { action: "project.default_model", detail: '{"before":"box/tiny","after":null}' },
+    ]);
+    await expect(service.update(bob, id, { defaultModel: "x/y" })).rejects.toMatchObject({ code: "not_found" });
+  });
 });
