@@ -36,6 +36,7 @@ const ACTIONS: Readonly<Record<string, readonly AuditAction[]>> = {
   "DELETE /v1/nodes/{node_id}/secrets/{name}": ["node.secret.delete"],
   "PUT /v1/nodes/{node_id}/secrets/{name}": ["node.secret.put"],
   "POST /v1/oauth/token": ["session.sign_in"],
+  "PATCH /v1/projects/{id}/limits": ["project.limits"],
   "PATCH /v1/projects/{id}": ["project.rename"],
   "DELETE /v1/projects/{id}": ["project.delete"],
   "DELETE /v1/projects/{id}/aliases/{name}": ["alias.delete"],
