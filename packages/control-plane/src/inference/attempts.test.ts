@@ -125,6 +125,15 @@ describe("attempts", () => {
     expect(() => unknown.first()).toThrow(expect.objectContaining({ code: "invalid_request", param: "input[0]" }));
   });
 
+  test("end with the fault at hand where what the call refers to is forgotten before it can be asked again", () => {
+    const told = [{ type: "message", role: "assistant", content: "Yes." }];
+    const recent: CallerItems = { remember: () => undefined, find: () => told.pop() };
+    const body = JSON.stringify({ model: "a/m", input: [{ type: "item_reference", id: "msg_1" }] });
+    const made = attempts("responses", body, { candidates: [candidate("chat")], recent });
+    made.first();
+    expect(made.after({ ...FAILED, kind: "busy" })).toBeNull();
+  });
+
   test.each([
     [true, undefined],
     [true, true],

@@ -106,12 +106,8 @@ export class Attempts {
   /** Passes over candidates whose dialect has no words for the call. */
   #untried(): Attempt | null {
     for (let candidate = this.#left.shift(); candidate; candidate = this.#left.shift()) {
-      try {
-        return this.#make(candidate);
-      } catch (error) {
-        if (!(error instanceof DomainError)) throw error;
-        this.#refusal ??= error;
-      }
+      const attempt = this.#make(candidate);
+      if (attempt !== null) return attempt;
     }
     return null;
   }
@@ -128,14 +124,22 @@ export class Attempts {
     this.#again.delete(best.candidate);
     this.#repeats++;
     this.#waitedMs += best.waitMs;
-    return { attempt: this.#make(best.candidate), waitMs: best.waitMs };
+    const attempt = this.#make(best.candidate);
+    return attempt === null ? null : { attempt, waitMs: best.waitMs };
   }
 
-  #make(candidate: Candidate): Attempt {
-    const attempt = makeAttempt(candidate, this.#options);
-    this.#current = candidate;
-    this.#made++;
-    return attempt;
+  /** @returns null where the candidate's dialect has no words for the call, or what the call refers to was forgotten meanwhile. */
+  #make(candidate: Candidate): Attempt | null {
+    try {
+      const attempt = makeAttempt(candidate, this.#options);
+      this.#current = candidate;
+      this.#made++;
+      return attempt;
+    } catch (error) {
+      if (!(error instanceof DomainError)) throw error;
+      this.#refusal ??= error;
+      return null;
+    }
   }
 
   /** Engines generate and forget. A provider that is asked in the responses dialect may store answers, and run tools by itself. */
