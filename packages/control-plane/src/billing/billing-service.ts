@@ -45,7 +45,6 @@ export class BillingService {
       newBatch: () => new BillingBatch(),
       isEmpty: (batch) => batch.isEmpty,
       write: (batch) => deps.writeTogether(store.statements(batch)),
-      clock: deps.clock,
       log: deps.log,
       what: "the ledger",
     });

@@ -1,4 +1,3 @@
-import type { Clock } from "@fairlead/protocol/clock";
 import type { Logger } from "pino";
 import { isUniqueViolation } from "./errors.ts";
 
@@ -9,9 +8,11 @@ import { isUniqueViolation } from "./errors.ts";
 export interface WriteBehindOptions<B> {
   readonly newBatch: () => B;
   readonly isEmpty: (batch: B) => boolean;
-  /** One transaction. Rows carry ids of their own, so that a repeat after a lost answer is told by their uniqueness. */
+  /**
+   * One transaction. A batch is repeated after a lost answer: each of its rows bears an id that is refused the second time, or
+   * says the same when it is written twice.
+   */
   readonly write: (batch: B) => Promise<void>;
-  readonly clock: Clock;
   readonly log: Logger;
   /** For the log. */
   readonly what: string;
@@ -24,18 +25,22 @@ const RETRY_MS = 250;
 export class WriteBehind<B> {
   readonly #options: WriteBehindOptions<B>;
   #gathering: B;
-  #failed: B | null = null;
+  /** Given to the store, which has not said yet that it has it. Nothing later is written before it. */
+  #unwritten: B | null = null;
+  #isHealthy = true;
   #timer: NodeJS.Timeout | null = null;
+  /** One at a time: a later batch must not overtake an earlier one. */
   #running: Promise<void> | null = null;
+  #closed = false;
 
   constructor(options: WriteBehindOptions<B>) {
     this.#options = options;
     this.#gathering = options.newBatch();
   }
 
-  /** False while the store does not take what was written. */
+  /** False from a write that failed to the next one that does not. */
   get isHealthy(): boolean {
-    return this.#failed === null;
+    return this.#isHealthy;
   }
 
   /** @param change adds rows to the batch. */
@@ -46,54 +51,67 @@ export class WriteBehind<B> {
 
   /** Writes all that was given until now. @throws the store's error. */
   async flush(): Promise<void> {
-    await this.#running;
-    await this.#writeAll();
+    // What runs may have begun before the last of it was given.
+    await this.#running?.catch(() => undefined);
+    await this.#write();
   }
 
   /** As `flush`, once and for all. */
   async close(): Promise<void> {
+    this.#closed = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     await this.flush();
   }
 
   #schedule(ms: number): void {
-    if (this.#timer !== null || this.#running !== null) return;
+    if (this.#timer !== null || this.#closed) return;
     this.#timer = setTimeout(() => {
       this.#timer = null;
-      this.#running = this.#round();
+      void this.#round();
     }, ms);
     this.#timer.unref();
   }
 
   async #round(): Promise<void> {
     try {
-      await this.#writeAll();
-      this.#running = null;
+      await this.#write();
       if (!this.#options.isEmpty(this.#gathering)) this.#schedule(GATHER_MS);
-    } catch (error) {
-      this.#running = null;
-      this.#options.log.error({ what: this.#options.what, err: error }, "the store does not take writes; trying again");
+    } catch {
       this.#schedule(RETRY_MS);
     }
   }
 
+  #write(): Promise<void> {
+    this.#running ??= this.#writeAll().finally(() => {
+      this.#running = null;
+    });
+    return this.#running;
+  }
+
   async #writeAll(): Promise<void> {
-    if (this.#failed !== null) await this.#write(this.#failed);
+    if (this.#unwritten !== null) await this.#writeBatch(this.#unwritten);
     const batch = this.#gathering;
     if (this.#options.isEmpty(batch)) return;
     this.#gathering = this.#options.newBatch();
-    await this.#write(batch);
+    this.#unwritten = batch;
+    await this.#writeBatch(batch);
   }
 
-  async #write(batch: B): Promise<void> {
-    this.#failed = batch;
+  async #writeBatch(batch: B): Promise<void> {
+    const { write, log, what } = this.#options;
     try {
-      await this.#options.write(batch);
+      await write(batch);
     } catch (error) {
       // A commit whose answer was lost: the rows are there.
-      if (!isUniqueViolation(error)) throw error;
+      if (!isUniqueViolation(error)) {
+        if (this.#isHealthy) log.error({ what, err: error }, "the store does not take writes; trying again and again");
+        this.#isHealthy = false;
+        throw error;
+      }
     }
-    this.#failed = null;
+    this.#unwritten = null;
+    if (!this.#isHealthy) log.info({ what }, "the store takes writes again");
+    this.#isHealthy = true;
   }
 }

@@ -26,7 +26,6 @@ export class KeyUse {
       newBatch: () => new Map<string, KeyUsed>(),
       isEmpty: (batch) => batch.size === 0,
       write: (batch) => keys.setUsed(batch.values()),
-      clock,
       log,
       what: "last use of keys",
     });
