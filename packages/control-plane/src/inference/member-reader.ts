@@ -131,11 +131,18 @@ export class MemberReader {
   }
 
   #endKey(rest: Buffer): void {
-    const key = this.#finish(rest) ?? "";
+    const key = this.#mayBeWanted(this.#takenBytes + rest.length) ? (this.#finish(rest) ?? "") : this.#drop();
     if (this.#depth === 1) this.#parent = key;
     this.#path = this.#depth === 1 ? key : `${this.#parent}.${key}`;
     this.#wantsKey = false;
     this.#wantsValue = true;
+  }
+
+  /** By its length alone: most keys need not be read to know that they are none of ours. */
+  #mayBeWanted(length: number): boolean {
+    const end = this.#depth === 1 ? length : this.#parent.length + 1 + length;
+    for (const path of this.#paths) if (path.length === end || path[end] === ".") return true;
+    return false;
   }
 
   #beginValue(): boolean {
@@ -166,10 +173,18 @@ export class MemberReader {
 
   #finish(rest: Buffer): string | null {
     const fits = this.#takenBytes + rest.length <= MAX_MEMBER_BYTES;
-    const bytes = this.#taken.length === 0 ? rest : Buffer.concat([...this.#taken, rest]);
+    const bytes = this.#takenBytes === 0 ? rest : Buffer.concat([...this.#taken, rest]);
+    const text = fits ? bytes.toString() : null;
+    this.#drop();
+    return text;
+  }
+
+  #drop(): string {
     this.#taking = null;
-    this.#taken = [];
-    this.#takenBytes = 0;
-    return fits ? bytes.toString() : null;
+    if (this.#takenBytes > 0) {
+      this.#taken = [];
+      this.#takenBytes = 0;
+    }
+    return "";
   }
 }

@@ -13,6 +13,8 @@ export class WholeAnswer implements RelayedAnswer {
   readonly #dialect: Dialect;
   readonly #members: MemberReader | null;
   #bytes = 0;
+  /** Read once, when all is there: it is asked for more than once. */
+  #told: Told | null = null;
 
   constructor(send: Send, options: { readonly dialect: Dialect; readonly json: boolean }) {
     this.#send = send;
@@ -28,6 +30,7 @@ export class WholeAnswer implements RelayedAnswer {
   }
 
   end(): null {
+    this.#told = this.#read();
     return null;
   }
 
@@ -36,7 +39,7 @@ export class WholeAnswer implements RelayedAnswer {
   }
 
   get usage(): TokenUsage | null {
-    return readUsage(this.#dialect, this.#members?.value("usage"));
+    return (this.#told ?? this.#read()).usage;
   }
 
   get outputTokens(): number {
@@ -45,6 +48,16 @@ export class WholeAnswer implements RelayedAnswer {
 
   /** Some upstreams tell of errors with status 200. */
   get failed(): boolean {
-    return Boolean(this.#members?.value("error"));
+    return (this.#told ?? this.#read()).failed;
   }
+
+  #read(): Told {
+    const members = this.#members;
+    return { usage: readUsage(this.#dialect, members?.value("usage")), failed: Boolean(members?.value("error")) };
+  }
+}
+
+interface Told {
+  readonly usage: TokenUsage | null;
+  readonly failed: boolean;
 }
