@@ -116,6 +116,15 @@ export const configSchema = z.strictObject({
         ),
     })
     .prefault({}),
+  telemetry: z
+    .strictObject({
+      otlpEndpoint: url
+        .optional()
+        .describe(
+          "A collector that takes traces of calls by OTLP over HTTP, as `http://localhost:4318`; they hold no content. Default: nothing is traced.",
+        ),
+    })
+    .prefault({}),
   retention: z
     .strictObject({
       auditDays: z.number().int().min(1).max(36_500).default(365).describe("How many days the audit log is kept."),

@@ -1,6 +1,8 @@
 import { systemClock } from "@fairlead/protocol/clock";
 import { systemIds } from "@fairlead/protocol/ids";
 import { openAdminSocket } from "./admin/admin-socket.ts";
+import { answerRetention } from "./answers/answer-retention.ts";
+import { AnswerStore } from "./answers/answer-store.ts";
 import { auditRetention } from "./audit/audit-retention.ts";
 import { AuditStore } from "./audit/audit-store.ts";
 import type { Config } from "./config.ts";
@@ -26,6 +28,7 @@ import { type Retention, startRetention } from "./retention.ts";
 import { createServices, type Services } from "./services.ts";
 import { OAuthStore } from "./sign-in/oauth-store.ts";
 import { signInRetention } from "./sign-in/sign-in-retention.ts";
+import { type OtlpTraces, openOtlpTraces } from "./traces/otlp-traces.ts";
 import { sessionRetention } from "./users/session-retention.ts";
 import { SessionStore } from "./users/session-store.ts";
 
@@ -104,7 +107,9 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   for (const retention of retentions(context)) closers.push(startRetention(retention, log));
   closers.push(() => services.upstreams.close());
   // Undone backwards: the platform host stops listening, calls drain through the tunnels, and only then the tunnels are cut.
-  const inference = createInference(context, services);
+  const traces = await openTraces(context);
+  if (traces !== null) closers.push(() => traces.close());
+  const inference = createInference(context, services, traces);
   const platform = createPlatform(context, services, inference);
   closers.push(() => platform.cut());
   closers.push(() => inference.drain(deadline.leftMs()));
@@ -136,6 +141,7 @@ function retentions({ config, installation, ports: { clock } }: Context): Retent
     auditRetention({ events: new AuditStore(longReads), days: auditDays, clock }),
     nodeEventRetention(nodeStores(longReads).events, clock),
     idempotencyRetention(new IdempotencyStore(longReads), clock),
+    answerRetention(new AnswerStore(longReads), clock),
     oneTimeLinkRetention(new OneTimeLinkStore(longReads), clock),
   ];
 }
@@ -163,10 +169,32 @@ async function findAddresses({ server }: Config): Promise<Addresses> {
   }
 }
 
-function createInference({ config, log, ports }: Context, services: Services): InferenceHost {
-  const { billing, models, callLimiter: limiter } = services;
+async function openTraces({ config, log, ports }: Context): Promise<OtlpTraces | null> {
+  const { otlpEndpoint: endpoint } = config.telemetry;
+  return endpoint === undefined ? null : await openOtlpTraces({ ...ports, endpoint, log });
+}
+
+function createInference(
+  { config, log, ports }: Context,
+  services: Services,
+  traces: OtlpTraces | null,
+): InferenceHost {
+  const { answers, billing, models, callLimiter: limiter } = services;
   const callers = callersOf(services);
+  const platformUpstreams = new Set(config.providers.platform.map(({ name }) => name));
   const { maxRetryWaitSeconds, ...settings } = config.inference;
   const limits = { ...settings, maxRetryWaitMs: maxRetryWaitSeconds * 1000 };
-  return createInferenceHost({ ...ports, callers, models, limiter, billing, log, limits, random: Math.random });
+  return createInferenceHost({
+    ...ports,
+    callers,
+    models,
+    limiter,
+    billing,
+    answers,
+    log,
+    limits,
+    platformUpstreams,
+    traces: traces ?? undefined,
+    random: Math.random,
+  });
 }

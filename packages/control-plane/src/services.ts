@@ -1,4 +1,6 @@
 import { randomBytes } from "node:crypto";
+import { AnswerService } from "./answers/answer-service.ts";
+import { AnswerStore } from "./answers/answer-store.ts";
 import { AuditReadService } from "./audit/audit-read-service.ts";
 import { BillingAccessService } from "./billing/billing-access-service.ts";
 import { BillingService } from "./billing/billing-service.ts";
@@ -42,6 +44,7 @@ import type { UserService } from "./users/user-service.ts";
 const LINK_RESYNC_MS = 10 * 60_000;
 
 export interface Services extends SignInServices, Credentials, ProviderServices {
+  readonly answers: AnswerService;
   readonly auditLog: AuditReadService;
   readonly billing: BillingService;
   readonly billingAccess: BillingAccessService;
@@ -106,6 +109,7 @@ export function createServices(context: Context): Services {
     sessions: installation.sessions,
     entry: new LinkEntryService({ ...installation, ...signInServices, links: oneTimeLinks }),
     ...createCredentials({ ...ports, ...installation, identities, changes: nodes.changes, addresses }),
+    answers: createAnswers(context),
     auditLog: new AuditReadService({ longReads: installation.longReads, access }),
     ...createBilling(context, projects),
     ...createLimits(context, projects),
@@ -146,6 +150,11 @@ function createBilling(
     billing,
     billingAccess: new BillingAccessService({ billing, store: new BillingStore(db), access, audit, projects }),
   };
+}
+
+function createAnswers({ ports, installation }: Context): AnswerService {
+  const { db, writes, sealer } = installation;
+  return new AnswerService({ ...ports, answers: new AnswerStore(db), writes: new AnswerStore(writes), sealer });
 }
 
 function createLimits(

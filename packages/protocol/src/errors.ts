@@ -61,6 +61,11 @@ export const ERROR_CODES = {
     false,
     "This `Idempotency-Key` was used with another body; use a new key for a new call.",
   ),
+  idempotency_in_progress: code(
+    "conflict_error",
+    true,
+    "The call with this `Idempotency-Key` still runs; `retry-after` tells when its repeat may be answered.",
+  ),
   last_owner: code(
     "conflict_error",
     false,

@@ -31,6 +31,7 @@ const RECOVER_CHUNK = 500;
 /** The ledger and the holds on it: a hard prepaid balance (design §9). */
 export class BillingService {
   readonly mode: BillingMode;
+  readonly #load = { holds: 0, held: 0 };
   readonly #deps: BillingServiceDeps;
   readonly #written: WriteBehind<BillingBatch>;
   readonly #book: HoldBook;
@@ -49,6 +50,11 @@ export class BillingService {
       what: "the ledger",
     });
     this.#book = this.#createBook();
+  }
+
+  /** What is set aside for calls that run: how many they are, and nano-dollars. */
+  get load(): { readonly holds: number; readonly held: number } {
+    return this.#load;
   }
 
   /**
@@ -160,13 +166,22 @@ export class BillingService {
     return {
       now: () => this.#deps.clock.now(),
       opened: (call, held) => {
-        if (prepaid) this.#written.add((batch) => this.#open(batch, call, { added: held, held, delivered: 0 }));
+        if (!prepaid) return;
+        this.#load.holds++;
+        this.#load.held += held;
+        this.#written.add((batch) => this.#open(batch, call, { added: held, held, delivered: 0 }));
       },
       extended: (call, change) => {
-        if (prepaid) this.#written.add((batch) => this.#open(batch, call, change));
+        if (!prepaid) return;
+        this.#load.held += change.added;
+        this.#written.add((batch) => this.#open(batch, call, change));
       },
       settled: (call, change) => {
         if (!prepaid && change.cost === 0) return;
+        if (prepaid) {
+          this.#load.holds--;
+          this.#load.held -= change.held;
+        }
         this.#written.add((batch) => {
           if (prepaid) this.#record(batch, { ...call, note: "" }, change);
           this.#close(batch, call, change.cost - change.residue);

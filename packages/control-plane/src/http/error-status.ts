@@ -22,6 +22,7 @@ const STATUS_BY_CODE: Record<ErrorCode, number> = {
   model_not_found: 404,
   already_exists: 409,
   idempotency_mismatch: 409,
+  idempotency_in_progress: 409,
   last_owner: 409,
   project_deleting: 409,
   node_not_enrolled: 409,

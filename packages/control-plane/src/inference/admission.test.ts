@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Admission } from "./admission.ts";
+import { Admission, type Ticket } from "./admission.ts";
 
 const admission = (): Admission => new Admission({ maxCallsInFlight: 2, maxBufferedBytes: 100 });
 
@@ -47,5 +47,48 @@ describe("admission", () => {
     const host = admission();
     host.stop();
     expect(() => host.enter()).toThrow(expect.objectContaining({ code: "unavailable" }));
+  });
+});
+
+describe("a busy host", () => {
+  const busy = (): Admission => new Admission({ maxCallsInFlight: 8, maxBufferedBytes: 800 });
+  const overloaded = expect.objectContaining({ code: "overloaded", retryAfterSeconds: 1 }) as unknown;
+
+  test("keeps room for projects that have little on it", () => {
+    const host = busy();
+    const take = (projectId: string): Ticket => {
+      const ticket = host.enter();
+      try {
+        ticket.belongsTo(projectId);
+        return ticket;
+      } catch (error) {
+        ticket.leave();
+        throw error;
+      }
+    };
+    const greedy = Array.from({ length: 6 }, () => take("prj_greedy"));
+    expect(() => take("prj_greedy")).toThrow(overloaded);
+    take("prj_other");
+    take("prj_third");
+    expect(host.load.callsInFlight).toBe(8);
+    for (const ticket of greedy) ticket.leave();
+    expect(host.load.callsInFlight).toBe(2);
+    for (let n = 0; n < 4; n++) take("prj_greedy");
+  });
+
+  test("keeps room for their bodies, and gives back what a project held", () => {
+    const host = busy();
+    const greedy = host.enter();
+    greedy.belongsTo("prj_greedy");
+    greedy.holdBytes(600);
+    expect(() => greedy.holdBytes(601)).toThrow(overloaded);
+    const other = host.enter();
+    other.belongsTo("prj_other");
+    other.holdBytes(200);
+    other.leave();
+    greedy.releaseBytes();
+    greedy.holdBytes(600);
+    greedy.leave();
+    expect(host.load).toEqual({ callsInFlight: 0, bufferedBytes: 0 });
   });
 });

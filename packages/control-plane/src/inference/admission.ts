@@ -13,10 +13,23 @@ export interface Load {
   readonly bufferedBytes: number;
 }
 
+/** What one project holds. */
+interface Share {
+  readonly projectId: string;
+  calls: number;
+  bytes: number;
+}
+
+/** Nobody gets the last quarter of anything who holds half of it. */
+const RESERVE = 0.25;
+const LARGEST_SHARE = 0.5;
+
 /** Load shedding: refuses at once what would not fit, instead of queueing it. */
 export class Admission {
   readonly #limits: AdmissionLimits;
   readonly #idle: (() => void)[] = [];
+  /** By project; only those that hold something. */
+  readonly #shares = new Map<string, Share>();
   #calls = 0;
   #bytes = 0;
   #stopped = false;
@@ -38,10 +51,11 @@ export class Admission {
     if (this.#stopped) throw shuttingDown();
     if (this.#calls >= this.#limits.maxCallsInFlight) throw overloaded("Too many calls are in flight");
     this.#calls++;
-    return new Ticket(
-      (bytes) => this.#take(bytes),
-      () => this.#leave(),
-    );
+    return new Ticket({
+      join: (projectId) => this.#join(projectId),
+      take: (bytes, share) => this.#take(bytes, share),
+      leave: (share) => this.#leave(share),
+    });
   }
 
   stop(): void {
@@ -54,41 +68,68 @@ export class Admission {
     return new Promise((resolve) => this.#idle.push(resolve));
   }
 
-  /** @param bytes negative to give back. */
-  #take(bytes: number): void {
-    if (this.#bytes + bytes > this.#limits.maxBufferedBytes) throw overloaded("Too many large requests are in flight");
-    this.#bytes += bytes;
+  #join(projectId: string): Share {
+    const { maxCallsInFlight: max } = this.#limits;
+    const share = this.#shares.get(projectId) ?? { projectId, calls: 0, bytes: 0 };
+    const left = max - this.#calls;
+    if (left < Math.floor(max * RESERVE) && share.calls >= max * LARGEST_SHARE) throw tooMuch("calls");
+    share.calls++;
+    this.#shares.set(projectId, share);
+    return share;
   }
 
-  #leave(): void {
+  /** @param bytes negative to give back. */
+  #take(bytes: number, share: Share | null): void {
+    const { maxBufferedBytes: max } = this.#limits;
+    if (bytes > 0) {
+      if (this.#bytes + bytes > max) throw overloaded("Too many large requests are in flight");
+      const isLargest = share !== null && share.bytes + bytes > max * LARGEST_SHARE;
+      if (isLargest && this.#bytes + bytes > max * (1 - RESERVE)) throw tooMuch("large requests");
+    }
+    this.#bytes += bytes;
+    if (share !== null) share.bytes += bytes;
+  }
+
+  #leave(share: Share | null): void {
+    if (share !== null && --share.calls === 0) this.#shares.delete(share.projectId);
     this.#calls--;
     if (this.#calls > 0) return;
     for (const resolve of this.#idle.splice(0)) resolve();
   }
 }
 
+interface Ways {
+  readonly join: (projectId: string) => Share;
+  readonly take: (bytes: number, share: Share | null) => void;
+  readonly leave: (share: Share | null) => void;
+}
+
 /** One call's share of the host. */
 export class Ticket {
-  readonly #take: (bytes: number) => void;
-  readonly #leave: () => void;
+  readonly #ways: Ways;
+  #share: Share | null = null;
   #bytes = 0;
   #left = false;
 
-  constructor(take: (bytes: number) => void, leave: () => void) {
-    this.#take = take;
-    this.#leave = leave;
+  constructor(ways: Ways) {
+    this.#ways = ways;
+  }
+
+  /** Known once its caller is. @throws DomainError `overloaded` where the project holds so much that others would find nothing. */
+  belongsTo(projectId: string): void {
+    this.#share = this.#ways.join(projectId);
   }
 
   /** Makes this call's share of buffered bytes at least this large. @throws DomainError `overloaded`. */
   holdBytes(bytes: number): void {
     if (bytes <= this.#bytes) return;
-    this.#take(bytes - this.#bytes);
+    this.#ways.take(bytes - this.#bytes, this.#share);
     this.#bytes = bytes;
   }
 
   /** The body is no longer held. */
   releaseBytes(): void {
-    this.#take(-this.#bytes);
+    this.#ways.take(-this.#bytes, this.#share);
     this.#bytes = 0;
   }
 
@@ -96,7 +137,7 @@ export class Ticket {
     if (this.#left) return;
     this.#left = true;
     this.releaseBytes();
-    this.#leave();
+    this.#ways.leave(this.#share);
   }
 }
 
@@ -108,4 +149,8 @@ export function shuttingDown(): DomainError {
 
 function overloaded(what: string): DomainError {
   return new DomainError("overloaded", `${what}; try again shortly.`, { retryAfterSeconds: RETRY_SECONDS });
+}
+
+function tooMuch(what: string): DomainError {
+  return overloaded(`The server is busy, and this project has too many ${what} in flight`);
 }

@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import type { KeptAnswer } from "../answers/kept-answer.ts";
 import { errorAnswer } from "../http/error-response.ts";
 
 /** Answers of the inference host's own. */
@@ -19,6 +20,12 @@ export function sendJson(exchange: Exchange, value: unknown): void {
     ...exchange.headers,
   });
   exchange.response.end(body);
+}
+
+/** An answer that was given before. */
+export function sendKept({ response, requestId, headers }: Exchange, { status, headers: own, body }: KeptAnswer): void {
+  response.writeHead(status, { ...own, ...headers, "content-length": body.length, "x-request-id": requestId });
+  response.end(body);
 }
 
 /** @param extra headers beside those that every error carries. */

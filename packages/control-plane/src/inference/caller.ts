@@ -28,6 +28,11 @@ export function callersOf({ keys, workers }: CallerKinds): CallerAuthenticator {
   return { authenticate: (secret) => (isSigned(secret) ? workers : keys).authenticate(secret) };
 }
 
+/** Of the key or the workload. */
+export function callerId(caller: InferenceCaller): string {
+  return caller.kind === "key" ? caller.keyId : caller.subjectId;
+}
+
 /** Workers may call whatever their project has; a key, what its allow-list names. */
 export function mayCall(caller: InferenceCaller, model: string): boolean {
   return caller.kind === "worker" || isAllowedModel(caller.limits.modelAllowList, model);

@@ -15,6 +15,8 @@ export interface InferenceCall {
   readonly body: readonly Buffer[];
   /** The caller's; few of them go on (`headersForUpstream`). */
   readonly headers: IncomingHttpHeaders;
+  /** Of a call that may be sent again, and is to be made once: it is refused where its body asks for a stream. */
+  readonly idempotencyKey?: string;
   /** Its share of the host: the body's bytes are given back as soon as no attempt can need them. */
   readonly ticket: Ticket;
   /** Monotonic milliseconds at which it came in, and how many of those since then were spent waiting for its body. */
@@ -22,8 +24,8 @@ export interface InferenceCall {
   readonly uploadMs: number;
 }
 
-/** How a call ended: `rejected` by the upstream, with its own words; an error code where we answered with one. */
-export type CallOutcome = "ok" | "rejected" | "client_left" | ErrorCode;
+/** How a call ended: `rejected` by the upstream, with its own words; an error code where we answered with one. `replayed`: never begun. */
+export type CallOutcome = "ok" | "rejected" | "client_left" | "replayed" | ErrorCode;
 
 /** What is known of a call when it is over; told exactly once for every call that reached the pipeline. */
 export interface CallEnd {
@@ -44,6 +46,10 @@ export interface CallEnd {
   readonly estimated: boolean;
   /** What was charged, in nano-dollars. */
   readonly cost: number;
+  /** How often it was sent to upstreams. */
+  readonly attempts: number;
+  /** What it cost on this host until its answer's head; null where none was begun. */
+  readonly overheadMs: number | null;
   /** From the call's beginning; null where no token came, or the answer was no stream. */
   readonly firstTokenMs: number | null;
   readonly durationMs: number;

@@ -52,7 +52,7 @@ beforeEach(async () => {
     ids: systemIds(() => 0),
     clock: systemClock,
     log: pino({ level: "silent" }),
-    limits: { maxBodyBytes: 1000, maxBufferedBytes: 2000, maxCallsInFlight: 2, uploadMs: 200 },
+    limits: { maxBodyBytes: 1000, maxBufferedBytes: 2400, maxCallsInFlight: 2, uploadMs: 200 },
   });
   await new Promise<void>((resolve) => host.server.listen(0, "127.0.0.1", resolve));
 });

@@ -4,13 +4,14 @@ import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource } from "@fairlead/protocol/ids";
 import type { Logger } from "pino";
+import type { AnswerService } from "../answers/answer-service.ts";
 import { errorAnswer, rawErrorAnswer, toDomainError } from "../http/error-response.ts";
 import { type AnsweredRequest, RequestTally } from "../http/request-tally.ts";
 import { type CallLimiter, NO_LIMITER } from "../limits/call-limiter.ts";
 import { Admission, type Load, shuttingDown } from "./admission.ts";
 import { type Exchange, sendError } from "./answer.ts";
 import { type CallBilling, NO_BILLING } from "./call-money.ts";
-import type { CallDependencies } from "./http-call.ts";
+import type { CallTraces } from "./call-traces.ts";
 import type { CallEnd } from "./inference-call.ts";
 import { InferenceCounters } from "./inference-counters.ts";
 import { handleRoute, routeName } from "./inference-routes.ts";
@@ -31,6 +32,12 @@ export interface InferenceHostOptions {
   readonly limits?: Partial<InferenceLimits>;
   readonly limiter?: CallLimiter;
   readonly billing?: CallBilling;
+  /** Absent: nobody traces. */
+  readonly traces?: CallTraces | undefined;
+  /** Upstreams that metrics tell by name. */
+  readonly platformUpstreams?: ReadonlySet<string>;
+  /** Absent: `Idempotency-Key` means nothing here. */
+  readonly answers?: AnswerService;
   /** In [0, 1): spreads what many calls do after the same failure. */
   readonly random?: () => number;
   /** Told once of every call that ends; must not throw. */
@@ -42,6 +49,7 @@ export interface InferenceHost {
   readonly server: Server;
   readonly load: Load;
   readonly counters: InferenceCounters;
+  readonly places: UpstreamPlaces;
   readonly requests: RequestTally;
   /** Stops admitting, lets running calls end until the deadline, then ends the rest as failed. Resolves with all closed. */
   drain(deadlineMs: number): Promise<void>;
@@ -59,13 +67,14 @@ export function createInferenceHost(options: InferenceHostOptions): InferenceHos
   const { callers, models, clock, ids, log } = options;
   const admission = new Admission(limits);
   const live = new LiveCalls(clock, limits.sweepMs);
-  const counters = new InferenceCounters();
+  const counters = new InferenceCounters(options.platformUpstreams);
   const requests = new RequestTally();
   const places = new UpstreamPlaces(clock);
   const { limiter = NO_LIMITER, billing = NO_BILLING, onEnded = () => undefined, random = () => 0.5 } = options;
-  const parts = { models, live, clock, limits, counters, limiter, billing, places, random, onEnded };
+  const { traces = null, answers = null } = options;
+  const parts = { models, live, clock, limits, counters, limiter, billing, traces, places, random, onEnded };
   const pipeline = new InferencePipeline(parts);
-  const deps: CallDependencies = { callers, models, pipeline, admission, clock, limits, counters };
+  const deps = { callers, models, pipeline, admission, clock, limits, counters, limiter, answers, log };
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -97,6 +106,7 @@ export function createInferenceHost(options: InferenceHostOptions): InferenceHos
   return {
     server,
     counters,
+    places,
     requests,
     get load() {
       return admission.load;

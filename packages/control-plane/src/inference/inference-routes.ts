@@ -75,6 +75,7 @@ function findRoute(path: string): Route | undefined {
 
 async function listModels(deps: CallDependencies, request: IncomingMessage, exchange: Exchange): Promise<void> {
   const caller = await authenticateCaller(deps.callers, request.headers);
+  Object.assign(exchange.headers, await deps.limiter.headersFor(caller));
   const models = await deps.models.list(caller.projectId);
   sendJson(exchange, { object: "list", data: models.filter(({ id }) => mayCall(caller, id)) });
 }
@@ -82,6 +83,7 @@ async function listModels(deps: CallDependencies, request: IncomingMessage, exch
 /** The id may hold slashes, plain or encoded: SDKs encode them. */
 async function getModel(deps: CallDependencies, request: IncomingMessage, exchange: Exchange): Promise<void> {
   const caller = await authenticateCaller(deps.callers, request.headers);
+  Object.assign(exchange.headers, await deps.limiter.headersFor(caller));
   const name = decode(pathOf(request).slice(MODELS_PREFIX.length));
   requireModel(caller, name);
   sendJson(exchange, await deps.models.entry(caller.projectId, name));

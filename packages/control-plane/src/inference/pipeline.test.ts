@@ -112,6 +112,7 @@ beforeEach(() => {
     counters,
     limiter: NO_LIMITER,
     billing: NO_BILLING,
+    traces: null,
     places: new UpstreamPlaces(clock),
     random: () => 0.5,
     onEnded,

@@ -1,6 +1,5 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
-import type { InferenceCaller } from "../auth/principal.ts";
 import type { Prices } from "../billing/prices.ts";
 import { toDomainError } from "../http/error-response.ts";
 import type { CallLimiter } from "../limits/call-limiter.ts";
@@ -11,7 +10,8 @@ import { CallClaims } from "./call-claims.ts";
 import { billedCall, type CallBilling } from "./call-money.ts";
 import { type CallScan, scanCall } from "./call-scan.ts";
 import { CallTimes } from "./call-times.ts";
-import { requireModel } from "./caller.ts";
+import { type CallTrace, type CallTraces, tracedHeaders } from "./call-traces.ts";
+import { callerId, requireModel } from "./caller.ts";
 import type { Dialect } from "./dialect.ts";
 import type { CallEnd, InferenceCall } from "./inference-call.ts";
 import type { InferenceCounters } from "./inference-counters.ts";
@@ -32,6 +32,8 @@ export interface PipelineOptions {
   readonly counters: InferenceCounters;
   readonly limiter: CallLimiter;
   readonly billing: CallBilling;
+  /** Null: nobody traces. */
+  readonly traces: CallTraces | null;
   readonly places: UpstreamPlaces;
   /** In [0, 1); for the waits between attempts. */
   readonly random: () => number;
@@ -76,6 +78,7 @@ interface Beginning extends Pick<CallEnd, "id" | "caller" | "dialect" | "stream"
   readonly begunAt: number;
   /** An estimate. */
   readonly inputTokens: number;
+  readonly trace: CallTrace | null;
 }
 
 /**
@@ -97,10 +100,11 @@ export class InferencePipeline {
    */
   async start(call: InferenceCall, sink: AnswerSink): Promise<RunningCall> {
     const { id, caller, dialect, begunAt } = call;
-    const beginning = { id, caller, dialect, begunAt, stream: false, model: null, inputTokens: 0 };
+    const trace = this.#options.traces?.begin(call) ?? null;
+    const beginning = { id, caller, dialect, begunAt, trace, stream: false, model: null, inputTokens: 0 };
     let begun: Begun;
     try {
-      begun = await this.#begin(call, sink);
+      begun = await this.#begin({ ...call, headers: tracedHeaders(call.headers, trace) }, sink);
     } catch (error) {
       this.#tell(beginning, { ...NOTHING, outcome: toDomainError(error).code });
       throw error;
@@ -142,9 +146,10 @@ export class InferencePipeline {
     }
   }
 
-  async #route({ caller, body }: InferenceCall): Promise<Routed> {
+  async #route({ caller, body, idempotencyKey }: InferenceCall): Promise<Routed> {
     const { models } = this.#options;
     const scan = scanCall(body);
+    if (scan.stream && idempotencyKey !== undefined) throw notRepeatable();
     const model = scan.model?.name ?? (await models.defaultModel(caller.projectId)) ?? noModel();
     requireModel(caller, model);
     const { candidates } = await models.resolve(caller.projectId, model);
@@ -168,7 +173,7 @@ export class InferencePipeline {
       headers,
       timeouts: limits,
       retries: limits,
-      recent: this.#recent.of(nameOf(caller)),
+      recent: this.#recent.of(callerId(caller)),
       places,
       random,
     });
@@ -211,9 +216,9 @@ export class InferencePipeline {
     return this.#tell(beginning, relay, claims.end(usage, prices.get(relay.upstreamId ?? "") ?? null));
   }
 
-  #tell({ begunAt, inputTokens, ...beginning }: Beginning, ending: Ending, cost = 0): CallEnd {
-    const { outcome, status, upstreamId, answer } = ending;
-    const { clock, onEnded } = this.#options;
+  #tell({ begunAt, inputTokens, trace, ...beginning }: Beginning, ending: Ending, cost = 0): CallEnd {
+    const { outcome, status, upstreamId, answer, attempts, overheadMs } = ending;
+    const { clock, counters, onEnded } = this.#options;
     const firstTokenAt = answer?.firstTokenAt ?? null;
     const end: CallEnd = {
       ...beginning,
@@ -222,16 +227,20 @@ export class InferencePipeline {
       upstreamId,
       ...usageOf(ending, inputTokens),
       cost,
+      attempts,
+      overheadMs,
       firstTokenMs: firstTokenAt === null ? null : firstTokenAt - begunAt,
       durationMs: clock.monotonic() - begunAt,
     };
+    counters.ended(end);
+    trace?.end(end);
     onEnded(end);
     return end;
   }
 }
 
-type Ending = Pick<Relay, "outcome" | "status" | "upstreamId" | "answer">;
-const NOTHING = { status: null, upstreamId: null, answer: null };
+type Ending = Pick<Relay, "outcome" | "status" | "upstreamId" | "answer" | "attempts" | "overheadMs">;
+const NOTHING = { status: null, upstreamId: null, answer: null, attempts: 0, overheadMs: null };
 
 /** The upstream's word, else what came of the answer. A refusal is no completion, and what brought nothing costs nothing. */
 function usageOf(
@@ -245,12 +254,16 @@ function usageOf(
   return { usage: { inputTokens, cachedInputTokens: 0, outputTokens, reasoningTokens: 0 }, estimated: true };
 }
 
+/** To ignore the header would let its caller believe that nothing can happen twice. */
+function notRepeatable(): DomainError {
+  const message = "A stream cannot be replayed: send the call without `Idempotency-Key`, or without `stream`.";
+  return new DomainError("invalid_request", message, { param: "Idempotency-Key" });
+}
+
 function noModel(): never {
   const message = "No default model is configured: name one in `model`. GET /v1/models lists what this key can call.";
   throw new DomainError("invalid_request", message, { param: "model" });
 }
-
-const nameOf = (caller: InferenceCaller): string => (caller.kind === "key" ? caller.keyId : caller.subjectId);
 
 const speaks = (candidate: Candidate | undefined, dialect: Dialect): boolean =>
   candidate?.protocols.includes(dialect) === true;

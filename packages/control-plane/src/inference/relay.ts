@@ -60,6 +60,7 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
   #call: UpstreamCall | undefined;
   #place: PlaceUse | undefined;
   #made = 0;
+  #overheadMs: number | null = null;
   /** Until the next attempt. */
   #pause: NodeJS.Timeout | undefined;
   #answer: RelayedAnswer | null = null;
@@ -105,6 +106,11 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
   /** How many upstreams were asked, or the same one how often. */
   get attempts(): number {
     return this.#made;
+  }
+
+  /** Until the answer's head; null where none was begun. */
+  get overheadMs(): number | null {
+    return this.#overheadMs;
   }
 
   get connection(): Duplex | null {
@@ -296,10 +302,11 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
   }
 
   #ownHeaders(): Record<string, string> {
+    this.#overheadMs = this.#options.times.overheadMs();
     return {
       "x-fairlead-upstream": this.upstreamId ?? "",
       "x-fairlead-attempts": String(this.#made),
-      "x-fairlead-overhead-ms": this.#options.times.overheadMs().toFixed(2),
+      "x-fairlead-overhead-ms": this.#overheadMs.toFixed(2),
       ...ignoredHeader(this.#asked?.conversion ?? null),
     };
   }

@@ -11,21 +11,30 @@ interface Sample {
   readonly value: number;
 }
 
+interface DistributionOptions {
+  readonly help: string;
+  readonly labelNames?: readonly string[];
+  readonly read: () => readonly LabelledDistribution[];
+}
+
 /** A histogram for prom-client's registry whose figures are counted elsewhere: its own would cost the hot path. */
 export class DistributionMetric {
   readonly name: string;
-  readonly #help: string;
+  readonly help: string;
+  readonly type = "histogram";
+  readonly labelNames: readonly string[];
   readonly #read: () => readonly LabelledDistribution[];
 
-  constructor(name: string, options: { readonly help: string; readonly read: () => readonly LabelledDistribution[] }) {
+  constructor(name: string, options: DistributionOptions) {
     this.name = name;
-    this.#help = options.help;
+    this.help = options.help;
+    this.labelNames = options.labelNames ?? [];
     this.#read = options.read;
   }
 
   async get(): Promise<Readonly<Record<string, unknown>>> {
     const values = this.#read().flatMap((distribution) => this.#samples(distribution));
-    return { name: this.name, help: this.#help, type: "histogram", aggregator: "sum", values };
+    return { name: this.name, help: this.help, type: this.type, aggregator: "sum", values };
   }
 
   #samples({ labels, values }: LabelledDistribution): Sample[] {

@@ -1,14 +1,15 @@
 import type { NodeStatus } from "@fairlead/protocol/resources";
-import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
+import { collectDefaultMetrics, Registry } from "prom-client";
 import type { StatementWatch } from "../db/statement-watch.ts";
 import type { RequestTally } from "../http/request-tally.ts";
 import type { InferenceHost } from "../inference/inference-host.ts";
-import { DistributionMetric, type LabelledDistribution } from "./distribution-metric.ts";
+import { addInference, type InferenceMetricSources } from "./inference-metrics.ts";
+import { counter, distribution, gauge, type Sample } from "./metric-kinds.ts";
 
 /** Where the figures are. All are counted elsewhere, as plain numbers, and read here when somebody scrapes. */
-export interface MetricSources {
+export interface MetricSources extends InferenceMetricSources {
   readonly platformRequests: RequestTally;
-  readonly inference: Pick<InferenceHost, "load" | "counters" | "requests">;
+  readonly inference: Pick<InferenceHost, "load" | "counters" | "places" | "requests">;
   readonly links: { readonly open: number };
   readonly tunnels: { readonly open: number };
   readonly hub: { readonly heartbeats: number };
@@ -16,9 +17,6 @@ export interface MetricSources {
   /** Every status, those of no node too. */
   readonly nodesByStatus: () => Promise<Readonly<Record<NodeStatus, number>>>;
 }
-
-type Labels = Readonly<Record<string, string | number>>;
-type Sample = readonly [labels: Labels, value: number];
 
 /**
  * The figures of this process and its work, for Prometheus. No project and no id is a label: their number grows without end,
@@ -33,6 +31,7 @@ export function createMetrics(sources: MetricSources): Registry {
   const { times } = sources.statements;
   distribution(registry, "fairlead_store_statement_seconds", {
     help: "Statements of the store; `main` holds up the main thread on SQLite.",
+    labelNames: ["handle"],
     read: () => [
       { labels: { handle: "main" }, values: times.main },
       { labels: { handle: "long" }, values: times.long },
@@ -54,6 +53,7 @@ function addRequests(registry: Registry, { platformRequests, inference }: Metric
   });
   distribution(registry, "fairlead_http_request_seconds", {
     help: "From the request's head to the end of its answer.",
+    labelNames: ["host", "method", "route"],
     read: () =>
       hosts.flatMap(([host, tally]) =>
         Array.from(tally.times(), ({ method, route, seconds }) => ({
@@ -61,31 +61,6 @@ function addRequests(registry: Registry, { platformRequests, inference }: Metric
           values: seconds,
         })),
       ),
-  });
-}
-
-function addInference(registry: Registry, { inference }: MetricSources): void {
-  const { counters } = inference;
-  counter(registry, "fairlead_inference_calls_total", {
-    help: "Chat calls by how they ended: ok, rejected by the engine, client_left, or an error code.",
-    labelNames: ["outcome"],
-    read: () => Array.from(counters.calls, ([outcome, count]): Sample => [{ outcome }, count]),
-  });
-  counter(registry, "fairlead_inference_relayed_bytes_total", {
-    help: "Bytes from engines to callers.",
-    read: () => [[{}, counters.relayedBytes]],
-  });
-  distribution(registry, "fairlead_inference_first_byte_seconds", {
-    help: "From the dispatch of a call to the head of the engine's answer.",
-    read: () => [{ labels: {}, values: counters.firstByte }],
-  });
-  gauge(registry, "fairlead_inference_calls_in_flight", {
-    help: "Chat calls that run.",
-    read: () => [[{}, inference.load.callsInFlight]],
-  });
-  gauge(registry, "fairlead_inference_buffered_bytes", {
-    help: "Request bodies in memory.",
-    read: () => [[{}, inference.load.bufferedBytes]],
   });
 }
 
@@ -101,45 +76,4 @@ function addFleet(registry: Registry, { links, tunnels, hub, nodesByStatus }: Me
     labelNames: ["status"],
     read: async () => Object.entries(await nodesByStatus()).map(([status, count]): Sample => [{ status }, count]),
   });
-}
-
-interface Reading {
-  readonly help: string;
-  readonly labelNames?: readonly string[];
-  readonly read: () => readonly Sample[] | Promise<readonly Sample[]>;
-}
-
-function counter(registry: Registry, name: string, { read, ...words }: Reading): void {
-  new Counter({
-    name,
-    ...words,
-    registers: [registry],
-    async collect() {
-      const samples = await read();
-      this.reset();
-      for (const [labels, value] of samples) this.inc(labels, value);
-    },
-  });
-}
-
-function gauge(registry: Registry, name: string, { read, ...words }: Reading): void {
-  new Gauge({
-    name,
-    ...words,
-    registers: [registry],
-    async collect() {
-      const samples = await read();
-      this.reset();
-      for (const [labels, value] of samples) this.set(labels, value);
-    },
-  });
-}
-
-interface DistributionReading {
-  readonly help: string;
-  readonly read: () => readonly LabelledDistribution[];
-}
-
-function distribution(registry: Registry, name: string, reading: DistributionReading): void {
-  registry.registerMetric(new DistributionMetric(name, reading) as never);
 }

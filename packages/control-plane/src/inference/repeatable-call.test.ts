@@ -1,0 +1,198 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { AnswerService } from "../answers/answer-service.ts";
+import type { AnsweredCall, AnswerRecord, AnswerStore } from "../answers/answer-store.ts";
+import { MAX_ANSWER_BYTES } from "../answers/kept-answer.ts";
+import { memorySealer } from "../auth/memory-sealer.ts";
+import type { ScriptedUpstream } from "../testing/scripted-upstream.ts";
+import { asKey } from "../testing.fixture.ts";
+import { ANSWER, CHAT, HostStage } from "./host-stage.fixture.ts";
+import { JSON_TYPE } from "./relay.fixture.ts";
+import type { FarEnd } from "./upstream.contract.ts";
+
+/** What the store does, in memory; it can be away. */
+class MemoryAnswers implements Pick<AnswerStore, "find" | "put"> {
+  readonly records = new Map<string, AnswerRecord>();
+  away = false;
+  find(call: AnsweredCall): Promise<AnswerRecord | null> {
+    return Promise.resolve(this.records.get(nameOf(call)) ?? null);
+  }
+
+  put(call: AnsweredCall, record: AnswerRecord): Promise<void> {
+    if (this.away) return Promise.reject(new Error("the store is away"));
+    this.records.set(nameOf(call), record);
+    return Promise.resolve();
+  }
+}
+
+const nameOf = ({ projectId, callerId, key }: AnsweredCall): string => `${projectId} ${callerId} ${key}`;
+const KEY = { headers: { "idempotency-key": "k 1" } };
+let stage: HostStage;
+let upstream: ScriptedUpstream;
+let store: MemoryAnswers;
+beforeEach(async () => {
+  stage = new HostStage();
+  store = new MemoryAnswers();
+  const answers = store as unknown as AnswerStore;
+  await stage.open({
+    answers: new AnswerService({ answers, writes: answers, sealer: memorySealer(), clock: stage.clock }),
+  });
+
+  upstream = stage.place("box");
+});
+
+afterEach(() => stage.close());
+function answer(far: FarEnd, body: object = ANSWER): void {
+  far.respond(200, JSON_TYPE);
+  far.write(JSON.stringify(body));
+  far.end();
+}
+
+async function callAndAnswer(
+  body: object = CHAT,
+  init: { readonly headers: Record<string, string> } = KEY,
+): Promise<Response> {
+  const arrived = upstream.nextCall();
+  const answered = stage.chat(body, init);
+  answer(await arrived);
+  return answered;
+}
+
+describe("a call with an Idempotency-Key", () => {
+  test("is made once; its repeat is answered the same, and says so", async () => {
+    const first = await callAndAnswer();
+    const repeat = await stage.chat(CHAT, KEY);
+    expect(await repeat.text()).toBe(await first.text());
+    expect(repeat.status).toBe(200);
+    expect(repeat.headers.get("content-type")).toBe("application/json");
+    expect(repeat.headers.get("x-fairlead-idempotent-replay")).toBe("true");
+    expect(first.headers.get("x-fairlead-idempotent-replay")).toBeNull();
+    expect(repeat.headers.get("x-request-id")).not.toBe(first.headers.get("x-request-id"));
+    expect(upstream.calls).toHaveLength(1);
+    expect([...(stage.host?.counters.calls() ?? [])].map(({ outcome, count }) => [outcome, count])).toEqual([
+      ["ok", 1],
+      ["replayed", 1],
+    ]);
+    expect(stage.ends).toHaveLength(1);
+  });
+
+  test("is refused when it is another call, or still runs", async () => {
+    const arrived = upstream.nextCall();
+    const first = stage.chat(CHAT, KEY);
+    const far = await arrived;
+    const running = await stage.chat(CHAT, KEY);
+    expect(running.status).toBe(409);
+    expect(running.headers.get("retry-after")).toBe("2");
+    expect(running.headers.get("x-should-retry")).toBeNull();
+    expect(await running.json()).toMatchObject({ error: { code: "idempotency_in_progress" } });
+    answer(far);
+    await first;
+    const other = await stage.chat({ ...CHAT, seed: 1 }, KEY);
+    expect(other.status).toBe(409);
+    expect(other.headers.get("x-should-retry")).toBe("false");
+    expect(await other.json()).toMatchObject({ error: { code: "idempotency_mismatch", param: "Idempotency-Key" } });
+  });
+
+  test("is another call for another key of the project, and without the header", async () => {
+    await callAndAnswer();
+    stage.caller = { ...asKey("prj_1"), keyId: "key_2" };
+    await callAndAnswer();
+    await callAndAnswer(CHAT, { headers: {} });
+    expect(upstream.calls).toHaveLength(3);
+  });
+
+  test("may be sent again when it failed: only good answers are kept", async () => {
+    for (const [status, body] of [
+      [500, "{}"],
+      [400, '{"error":{"message":"no"}}'],
+    ] as const) {
+      const arrived = upstream.nextCall();
+      const failed = stage.chat(CHAT, KEY);
+      const far = await arrived;
+      far.respond(status, JSON_TYPE);
+      far.write(body);
+      far.end();
+      expect((await failed).status).toBe(status);
+    }
+    const arrived = upstream.nextCall();
+    const broken = stage.chat(CHAT, KEY);
+    const far = await arrived;
+    far.respond(200, JSON_TYPE);
+    far.write('{"half":');
+    far.cut();
+    expect((await broken).status).toBe(502);
+    expect((await callAndAnswer()).status).toBe(200);
+    expect(store.records.size).toBe(1);
+  });
+
+  test("goes on when its caller leaves, so that the repeat finds its answer", async () => {
+    const leaving = new AbortController();
+    const arrived = upstream.nextCall();
+    const first = stage.chat(CHAT, { ...KEY, signal: leaving.signal });
+    const far = await arrived;
+    far.respond(200, JSON_TYPE);
+    leaving.abort();
+    await expect(first).rejects.toThrow();
+    far.write(JSON.stringify(ANSWER));
+    far.end();
+    await vi.waitFor(() => expect(stage.ends).toMatchObject([{ outcome: "ok" }]));
+    expect(upstream.calls[0]?.closed).toBe(false);
+    const repeat = await stage.chat(CHAT, KEY);
+    expect(await repeat.json()).toEqual(ANSWER);
+  });
+
+  test("ends as any other when its upstream fails after its caller left", async () => {
+    const leaving = new AbortController();
+    const arrived = upstream.nextCall();
+    const first = stage.chat(CHAT, { ...KEY, signal: leaving.signal });
+    const far = await arrived;
+    leaving.abort();
+    await expect(first).rejects.toThrow();
+    far.cut();
+    await vi.waitFor(() => expect(stage.ends).toMatchObject([{ outcome: "upstream_failed" }]));
+    await vi.waitFor(() => expect(stage.host?.load.callsInFlight).toBe(0));
+    expect((await callAndAnswer()).status).toBe(200);
+  });
+
+  test("is answered whole although its answer is too long to keep; its repeat is refused, not made again", async () => {
+    const long = { ...ANSWER, text: "x".repeat(MAX_ANSWER_BYTES) };
+    const arrived = upstream.nextCall();
+    const first = stage.chat(CHAT, KEY);
+    const far = await arrived;
+    const text = JSON.stringify(long);
+    far.respond(200, JSON_TYPE);
+    for (let at = 0; at < text.length; at += 100_000) far.write(text.slice(at, at + 100_000));
+    far.end();
+    expect(await (await first).text()).toBe(text);
+    const repeat = await stage.chat(CHAT, KEY);
+    expect(repeat.status).toBe(409);
+    expect(await repeat.json()).toMatchObject({ error: { code: "already_exists" } });
+  });
+
+  test("is answered although the store does not keep it", async () => {
+    store.away = true;
+    const first = await callAndAnswer();
+    expect(first.status).toBe(200);
+    expect(await first.json()).toEqual(ANSWER);
+  });
+
+  test.each([
+    ["a stream", { ...CHAT, stream: true }, "k"],
+    ["a key that is none", CHAT, "k".repeat(256)],
+  ])("is refused for %s", async (_name, body, key) => {
+    const refused = await stage.chat(body, { headers: { "idempotency-key": key } });
+    expect(refused.status).toBe(400);
+    expect(await refused.json()).toMatchObject({ error: { code: "invalid_request", param: "Idempotency-Key" } });
+    expect(upstream.calls).toHaveLength(0);
+    // Its key is free.
+    if (key === "k") expect((await callAndAnswer(CHAT, { headers: { "idempotency-key": key } })).status).toBe(200);
+  });
+
+  test("is ended by a stop of the server like any other", async () => {
+    const arrived = upstream.nextCall();
+    const running = stage.chat(CHAT, KEY);
+    await arrived;
+    await stage.close();
+    expect((await running).status).toBe(503);
+    expect(store.records.size).toBe(0);
+  });
+});
