@@ -10,6 +10,7 @@ import { type Addresses, type Context, StopDeadline } from "./context.ts";
 import { holdDataDir } from "./db/data-dir.ts";
 import { StatementWatch } from "./db/statement-watch.ts";
 import { holdStore } from "./db/store-lock.ts";
+import { weighBuffersWithHeap } from "./garbage-collection.ts";
 import { listen, reservePort, urlOf } from "./http/listen.ts";
 import { idempotencyRetention } from "./idempotency/idempotency-retention.ts";
 import { IdempotencyStore } from "./idempotency/idempotency-store.ts";
@@ -29,6 +30,8 @@ import { createServices, type Services } from "./services.ts";
 import { OAuthStore } from "./sign-in/oauth-store.ts";
 import { signInRetention } from "./sign-in/sign-in-retention.ts";
 import { type OtlpTraces, openOtlpTraces } from "./traces/otlp-traces.ts";
+import { usageRetentions } from "./usage/usage-retention.ts";
+import { UsageStore } from "./usage/usage-store.ts";
 import { sessionRetention } from "./users/session-retention.ts";
 import { SessionStore } from "./users/session-store.ts";
 
@@ -49,6 +52,7 @@ type Closers = (() => Promise<void> | void)[];
 /** @throws StartError when a port is taken, another server holds the data folder, or the store is of a newer version. */
 export async function startServer(config: Config): Promise<RunningServer> {
   const closers: Closers = [];
+  weighBuffersWithHeap();
   try {
     const urls = await open(config, createLog(config.log), closers);
     let closing: Promise<void> | null = null;
@@ -98,6 +102,7 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   const services = createServices(context);
   closers.push(() => services.keyUse.close());
   closers.push(() => services.billing.close());
+  closers.push(() => services.usageRecorder.close());
   const recovered = await services.billing.recover();
   if (recovered > 0) log.warn({ calls: recovered }, "settled calls that were cut off when the server last stopped");
   await services.oauth.start();
@@ -134,7 +139,7 @@ async function linkForFirstStart({ users, admin }: Installation, log: Log): Prom
 /** On the handle for long work, so that nobody waits for them. */
 function retentions({ config, installation, ports: { clock } }: Context): Retention[] {
   const { longReads } = installation;
-  const { auditDays } = config.retention;
+  const { auditDays, usageDays: days, usageSumsDays: sumsDays } = config.retention;
   return [
     sessionRetention(new SessionStore(longReads), clock),
     signInRetention(new OAuthStore(longReads), clock),
@@ -143,6 +148,7 @@ function retentions({ config, installation, ports: { clock } }: Context): Retent
     idempotencyRetention(new IdempotencyStore(longReads), clock),
     answerRetention(new AnswerStore(longReads), clock),
     oneTimeLinkRetention(new OneTimeLinkStore(longReads), clock),
+    ...usageRetentions({ usage: new UsageStore(longReads), days, sumsDays, clock }),
   ];
 }
 
@@ -179,7 +185,7 @@ function createInference(
   services: Services,
   traces: OtlpTraces | null,
 ): InferenceHost {
-  const { answers, billing, models, callLimiter: limiter } = services;
+  const { answers, billing, models, callLimiter: limiter, usageRecorder } = services;
   const callers = callersOf(services);
   const platformUpstreams = new Set(config.providers.platform.map(({ name }) => name));
   const { maxRetryWaitSeconds, ...settings } = config.inference;
@@ -196,5 +202,6 @@ function createInference(
     platformUpstreams,
     traces: traces ?? undefined,
     random: Math.random,
+    onEnded: (end) => usageRecorder.record(end),
   });
 }

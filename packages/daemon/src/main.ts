@@ -1,6 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { type Flags, processEnvironment, readConfig } from "./config.ts";
 import { runDaemon } from "./daemon.ts";
+import { weighBuffersWithHeap } from "./garbage-collection.ts";
 import { createLog, LOG_LEVELS, reasonOf } from "./log.ts";
 import { EXIT, StartError } from "./start-error.ts";
 import { readStatus, statusText } from "./status.ts";
@@ -71,6 +72,7 @@ function createProgram(onCode: (code: number) => void): Command {
 
 async function run(flags: Flags): Promise<number> {
   const config = readConfig(flags, processEnvironment());
+  weighBuffersWithHeap();
   const log = createLog(config.logLevel);
   const stopping = new AbortController();
   const stop = (signal: NodeJS.Signals): void => {

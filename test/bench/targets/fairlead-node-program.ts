@@ -6,6 +6,7 @@ import { type Hello, PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
 import { parseBootstrapToken } from "@fairlead/protocol/enrollment";
 import type { DesiredState, WorkloadReport } from "@fairlead/protocol/workload";
 import { pino } from "pino";
+import { weighBuffersWithHeap } from "../../../packages/daemon/src/garbage-collection.ts";
 import { createGateway } from "../../../packages/daemon/src/gateway/gateway.ts";
 import { enroll } from "../../../packages/daemon/src/link/enroll.ts";
 import { nodeHttpClient } from "../../../packages/daemon/src/link/http-client.ts";
@@ -23,6 +24,7 @@ import { startTunnel } from "../../../packages/daemon/src/tunnel/tunnel-client.t
  * that every workload runs, and forwards what comes through the tunnel to the mock upstream.
  */
 
+weighBuffersWithHeap();
 const [, , mockPort, folder = ""] = process.argv;
 const log = pino({ level: "info" });
 const random = Math.random;
@@ -96,7 +98,11 @@ startLink({
   onDown: () => undefined,
 });
 const target = { host: "127.0.0.1", port: Number(mockPort), ready: true };
-const handler = createGateway({ targets: { find: () => target }, log });
+const handler = createGateway({
+  targets: { find: () => target },
+  connect: { check: () => Promise.resolve(null) },
+  log,
+});
 startTunnel({ ...node, handler, clock: systemClock, random, log });
 // A profile is written at the end of the program, and a signal alone would not be one.
 process.once("SIGTERM", () => process.exit(0));

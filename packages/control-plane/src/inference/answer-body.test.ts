@@ -40,6 +40,16 @@ test("pieces of every size arrive as they were, and the answer ends", async () =
   expect(await answer.text()).toBe(pieces.join(""));
 });
 
+test("every byte of a first piece is sent as it is, be it no text at all", async () => {
+  const bytes = Buffer.from(Array.from({ length: 512 }, (_, index) => index % 256));
+  const port = await serve((body) => {
+    body.write(bytes);
+    body.end();
+  });
+  const answer = await fetch(`http://127.0.0.1:${port}`);
+  expect(Buffer.from(await answer.arrayBuffer())).toEqual(bytes);
+});
+
 test("a caller of HTTP/1.0, which knows no chunks, gets the bytes alone", async () => {
   const port = await serve((body) => {
     body.write(Buffer.from("data: 1\n\n"));

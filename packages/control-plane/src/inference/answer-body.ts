@@ -13,6 +13,7 @@ export class AnswerBody {
   readonly #response: ServerResponse;
   /** The length is unknown and the caller speaks HTTP/1.1. */
   readonly #chunked: boolean;
+  #begun = false;
 
   /** Call it after `writeHead`, and write through it alone from then on. */
   constructor(response: ServerResponse) {
@@ -27,7 +28,7 @@ export class AnswerBody {
     const response = this.#response;
     // An empty chunk would be the last one.
     if (piece.length === 0) return true;
-    if (!this.#chunked) return response.write(piece);
+    if (!this.#chunked) return this.#write(piece);
     const head = piece.length.toString(16) + LINE_END;
     if (piece.length > COPY_BYTES) {
       response.write(head, "latin1");
@@ -38,7 +39,15 @@ export class AnswerBody {
     frame.write(head, "latin1");
     frame.set(piece, head.length);
     frame.write(LINE_END, head.length + piece.length, "latin1");
-    return response.write(frame);
+    return this.#write(frame);
+  }
+
+  /** Node sends the head and the first piece as one write only where both are text, and a small answer has no other piece. */
+  #write(piece: Buffer): boolean {
+    const first = !this.#begun;
+    this.#begun = true;
+    if (!first || piece.length > COPY_BYTES) return this.#response.write(piece);
+    return this.#response.write(piece.toString("latin1"), "latin1");
   }
 
   end(): void {

@@ -34,7 +34,7 @@ const portOf = (server: Server): number => (server.address() as AddressInfo).por
 beforeEach(async () => {
   provider = createServer((request, response) => onRequest(request, response));
   await new Promise<void>((resolve) => provider.listen(0, "127.0.0.1", resolve));
-  upstreams = new HttpUpstreams();
+  upstreams = new HttpUpstreams({ clock: systemClock });
   ends = [];
   const headers = { authorization: "Bearer provider-secret" };
   const target = { id: "prv_1", baseUrl: `http://127.0.0.1:${portOf(provider)}/v1`, headers };

@@ -8,10 +8,12 @@ import {
 } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import { buffer } from "node:stream/consumers";
+import { systemClock } from "@fairlead/protocol/clock";
 import type { DomainError } from "@fairlead/protocol/errors";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { TestClock } from "../testing.fixture.ts";
 import type { ConnectOptions } from "./guarded-connect.ts";
-import { type HttpTarget, HttpUpstreams } from "./http-upstreams.ts";
+import { type HttpTarget, HttpUpstreams, type HttpUpstreamsOptions } from "./http-upstreams.ts";
 import { type FarEnd, type UpstreamFixture, upstreamContract } from "./upstream.contract.ts";
 import type { UpstreamRequest, UpstreamTransport } from "./upstream.ts";
 
@@ -48,8 +50,8 @@ async function startProvider(host = "127.0.0.1"): Promise<Provider> {
   };
 }
 
-function openUpstreams(lookup?: ConnectOptions["lookup"]): HttpUpstreams {
-  const upstreams = new HttpUpstreams({ lookup });
+function openUpstreams({ lookup, clock = systemClock }: Partial<HttpUpstreamsOptions> = {}): HttpUpstreams {
+  const upstreams = new HttpUpstreams({ lookup, clock });
   closers.push(() => upstreams.close());
   return upstreams;
 }
@@ -181,7 +183,7 @@ describe("a provider over HTTP", () => {
     closers.push(() => full.close());
     const never: ConnectOptions["lookup"] = (() => undefined) as never;
     const target = targetAt(0, { baseUrl: "http://provider.example/v1", connectMs: 20 });
-    const { error } = await ask(openUpstreams(never).open(target));
+    const { error } = await ask(openUpstreams({ lookup: never }).open(target));
     expect(error?.code).toBe("upstream_failed");
     expect(error?.cause).toMatchObject({ code: "UND_ERR_CONNECT_TIMEOUT" });
   });
@@ -241,7 +243,7 @@ describe("a provider's address", () => {
     const provider = await startProvider();
     const baseUrl = `http://provider.example:${provider.port}/v1`;
     const target = targetAt(provider.port, { baseUrl, allowPrivate: false });
-    const { error } = await ask(openUpstreams(resolving(found)).open(target));
+    const { error } = await ask(openUpstreams({ lookup: resolving(found) }).open(target));
     expect(error).toMatchObject({ code: "upstream_failed", cause: { name: "PrivateAddressError" } });
     expect(provider.sockets.size).toBe(0);
   });
@@ -262,7 +264,7 @@ describe("a provider's address", () => {
     const baseUrl = `http://provider.example:${provider.port}/v1`;
     // Nothing answers at the public address within the time; the second look-up names this machine.
     const lookup = resolving([v4("192.88.98.1")], [v4("127.0.0.1")]);
-    const upstream = openUpstreams(lookup).open(
+    const upstream = openUpstreams({ lookup }).open(
       targetAt(provider.port, { baseUrl, allowPrivate: false, connectMs: 20 }),
     );
     await ask(upstream);
@@ -273,7 +275,9 @@ describe("a provider's address", () => {
   test("may be private where the platform allows it", async () => {
     const provider = await startProvider();
     const baseUrl = `http://provider.example:${provider.port}/v1`;
-    const answer = ask(openUpstreams(resolving([v4("127.0.0.1")])).open(targetAt(provider.port, { baseUrl })));
+    const answer = ask(
+      openUpstreams({ lookup: resolving([v4("127.0.0.1")]) }).open(targetAt(provider.port, { baseUrl })),
+    );
     const [, response] = await provider.next();
     response.end("ok");
     expect((await answer).text).toBe("ok");
@@ -309,6 +313,20 @@ describe("connections to a provider", () => {
     response.end("k");
     expect((await running).text).toBe("ok");
     await vi.waitFor(() => expect([...old.sockets].every((socket) => socket.destroyed)).toBe(true));
+  });
+
+  test("are new ones after five minutes, so that a changed address of a name is noticed", async () => {
+    const clock = new TestClock();
+    const provider = await startProvider();
+    const upstreams = openUpstreams({ clock });
+    const upstream = upstreams.open(targetAt(provider.port));
+    await answered(provider, upstream);
+    clock.advance(299_999);
+    await answered(provider, upstream);
+    expect(provider.sockets.size).toBe(1);
+    clock.advance(1);
+    await answered(provider, upstream);
+    expect(provider.sockets.size).toBe(2);
   });
 
   test("close when the provider is gone", async () => {

@@ -1,3 +1,4 @@
+import type { Clock } from "@fairlead/protocol/clock";
 import { LRUCache } from "lru-cache";
 import { Pool } from "undici";
 import { type ConnectOptions, upstreamConnector } from "./guarded-connect.ts";
@@ -6,8 +7,11 @@ import type { UpstreamTransport } from "./upstream.ts";
 
 /** More providers than are in use at one time; the one that was not used for longest loses its connections. */
 const MAX_POOLS = 512;
-/** After which a connection is not used again, so that a changed address of the provider's name is noticed. */
-const CONNECTION_MS = 300_000;
+/**
+ * After which a provider gets new connections, so that a changed address of its name is noticed. The pool's own limit looks at every connection
+ * for every call.
+ */
+const CONNECTIONS_MS = 300_000;
 
 /** One provider's API, as far as sending to it is concerned. */
 export interface HttpTarget extends Pick<ConnectOptions, "connectMs" | "allowPrivate"> {
@@ -19,11 +23,15 @@ export interface HttpTarget extends Pick<ConnectOptions, "connectMs" | "allowPri
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export type HttpUpstreamsOptions = Pick<ConnectOptions, "lookup" | "authorities">;
+export interface HttpUpstreamsOptions extends Pick<ConnectOptions, "lookup" | "authorities"> {
+  readonly clock: Clock;
+}
 
 interface Connections {
   readonly target: HttpTarget;
   readonly pool: Pool;
+  /** Monotonic milliseconds. */
+  readonly until: number;
 }
 
 /** The connections to providers: a pool for each, of as many connections as the provider has calls. */
@@ -33,7 +41,7 @@ export class HttpUpstreams {
   /** Of every pool that still has calls. */
   readonly #open = new Set<Pool>();
 
-  constructor(options: HttpUpstreamsOptions = {}) {
+  constructor(options: HttpUpstreamsOptions) {
     this.#options = options;
     this.#pools = new LRUCache({ max: MAX_POOLS, dispose: ({ pool }) => void this.#retire(pool) });
   }
@@ -57,17 +65,17 @@ export class HttpUpstreams {
 
   #poolOf(target: HttpTarget): Pool {
     const known = this.#pools.get(target.id);
-    if (known !== undefined && isSame(known.target, target)) return known.pool;
+    const now = this.#options.clock.monotonic();
+    if (known !== undefined && now < known.until && isSame(known.target, target)) return known.pool;
     const pool = new Pool(new URL(target.baseUrl).origin, {
       connect: upstreamConnector({ ...target, ...this.#options }),
       allowH2: false,
-      clientTtl: CONNECTION_MS,
       // The relay keeps the time, for every kind of upstream.
       headersTimeout: 0,
       bodyTimeout: 0,
     });
     this.#open.add(pool);
-    this.#pools.set(target.id, { target, pool });
+    this.#pools.set(target.id, { target, pool, until: now + CONNECTIONS_MS });
     return pool;
   }
 

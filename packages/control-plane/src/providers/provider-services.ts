@@ -53,7 +53,7 @@ export function createProviderServices(deps: ProviderServicesDeps): ProviderServ
   const { allowPrivate, authorities, nodeModels } = settings;
   const stores = providerStores(deps.db);
   const credentials = new ProviderCredentials(deps.sealer);
-  const upstreams = new HttpUpstreams({ authorities });
+  const upstreams = new HttpUpstreams({ authorities, clock });
   const directory = new ProviderDirectory({ ...deps, stores, credentials, upstreams, allowPrivate });
   const discovery = new ModelDiscovery({ clock });
   return {
