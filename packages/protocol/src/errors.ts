@@ -55,6 +55,7 @@ export const ERROR_CODES = {
   model_not_allowed: code("permission_error", false, "The key's list of models does not name this one."),
   not_found: code("not_found_error", false, "There is no such thing, or it is not the caller's to see."),
   model_not_found: code("not_found_error", false, "No such model for this key."),
+  session_not_found: code("not_found_error", false, "There is no such chat session of this user in this project."),
   already_exists: code("conflict_error", false, "Something with this name or id is there already."),
   idempotency_mismatch: code(
     "conflict_error",
@@ -75,6 +76,11 @@ export const ERROR_CODES = {
     "conflict_error",
     false,
     "The project is being deleted: nothing in it can be changed any more.",
+  ),
+  session_busy: code(
+    "conflict_error",
+    true,
+    "Another turn of this chat session still runs; `retry-after` tells when to send this one again.",
   ),
   node_not_enrolled: code("conflict_error", false, "The node's daemon has not enrolled yet."),
   bootstrap_token_used: code("conflict_error", false, "Another daemon has enrolled with this bootstrap token."),

@@ -40,8 +40,8 @@ export interface NodePrincipal {
   readonly origin?: CallOrigin;
 }
 
-/** Who calls the inference host; a closed union too. */
-export type InferenceCaller = KeyPrincipal | WorkerPrincipal;
+/** Who calls a model; a closed union too. */
+export type InferenceCaller = KeyPrincipal | WorkerPrincipal | MemberPrincipal;
 
 /** A program with a project key. */
 export interface KeyPrincipal {
@@ -58,5 +58,12 @@ export interface WorkerPrincipal {
   readonly kind: "worker";
   readonly subjectId: Id<"workload" | "agent">;
   readonly nodeId: NodeId;
+  readonly projectId: ProjectId;
+}
+
+/** A member of a project who chats: with the project's access, without a key. */
+export interface MemberPrincipal {
+  readonly kind: "member";
+  readonly userId: UserId;
   readonly projectId: ProjectId;
 }

@@ -28,14 +28,21 @@ export function callersOf({ keys, workers }: CallerKinds): CallerAuthenticator {
   return { authenticate: (secret) => (isSigned(secret) ? workers : keys).authenticate(secret) };
 }
 
-/** Of the key or the workload. */
+/** Of the key, the workload, or the person. */
 export function callerId(caller: InferenceCaller): string {
-  return caller.kind === "key" ? caller.keyId : caller.subjectId;
+  switch (caller.kind) {
+    case "key":
+      return caller.keyId;
+    case "worker":
+      return caller.subjectId;
+    case "member":
+      return caller.userId;
+  }
 }
 
-/** Workers may call whatever their project has; a key, what its allow-list names. */
+/** Workers and members may call whatever their project has; a key, what its allow-list names. */
 export function mayCall(caller: InferenceCaller, model: string): boolean {
-  return caller.kind === "worker" || isAllowedModel(caller.limits.modelAllowList, model);
+  return caller.kind !== "key" || isAllowedModel(caller.limits.modelAllowList, model);
 }
 
 /**

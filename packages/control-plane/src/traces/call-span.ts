@@ -1,4 +1,5 @@
 import type { Attributes } from "@opentelemetry/api";
+import { callerId } from "../inference/caller.ts";
 import type { CallEnd } from "../inference/inference-call.ts";
 
 /** A call in OpenTelemetry's words for generative AI, and ours where it has none. Never its content. Pure. */
@@ -23,7 +24,7 @@ export function spanAttributes(end: CallEnd): Attributes {
     "error.type": isFailure(end) ? outcome : undefined,
     "fairlead.request_id": end.id,
     "fairlead.project_id": caller.projectId,
-    "fairlead.caller_id": caller.kind === "key" ? caller.keyId : caller.subjectId,
+    "fairlead.caller_id": callerId(caller),
     "fairlead.dialect": end.dialect,
     "fairlead.stream": end.stream,
     "fairlead.outcome": outcome,

@@ -1,0 +1,171 @@
+import { isObject } from "../inference/bridge/parse.ts";
+import { type ReadEvent, readEvent } from "../inference/bridge/response-event.ts";
+import type { JsonObject } from "../inference/bridge/wire.ts";
+
+/** What the events of a response have told of its items so far. Pure. */
+
+type TextField = "text" | "refusal";
+
+/** One part of an item's `content` or `summary`, as it grows. */
+interface GrowingPart {
+  readonly head: JsonObject;
+  readonly field: TextField;
+  text: string;
+  closed: boolean;
+}
+
+export interface GrowingItem {
+  readonly id: string;
+  readonly index: number;
+  /** As it was added; as it is, once it is done. */
+  item: JsonObject;
+  done: boolean;
+  readonly content: (GrowingPart | undefined)[];
+  readonly summary: (GrowingPart | undefined)[];
+  /** The arguments or the input of a call. */
+  args: string;
+}
+
+/** More than anybody means; beyond it an upstream would fill our memory with empty items. */
+const MOST_ITEMS = 1024;
+const MOST_PARTS = 1024;
+
+/** The items of one answer, from the events of its stream. What it cannot understand it passes over. */
+export class AnswerItems {
+  readonly #items: GrowingItem[] = [];
+  readonly #byId = new Map<string, GrowingItem>();
+
+  get isEmpty(): boolean {
+    return this.#items.length === 0;
+  }
+
+  /** Those that their upstream has not finished, in order. */
+  get open(): readonly GrowingItem[] {
+    return this.#items.filter(({ done }) => !done);
+  }
+
+  /** @param value one event's data, parsed. */
+  push(value: unknown): void {
+    const event = readEvent(value);
+    if (event === null) return;
+    if (event.type === "response.output_item.added") this.#add(event, false);
+    else if (event.type === "response.output_item.done") this.#add(event, true);
+    else this.#grow(event);
+  }
+
+  /** As they are stored: those that are not done are `incomplete`. */
+  view(): JsonObject[] {
+    return this.#items.flatMap((item) => (item.done ? [item.item] : soFar(item)));
+  }
+
+  #add({ item, place }: ReadEvent, done: boolean): void {
+    if (!isObject(item)) return;
+    const id = typeof item["id"] === "string" ? item["id"] : "";
+    const known = this.#byId.get(id) ?? (id === "" && done ? this.#find(place.id, place.index) : undefined);
+    if (known !== undefined) {
+      known.item = item;
+      known.done ||= done;
+      return;
+    }
+    if (this.#items.length >= MOST_ITEMS) return;
+    const args = textOf(item["arguments"]) || textOf(item["input"]);
+    const added = { id, index: place.index ?? this.#items.length, item, done, content: [], summary: [], args };
+    this.#items.push(added);
+    if (id !== "") this.#byId.set(id, added);
+  }
+
+  #grow(event: ReadEvent): void {
+    const item = this.#find(event.place.id, event.place.index);
+    if (item === undefined || item.done) return;
+    const { part: at, delta, source, type } = event;
+    if (at >= MOST_PARTS) return;
+    switch (type) {
+      case "response.content_part.added":
+        item.content[at] = partOf(source["part"]);
+        return;
+      case "response.reasoning_summary_part.added":
+        item.summary[at] = partOf(source["part"]);
+        return;
+      case "response.output_text.delta":
+        return append(item.content, at, { delta, type: "output_text" });
+      case "response.refusal.delta":
+        return append(item.content, at, { delta, type: "refusal" });
+      case "response.reasoning_text.delta":
+      case "response.reasoning.delta":
+        return append(item.content, at, { delta, type: "reasoning_text" });
+      case "response.reasoning_summary_text.delta":
+        return append(item.summary, at, { delta, type: "summary_text" });
+      case "response.content_part.done":
+        return close(item.content[at]);
+      case "response.reasoning_summary_part.done":
+        return close(item.summary[at]);
+      case "response.function_call_arguments.delta":
+      case "response.custom_tool_call_input.delta":
+        item.args += delta;
+    }
+  }
+
+  /** Some upstreams name no index, and some change an item's id from event to event. */
+  #find(id: string, index: number | null): GrowingItem | undefined {
+    const known = this.#byId.get(id) ?? this.#items.findLast((item) => index !== null && item.index === index);
+    return known ?? (id === "" && index === null ? this.#items.at(-1) : undefined);
+  }
+}
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
+
+function partOf(value: unknown): GrowingPart {
+  const head = isObject(value) ? value : { type: "output_text", text: "", annotations: [], logprobs: [] };
+  const field: TextField = head["type"] === "refusal" ? "refusal" : "text";
+  return { head, field, text: textOf(head[field]), closed: false };
+}
+
+const EMPTY_PARTS: Readonly<Record<string, JsonObject>> = {
+  output_text: { type: "output_text", text: "", annotations: [], logprobs: [] },
+  refusal: { type: "refusal", refusal: "" },
+  reasoning_text: { type: "reasoning_text", text: "" },
+  summary_text: { type: "summary_text", text: "" },
+};
+
+function append(
+  parts: (GrowingPart | undefined)[],
+  at: number,
+  { delta, type }: { delta: string; type: string },
+): void {
+  const part = (parts[at] ??= partOf(EMPTY_PARTS[type]));
+  part.text += delta;
+}
+
+function close(part: GrowingPart | undefined): void {
+  if (part !== undefined) part.closed = true;
+}
+
+/** A part as it stands. */
+export function viewPart({ head, field, text }: GrowingPart): JsonObject {
+  return { ...head, [field]: text };
+}
+
+/** An item that its upstream did not finish, as it stands. */
+export function viewItem({ item, content, summary, args }: GrowingItem): JsonObject {
+  const parts = (list: (GrowingPart | undefined)[]): JsonObject[] =>
+    list.flatMap((part) => (part === undefined ? [] : [viewPart(part)]));
+  const base = { ...item, status: "incomplete" };
+  switch (item["type"]) {
+    case "message":
+      return { ...base, content: parts(content) };
+    case "reasoning":
+      return { ...base, summary: parts(summary), ...(content.length > 0 ? { content: parts(content) } : {}) };
+    case "function_call":
+      return { ...base, arguments: args };
+    case "custom_tool_call":
+      return { ...base, input: args };
+    default:
+      return base;
+  }
+}
+
+/** A message of which nothing was said yet is nothing to keep. */
+function soFar(item: GrowingItem): JsonObject[] {
+  const isSilent = item.item["type"] === "message" && item.content.every((part) => !part?.text);
+  return isSilent ? [] : [viewItem(item)];
+}

@@ -1,0 +1,121 @@
+import type { DomainError } from "@fairlead/protocol/errors";
+import { isObject } from "../inference/bridge/parse.ts";
+import { DONE_FRAME } from "../inference/bridge/sse.ts";
+import type { JsonObject } from "../inference/bridge/wire.ts";
+import { jsonOr } from "../inference/json-or.ts";
+import { failureEvents } from "../inference/stream-failure.ts";
+import { closingEvents } from "./answer-closing.ts";
+import { AnswerItems } from "./answer-items.ts";
+import {
+  type AnswerReader,
+  isDone,
+  type ReadCall,
+  responseHead,
+  stoppedResponse,
+  type Taken,
+  type ToldFailure,
+  toldFailure,
+  toldMetadata,
+} from "./answer-reader.ts";
+
+const FINAL = new Set(["response.completed", "response.incomplete", "response.failed"]);
+
+/** Reads the events of a response. Those that carry it whole are told of the session in its `metadata`. */
+export class ResponsesReader implements AnswerReader {
+  readonly #call: ReadCall;
+  readonly #items = new AnswerItems();
+  /** As the first event told it. */
+  #head: JsonObject | null = null;
+  #final: JsonObject | null = null;
+  #sequence = -1;
+  #doneSeen = false;
+  finished = false;
+  failure: ToldFailure | null = null;
+
+  constructor(call: ReadCall) {
+    this.#call = call;
+  }
+
+  get response(): JsonObject | null {
+    return this.finished ? this.#final : null;
+  }
+
+  get lastFrame(): string {
+    return this.#doneSeen || this.failure !== null ? "" : DONE_FRAME;
+  }
+
+  take(_event: Buffer, data: string | null): Taken {
+    if (data === null) return "pass";
+    if (isDone(data)) {
+      this.#doneSeen = true;
+      return "hold";
+    }
+    const event = jsonOr(data, null);
+    if (!isObject(event)) return "pass";
+    if (typeof event["sequence_number"] === "number") this.#sequence = event["sequence_number"];
+    const { type, response } = event;
+    if (typeof type === "string" && isObject(response)) return this.#lifecycle(type, event, response);
+    if (type === "error") {
+      this.failure = toldFailure(event["error"] ?? event);
+      return "hold";
+    }
+    this.#items.push(event);
+    return "pass";
+  }
+
+  takeWhole(body: unknown): void {
+    if (!isObject(body)) return;
+    this.#finish(this.#told(body));
+  }
+
+  items(): JsonObject[] {
+    const items = this.#items.view();
+    // Some upstreams tell of an item in the last event alone.
+    if (items.length > 0 || this.#final === null) return items;
+    return Array.isArray(this.#final["output"]) ? this.#final["output"].filter(isObject) : [];
+  }
+
+  partial(): JsonObject {
+    return stoppedResponse(this.#head ?? responseHead(this.#call), this.#items.view());
+  }
+
+  stopped(): string {
+    const begin = this.#head === null ? [{ type: "response.created", response: responseHead(this.#call) }] : [];
+    const end = { type: "response.incomplete", response: this.partial() };
+    const events: JsonObject[] = [...begin, ...closingEvents(this.#items.open), end];
+    return events.map((event) => this.#frame(event)).join("") + DONE_FRAME;
+  }
+
+  failed(error: DomainError): string {
+    const { requestId, model, createdAt } = this.#call;
+    const head = this.#head;
+    const begun = head !== null;
+    const response = begun ? { id: String(head["id"]), model, createdAt } : null;
+    const told = { dialect: "responses" as const, requestId, model, createdAt, errorTold: false };
+    return failureEvents({ ...told, begun, sequence: this.#sequence, response }, error);
+  }
+
+  #lifecycle(type: string, event: JsonObject, response: JsonObject): Taken {
+    const told = this.#told(response);
+    this.#head ??= told;
+    const isFinal = FINAL.has(type);
+    if (type === "response.failed") this.failure ??= toldFailure(response["error"]);
+    if (isFinal) this.#finish(told);
+    const frame = `event: ${type}\ndata: ${JSON.stringify({ ...event, response: told })}\n\n`;
+    return { frame, hold: isFinal };
+  }
+
+  #finish(response: JsonObject): void {
+    this.#final = response;
+    this.finished = this.failure === null && response["status"] !== "failed";
+  }
+
+  #told(response: JsonObject): JsonObject {
+    return { ...response, metadata: toldMetadata(response["metadata"], this.#call.metadata) };
+  }
+
+  #frame(event: JsonObject): string {
+    this.#sequence += 1;
+    return `event: ${String(event["type"])}\ndata: ${JSON.stringify({ ...event, sequence_number: this.#sequence })}\n\n`;
+  }
+}
