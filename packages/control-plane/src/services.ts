@@ -2,9 +2,7 @@ import { randomBytes } from "node:crypto";
 import { AnswerService } from "./answers/answer-service.ts";
 import { AnswerStore } from "./answers/answer-store.ts";
 import { AuditReadService } from "./audit/audit-read-service.ts";
-import { BillingAccessService } from "./billing/billing-access-service.ts";
-import { BillingService } from "./billing/billing-service.ts";
-import { BillingStore } from "./billing/billing-store.ts";
+import { type BillingServices, createBillingServices } from "./billing/billing-services.ts";
 import type { Context } from "./context.ts";
 import { type Credentials, createCredentials } from "./credentials.ts";
 import { IdempotencyService } from "./idempotency/idempotency-service.ts";
@@ -36,6 +34,7 @@ import {
 import { SecretService } from "./secrets/secret-service.ts";
 import { createSignInServices, type SignInServices } from "./sign-in/sign-in-services.ts";
 import { TunnelHub } from "./tunnel/tunnel-hub.ts";
+import { createUsageServices, type UsageServices } from "./usage/usage-services.ts";
 import type { SessionService } from "./users/session-service.ts";
 import type { UserService } from "./users/user-service.ts";
 
@@ -43,11 +42,9 @@ import type { UserService } from "./users/user-service.ts";
 
 const LINK_RESYNC_MS = 10 * 60_000;
 
-export interface Services extends SignInServices, Credentials, ProviderServices {
+export interface Services extends SignInServices, Credentials, BillingServices, UsageServices, ProviderServices {
   readonly answers: AnswerService;
   readonly auditLog: AuditReadService;
-  readonly billing: BillingService;
-  readonly billingAccess: BillingAccessService;
   readonly idempotency: IdempotencyService;
   readonly users: UserService;
   readonly sessions: SessionService;
@@ -108,10 +105,11 @@ export function createServices(context: Context): Services {
     users,
     sessions: installation.sessions,
     entry: new LinkEntryService({ ...installation, ...signInServices, links: oneTimeLinks }),
-    ...createCredentials({ ...ports, ...installation, identities, changes: nodes.changes, addresses }),
+    ...createCredentials({ ...ports, ...installation, identities, memberships, changes: nodes.changes, addresses }),
     answers: createAnswers(context),
     auditLog: new AuditReadService({ longReads: installation.longReads, access }),
-    ...createBilling(context, projects),
+    ...createBillingServices({ ...ports, ...installation, mode: config.billing.mode, projects, log }),
+    ...createUsageServices({ ...ports, ...installation, access, log }),
     ...createLimits(context, projects),
     ...createProviders(context, { projects, names, tunnels, engines: nodes.engines }),
     idempotency: new IdempotencyService({ db, clock: ports.clock }),
@@ -137,19 +135,6 @@ function createLinks(
   const links = new LinkServer({ links: hub, log });
   cutRemovedNodes(nodes, { links, tunnels });
   return { hub, links };
-}
-
-function createBilling(
-  { config, log, ports, installation }: Context,
-  projects: ProjectService,
-): Pick<Services, "billing" | "billingAccess"> {
-  const { db, audit } = installation;
-  const billing = new BillingService({ ...ports, ...installation, mode: config.billing.mode, log });
-  const { access } = projects;
-  return {
-    billing,
-    billingAccess: new BillingAccessService({ billing, store: new BillingStore(db), access, audit, projects }),
-  };
 }
 
 function createAnswers({ ports, installation }: Context): AnswerService {

@@ -1,6 +1,5 @@
 import { DomainError } from "@fairlead/protocol/errors";
-import { judgeBudget, type KeyBudget, type KeySpending } from "./budget.ts";
-import { formatDollars } from "./money.ts";
+import { formatDollars, MAX_NANO_DOLLARS } from "./money.ts";
 
 /**
  * A project's money as this process knows it: every hold is judged here, at once, and written behind (design §9). There is one
@@ -11,7 +10,8 @@ export class Account {
   #balance: number;
   #held = 0;
   #running = 0;
-  readonly #keys = new Map<string, KeyAccount>();
+  /** Credits on their way into the store: nobody may spend them yet. */
+  #incoming = 0;
 
   /** @param balance nano-dollars. */
   constructor(balance: number) {
@@ -32,23 +32,11 @@ export class Account {
     return this.#running;
   }
 
-  /** @returns null for a key whose spending has not been read yet. */
-  key(keyId: string): KeyAccount | null {
-    return this.#keys.get(keyId) ?? null;
-  }
-
-  addKey(keyId: string, spent: ReadonlyMap<string, number>): KeyAccount {
-    const known = this.#keys.get(keyId);
-    if (known) return known;
-    const key = new KeyAccount(spent);
-    this.#keys.set(keyId, key);
-    return key;
-  }
-
   /** Why a call that holds `own` may not set aside this much more; null: it may. */
   judge(needed: number, own: number): DomainError | null {
     if (needed <= this.#balance) return null;
-    const need = `This call needs up to ${formatDollars(needed)}; the project has ${formatDollars(this.#balance)} left`;
+    const more = own > 0 ? " more" : "";
+    const need = `This call needs up to ${formatDollars(needed)}${more}; the project has ${formatDollars(this.#balance)} left`;
     const others = this.#held - own;
     if (needed > this.#balance + others) {
       return new DomainError("insufficient_balance", `${need}. An administrator can add credits; it does not reset.`);
@@ -73,32 +61,33 @@ export class Account {
     this.#held += amount;
   }
 
-  /** @param amount positive adds, negative takes. */
-  change(amount: number): void {
-    this.#balance += amount;
+  /** For what calls have cost. */
+  charge(amount: number): void {
+    this.#balance -= amount;
+  }
+
+  /**
+   * Before a change from outside is written: what is taken out can be spent by nobody any more.
+   * @param amount positive adds, negative takes out.
+   * @throws DomainError invalid_request for more than there is, or than a balance can hold.
+   */
+  beginChange(amount: number): void {
+    if (this.#balance + amount < 0) throw impossible(`only ${formatDollars(this.#balance)} is left to take.`);
+    if (this.#balance + this.#held + this.#incoming + amount > MAX_NANO_DOLLARS) {
+      throw impossible(`a balance holds at most ${formatDollars(MAX_NANO_DOLLARS)}.`);
+    }
+    if (amount < 0) this.#balance += amount;
+    else this.#incoming += amount;
+  }
+
+  /** @param written whether the change is in the store. */
+  endChange(amount: number, written: boolean): void {
+    const isCredit = amount >= 0;
+    if (isCredit) this.#incoming -= amount;
+    if (written === isCredit) this.#balance += Math.abs(amount);
   }
 }
 
-/** What one key has spent in the windows that count now, and what its running calls hold. */
-export class KeyAccount implements KeySpending {
-  readonly #spent: Map<string, number>;
-  held = 0;
-
-  constructor(spent: ReadonlyMap<string, number>) {
-    this.#spent = new Map(spent);
-  }
-
-  spent(window: string): number {
-    return this.#spent.get(window) ?? 0;
-  }
-
-  judge(budget: KeyBudget, call: { readonly needed: number; readonly now: number }): DomainError | null {
-    return judgeBudget(budget, this, call);
-  }
-
-  /** @param windows those that count now; older ones are forgotten. */
-  spend(amount: number, windows: readonly string[]): void {
-    for (const known of this.#spent.keys()) if (!windows.includes(known)) this.#spent.delete(known);
-    for (const window of windows) this.#spent.set(window, this.spent(window) + amount);
-  }
+function impossible(message: string): DomainError {
+  return new DomainError("invalid_request", `\`amountNanoDollars\`: ${message}`, { param: "amountNanoDollars" });
 }

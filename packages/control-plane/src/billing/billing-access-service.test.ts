@@ -7,8 +7,9 @@ import { MembershipService } from "../members/membership-service.ts";
 import { ProjectService } from "../projects/project-service.ts";
 import { projectStores } from "../projects/project-stores.ts";
 import { countingIds, insertUser, STORES, TestClock } from "../testing.fixture.ts";
-import { BillingAccessService } from "./billing-access-service.ts";
-import { BillingService } from "./billing-service.ts";
+import type { BillingAccessService } from "./billing-access-service.ts";
+import type { BillingService } from "./billing-service.ts";
+import { createBillingServices } from "./billing-services.ts";
 import { BillingStore } from "./billing-store.ts";
 import { MAX_NANO_DOLLARS } from "./money.ts";
 
@@ -29,9 +30,8 @@ describe.each(STORES)("a project's money on $name", ({ open }) => {
     const memberships = new MembershipService(store);
     const projects = new ProjectService({ ...ports, audit, memberships, stores: projectStores(store.db) });
     projectId = (await projects.create(ann, { name: "Support" })).id;
-    billing = new BillingService({ ...ports, ...store, mode: "prepaid", log: pino({ level: "silent" }) });
-    const { access } = projects;
-    money = new BillingAccessService({ billing, store: new BillingStore(store.db), access, audit, projects });
+    const parts = { ...ports, ...store, mode: "prepaid", audit, projects, log: pino({ level: "silent" }) } as const;
+    ({ billing, billingAccess: money } = createBillingServices(parts));
   });
   afterEach(async () => {
     await billing.close();
@@ -78,9 +78,20 @@ describe.each(STORES)("a project's money on $name", ({ open }) => {
     ]);
   });
 
+  test("is taken back once by many who take it at once", async () => {
+    await credit(1000);
+    const taken = await Promise.allSettled(Array.from({ length: 5 }, () => credit(-400)));
+    expect(taken.filter(({ status }) => status === "fulfilled")).toHaveLength(2);
+    expect(await money.balance(root, projectId)).toMatchObject({ free: 200 });
+    expect(await new BillingStore(store.db).ledgerSum(projectId)).toBe(200);
+  });
+
   test("never grows beyond what a number holds exactly", async () => {
-    await credit(MAX_NANO_DOLLARS);
+    const half = MAX_NANO_DOLLARS / 2;
+    const given = await Promise.allSettled(Array.from({ length: 3 }, () => credit(half)));
+    expect(given.filter(({ status }) => status === "fulfilled")).toHaveLength(2);
     await expect(credit(1)).rejects.toMatchObject({ code: "invalid_request" });
+    expect(await new BillingStore(store.db).ledgerSum(projectId)).toBe(MAX_NANO_DOLLARS);
   });
 
   test("is added up right when many add at once", async () => {

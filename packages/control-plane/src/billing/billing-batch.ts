@@ -8,11 +8,11 @@ export class BillingBatch {
   readonly closed = new Set<string>();
   /** By project: what its balance changes by. */
   readonly balances = new Map<string, number>();
-  /** By key, then by window: what its spending grows by. */
-  readonly spending = new Map<string, Map<string, number>>();
+  /** By key, then by window: what it has spent there until now. Sums: a batch that is written twice says the same. */
+  readonly spent = new Map<string, ReadonlyMap<string, number>>();
 
   get isEmpty(): boolean {
-    return this.entries.length === 0 && this.opened.size === 0 && this.closed.size === 0 && this.spending.size === 0;
+    return this.entries.length === 0 && this.opened.size === 0 && this.closed.size === 0 && this.spent.size === 0;
   }
 
   append(entry: LedgerEntry): void {
@@ -29,9 +29,7 @@ export class BillingBatch {
     this.closed.add(callId);
   }
 
-  spend(keyId: string, windows: readonly string[], amount: number): void {
-    const known = this.spending.get(keyId) ?? new Map<string, number>();
-    for (const window of windows) known.set(window, (known.get(window) ?? 0) + amount);
-    this.spending.set(keyId, known);
+  spend(keyId: string, spent: ReadonlyMap<string, number>): void {
+    this.spent.set(keyId, spent);
   }
 }

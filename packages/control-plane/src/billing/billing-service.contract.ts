@@ -10,6 +10,7 @@ import { STREAM_STEP_TOKENS } from "./hold.ts";
 import type { BillingMode } from "./ledger.ts";
 
 const PROJECT = "prj_1";
+const log = pino({ level: "silent" });
 /** A nano-dollar a token. */
 const PRICES = { input: 1_000_000, output: 1_000_000, perRequest: 0 };
 
@@ -26,12 +27,11 @@ export function billingServiceContract(name: string, open: OpenStore): void {
 
     const service = (mode: BillingMode = "prepaid"): BillingService =>
       new BillingService({
-        db: store.db,
-        writeTogether: store.writeTogether,
+        ...store,
         mode,
         clock,
         ids: countingIds(++calls),
-        log: pino({ level: "silent" }),
+        log,
       });
     const call = (change: Partial<PricedCall> = {}): PricedCall => ({
       callId: `req_${++calls}`,
@@ -44,16 +44,9 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       streamed: false,
       ...change,
     });
-    const credit = async (amount: number, to: BillingService = billing): Promise<void> => {
-      const change = {
-        projectId: PROJECT,
-        kind: "credit",
-        amount,
-        note: "",
-        account: await to.account(PROJECT),
-      } as const;
-      const { committed } = await store.db.transaction().execute((transaction) => to.change(transaction, change));
-      committed();
+    const credit = async (amount: number): Promise<void> => {
+      const change = { projectId: PROJECT, kind: "credit", amount, note: "" } as const;
+      await billing.change(change, (write) => store.db.transaction().execute(write));
     };
     const balances = async (): Promise<{ stored: number; ledger: number }> => {
       await billing.flush();
@@ -76,6 +69,30 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       const hold = await billing.open(call());
       expect(await balances()).toEqual({ stored: 900, ledger: 900 });
       expect(hold.settle(usageOf(10, 20))).toBe(30);
+      expect(await balances()).toEqual({ stored: 970, ledger: 970 });
+    });
+
+    test("a write whose answer was lost counts once, with billing off too", async () => {
+      await credit(1000);
+      for (const mode of ["prepaid", "off"] as const) {
+        let answers = 0;
+        const losing = new BillingService({
+          ...store,
+          mode,
+          clock,
+          ids: countingIds(++calls),
+          log,
+          writeTogether: async (statements) => {
+            await store.writeTogether(statements);
+            if (++answers === 1) throw new Error("the answer was lost");
+          },
+        });
+        const before = (await losing.keyAccount("key_1")).spent("total");
+        (await losing.open(call())).settle(usageOf(10, 20));
+        await expect(losing.flush()).rejects.toThrow("lost");
+        await losing.close();
+        expect((await service().keyAccount("key_1")).spent("total")).toBe(before + 30);
+      }
       expect(await balances()).toEqual({ stored: 970, ledger: 970 });
     });
 
@@ -161,6 +178,76 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       await expect(billing.open(call({ budget, keyId: "key_2" }))).resolves.toBeDefined();
       clock.advance(24 * 3_600_000);
       await expect(billing.open(call({ budget }))).resolves.toBeDefined();
+    });
+
+    test("a stream that would outgrow its key's budget alone is told that the budget is used up", async () => {
+      await credit(10_000);
+      const budget = { total: 600, daily: null, monthly: null };
+      const hold = await billing.open(call({ budget, streamed: true, outputLimit: 5000 }));
+      expect(hold.cover(400)).toMatchObject({
+        code: "key_budget_exceeded",
+        message: expect.stringContaining("more; of this key's total budget") as string,
+      });
+    });
+
+    test("with billing off a key without a budget needs no store, and what it spends is counted later", async () => {
+      const off = service("off");
+      await store.db.schema.alterTable("key_spending").renameTo("away").execute();
+      const lost = await off.open(call());
+      lost.settle(usageOf(10, 20));
+      await expect(off.keyAccount("key_1")).rejects.toThrow();
+      await store.db.schema.alterTable("away").renameTo("key_spending").execute();
+      (await off.open(call())).settle(usageOf(10, 20));
+      await off.keyAccount("key_1");
+      (await off.open(call())).settle(usageOf(10, 20));
+      await off.close();
+      expect((await service().keyAccount("key_1")).spent("total")).toBe(60);
+    });
+
+    test("money that is being taken out can be held by nobody, and is there again if that fails", async () => {
+      await credit(1000);
+      const change = { projectId: PROJECT, kind: "adjust", amount: -950, note: "" } as const;
+      const taking = billing.change(change, (write) =>
+        store.db.transaction().execute(async (transaction) => {
+          await write(transaction);
+          const refused = billing.open(call({ keyId: null }));
+          await expect(refused).rejects.toMatchObject({ code: "insufficient_balance" });
+          throw new Error("no commit");
+        }),
+      );
+      await expect(taking).rejects.toThrow("no commit");
+      await expect(billing.open(call())).resolves.toBeDefined();
+      expect(await balances()).toEqual({ stored: 900, ledger: 900 });
+    });
+
+    test("no sum of the ledger's first rows is below zero, also where something is written off", async () => {
+      await credit(120);
+      const hold = await billing.open(call());
+      await credit(500);
+      hold.settle(usageOf(10, 5000));
+      await billing.flush();
+      const rows = (await new BillingStore(store.db).list(PROJECT, { after: null, limit: 100 })).toReversed();
+      let sum = 0;
+      for (const { amount } of rows) expect((sum += amount)).toBeGreaterThanOrEqual(0);
+      expect(rows.map(({ kind }) => kind)).toEqual(["credit", "hold", "credit", "release", "adjust", "settle"]);
+      expect(sum).toBe(0);
+    });
+
+    test("a credit whose commit was answered by nobody can be spent", async () => {
+      const change = { projectId: PROJECT, kind: "credit", amount: 1000, note: "" } as const;
+      const lost = billing.change(change, async (write) => {
+        await store.db.transaction().execute(write);
+        throw new Error("the answer was lost");
+      });
+      await expect(lost).rejects.toThrow("lost");
+      expect((await billing.account(PROJECT)).balance).toBe(1000);
+      const taken = billing.change({ ...change, kind: "adjust", amount: -400 }, async (write) => {
+        await store.db.transaction().execute(write);
+        throw new Error("the answer was lost");
+      });
+      await expect(taken).rejects.toThrow("lost");
+      expect(await balances()).toEqual({ stored: 600, ledger: 600 });
+      expect((await billing.account(PROJECT)).balance).toBe(600);
     });
 
     test("a restart remembers what a key has spent", async () => {

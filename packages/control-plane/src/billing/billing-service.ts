@@ -7,13 +7,15 @@ import { isStoreAway } from "../db/errors.ts";
 import type { WriteTogether } from "../db/opened-handle.ts";
 import type { Database } from "../db/schema.ts";
 import { WriteBehind } from "../db/write-behind.ts";
-import { Account, type KeyAccount } from "./account.ts";
+import { Account } from "./account.ts";
 import { BillingBatch } from "./billing-batch.ts";
 import { BillingStore } from "./billing-store.ts";
-import { windowsOf } from "./budget.ts";
-import { type BillableCall, Hold, type HoldBook } from "./hold.ts";
+import { hasBudget, windowsOf } from "./budget.ts";
+import { type BillableCall, Hold, type HoldBook, type Settlement } from "./hold.ts";
+import { KeyAccount } from "./key-account.ts";
 import type { BillingMode, LedgerEntry } from "./ledger.ts";
 import { FREE, type Prices } from "./prices.ts";
+import { ReadOnce } from "./read-once.ts";
 
 export interface BillingServiceDeps {
   readonly db: Kysely<Database>;
@@ -24,24 +26,34 @@ export interface BillingServiceDeps {
   readonly log: Logger;
 }
 
+/** A call of which nobody knows yet whether it has a price. */
 export type PricedCall = Omit<BillableCall, "prices"> & { readonly prices: Prices | null };
+type LedgerCall = Pick<BillableCall, "callId" | "projectId" | "keyId">;
+/** A change that is not a call's. */
+export type BalanceChange = Pick<LedgerEntry, "projectId" | "kind" | "amount" | "note">;
 
 const RECOVER_CHUNK = 500;
 
-/** The ledger and the holds on it: a hard prepaid balance (design §9). */
+/** The ledger and the holds on it: a hard prepaid balance (design §9, decisions/0019). */
 export class BillingService {
   readonly mode: BillingMode;
   readonly #load = { holds: 0, held: 0 };
   readonly #deps: BillingServiceDeps;
+  readonly #store: BillingStore;
   readonly #written: WriteBehind<BillingBatch>;
   readonly #book: HoldBook;
-  /** Read once; from then on this process is the one that changes them. */
-  readonly #accounts = new Map<string, Promise<Account>>();
+  readonly #accounts: ReadOnce<Account>;
+  readonly #keys: ReadOnce<KeyAccount>;
 
   constructor(deps: BillingServiceDeps) {
     this.#deps = deps;
     this.mode = deps.mode;
     const store = new BillingStore(deps.db);
+    this.#store = store;
+    this.#accounts = new ReadOnce(async (projectId) => new Account(await store.balance(projectId)));
+    this.#keys = new ReadOnce(
+      async (keyId) => new KeyAccount(await store.spending(keyId, windowsOf(deps.clock.now()))),
+    );
     this.#written = new WriteBehind({
       newBatch: () => new BillingBatch(),
       isEmpty: (batch) => batch.isEmpty,
@@ -64,44 +76,50 @@ export class BillingService {
    */
   async open(call: PricedCall): Promise<Hold> {
     const prices = call.prices ?? this.#withoutPrice();
-    const payers = {
-      account: this.mode === "prepaid" ? await this.account(call.projectId) : null,
-      key: await this.#payingKey(call),
-    };
-    if (!this.#written.isHealthy && this.mode === "prepaid") throw cannotRecord();
-    return new Hold({ ...call, prices }, payers, this.#book);
+    const account = this.mode === "prepaid" ? await this.account(call.projectId) : null;
+    const key = await this.#payingKey(call);
+    if (account !== null && !this.#written.isHealthy) throw cannotRecord();
+    return new Hold({ ...call, prices }, { account, key }, this.#book);
   }
 
   /** @throws DomainError unavailable when the store cannot be asked. */
   async account(projectId: string): Promise<Account> {
-    let account = this.#accounts.get(projectId);
-    if (account === undefined) {
-      account = new BillingStore(this.#deps.db).balance(projectId).then((balance) => new Account(balance));
-      this.#accounts.set(projectId, account);
-      account.catch(() => this.#accounts.delete(projectId));
-    }
-    try {
-      return await account;
-    } catch (cause) {
-      throw isStoreAway(cause) ? cannotRecord(cause) : cause;
-    }
+    return this.#accounts.known(projectId) ?? orUnavailable(this.#accounts.get(projectId));
+  }
+
+  /** What a key has spent and what its running calls hold. @throws DomainError unavailable when the store cannot be asked. */
+  async keyAccount(keyId: string): Promise<KeyAccount> {
+    return this.#keys.known(keyId) ?? orUnavailable(this.#keys.get(keyId));
   }
 
   /**
-   * Adds to a balance, or takes from it, inside the caller's transaction.
-   * @param input.account read before the transaction, which holds the store's one connection.
-   * @returns what to do once that is committed: until then nobody may spend it.
+   * Adds to a balance, or takes out of it, in a transaction of the caller's. What is added can be spent once that is committed.
+   * @param within runs the transaction, and `write` in it; not at all where the change was made before.
+   * @throws DomainError invalid_request for more than there is to take, or than a balance can hold; unavailable
    */
-  async change(
-    transaction: Kysely<Database>,
-    input: Pick<LedgerEntry, "projectId" | "kind" | "amount" | "note"> & { readonly account: Account },
-  ): Promise<{ readonly entry: LedgerEntry; readonly committed: () => void }> {
-    const { account, ...change } = input;
-    const entry = this.#entry({ ...change, callId: null, keyId: null });
-    const batch = new BillingBatch();
-    batch.append(entry);
-    await new BillingStore(transaction).write(batch);
-    return { entry, committed: () => account.change(input.amount) };
+  async change<T>(
+    change: BalanceChange,
+    within: (write: (transaction: Kysely<Database>) => Promise<LedgerEntry>) => Promise<T>,
+  ): Promise<T> {
+    // Read first: on SQLite the transaction holds the one connection.
+    const account = await this.account(change.projectId);
+    let entry = null as LedgerEntry | null;
+    const write = async (transaction: Kysely<Database>): Promise<LedgerEntry> => {
+      account.beginChange(change.amount);
+      entry = this.#entry({ ...change, callId: null, keyId: null });
+      const batch = new BillingBatch();
+      batch.append(entry);
+      await new BillingStore(transaction).write(batch);
+      return entry;
+    };
+    let failed = true;
+    try {
+      const result = await within(write);
+      failed = false;
+      return result;
+    } finally {
+      if (entry !== null) account.endChange(change.amount, failed ? await this.#wasWritten(entry) : true);
+    }
   }
 
   /**
@@ -109,20 +127,23 @@ export class BillingService {
    * charged. @returns how many calls there were.
    */
   async recover(): Promise<number> {
-    const store = new BillingStore(this.#deps.db);
     let count = 0;
     for (;;) {
-      const holds = await store.openHolds(RECOVER_CHUNK);
+      const holds = await this.#store.openHolds(RECOVER_CHUNK);
       if (holds.length === 0) return count;
       count += holds.length;
       const batch = new BillingBatch();
-      for (const { callId, projectId, keyId, held, delivered } of holds) {
-        const call = { callId, projectId, keyId };
+      for (const { held, delivered, ...call } of holds) {
         const cost = Math.min(held, delivered);
-        this.#record(batch, { ...call, note: "The server stopped during this call." }, { held, cost, residue: 0 });
-        this.#close(batch, call, cost);
+        const key = call.keyId === null ? null : await this.keyAccount(call.keyId);
+        const spent = key?.spend(cost, windowsOf(this.#deps.clock.now())) ?? null;
+        this.#record(
+          batch,
+          { ...call, note: "The server stopped during this call." },
+          { held, cost, residue: 0, spent },
+        );
       }
-      await store.transaction((billing) => billing.write(batch));
+      await this.#store.transaction((billing) => billing.write(batch));
     }
   }
 
@@ -135,22 +156,24 @@ export class BillingService {
     await this.#written.close();
   }
 
-  /** Null where nobody will ask what the key has spent. */
-  async #payingKey({ projectId, keyId, budget, prices }: PricedCall): Promise<KeyAccount | null> {
-    if (keyId === null || (this.mode === "off" && budget === null && prices === null)) return null;
-    return this.#keyAccount(projectId, keyId);
+  /**
+   * Of a change whose transaction failed: the answer to its commit may have been lost. Where the store cannot be asked, what may be
+   * gone counts as gone, and what may have come as not there; the next start reads what is.
+   */
+  async #wasWritten({ id, amount, projectId }: LedgerEntry): Promise<boolean> {
+    try {
+      return await this.#store.hasEntry(id);
+    } catch (error) {
+      this.#deps.log.error({ projectId, amount, err: error }, "whether a balance was changed is not known");
+      return amount < 0;
+    }
   }
 
-  async #keyAccount(projectId: string, keyId: string): Promise<KeyAccount> {
-    const account = await this.account(projectId);
-    const known = account.key(keyId);
-    if (known) return known;
-    try {
-      const spent = await new BillingStore(this.#deps.db).spending(keyId, windowsOf(this.#deps.clock.now()));
-      return account.addKey(keyId, spent);
-    } catch (cause) {
-      throw isStoreAway(cause) ? cannotRecord(cause) : cause;
-    }
+  /** Where nobody is refused for it, a key's spending need not be known beforehand: then calls go on without the store. */
+  async #payingKey({ keyId, budget }: PricedCall): Promise<KeyAccount | null> {
+    if (keyId === null) return null;
+    if (this.mode === "prepaid" || hasBudget(budget)) return this.keyAccount(keyId);
+    return this.#keys.known(keyId);
   }
 
   #withoutPrice(): Prices {
@@ -169,58 +192,80 @@ export class BillingService {
         if (!prepaid) return;
         this.#load.holds++;
         this.#load.held += held;
-        this.#written.add((batch) => this.#open(batch, call, { added: held, held, delivered: 0 }));
+        this.#keep(call, { added: held, held, delivered: 0 });
       },
       extended: (call, change) => {
         if (!prepaid) return;
         this.#load.held += change.added;
-        this.#written.add((batch) => this.#open(batch, call, change));
+        this.#keep(call, change);
       },
-      settled: (call, change) => {
-        if (!prepaid && change.cost === 0) return;
+      settled: (call, settlement) => {
         if (prepaid) {
           this.#load.holds--;
-          this.#load.held -= change.held;
+          this.#load.held -= settlement.held;
+          this.#written.add((batch) => this.#record(batch, { ...call, note: "" }, settlement));
+        } else {
+          this.#count(call, settlement);
         }
-        this.#written.add((batch) => {
-          if (prepaid) this.#record(batch, { ...call, note: "" }, change);
-          this.#close(batch, call, change.cost - change.residue);
-        });
       },
     };
   }
 
-  #open(
-    batch: BillingBatch,
-    { callId, projectId, keyId }: Pick<BillableCall, "callId" | "projectId" | "keyId">,
+  #keep(
+    { callId, projectId, keyId }: LedgerCall,
     { added, held, delivered }: { readonly added: number; readonly held: number; readonly delivered: number },
   ): void {
+    if (held === 0) return;
     const call = { callId, projectId, keyId };
-    if (added > 0) batch.append(this.#entry({ ...call, kind: "hold", amount: -added, note: "" }));
-    batch.open({ ...call, held, delivered, openedAt: this.#deps.clock.now() });
+    const hold = { ...call, held, delivered, openedAt: this.#deps.clock.now() };
+    this.#written.add((batch) => {
+      if (added > 0) batch.append(this.#entry({ ...call, kind: "hold", amount: -added, note: "" }));
+      batch.open(hold);
+    });
   }
 
-  /** What was held comes back, what the call cost goes. */
+  /** What was held comes back, what the call cost goes. In an order in which no sum of the rows until then is below zero. */
   #record(
     batch: BillingBatch,
-    { callId, projectId, keyId, note }: Pick<LedgerEntry, "projectId" | "keyId" | "note"> & { readonly callId: string },
-    { held, cost, residue }: { readonly held: number; readonly cost: number; readonly residue: number },
+    { callId, projectId, keyId, note }: LedgerCall & Pick<LedgerEntry, "note">,
+    { held, cost, residue, spent }: Settlement,
   ): void {
     const call = { callId, projectId, keyId, note };
     if (held > 0) batch.append(this.#entry({ ...call, kind: "release", amount: held }));
+    if (residue > 0) {
+      const beyond = "The call cost more than was left: written off.";
+      batch.append(this.#entry({ ...call, kind: "adjust", amount: residue, note: beyond }));
+    }
     if (cost > 0) batch.append(this.#entry({ ...call, kind: "settle", amount: -cost }));
-    if (residue === 0) return;
-    batch.append(this.#entry({ ...call, kind: "adjust", amount: residue, note: "Beyond the balance: written off." }));
+    batch.close(callId);
+    if (keyId !== null && spent !== null && cost > residue) batch.spend(keyId, spent);
   }
 
-  #close(batch: BillingBatch, { callId, keyId }: Pick<BillableCall, "callId" | "keyId">, charged: number): void {
-    batch.close(callId);
-    if (keyId !== null && charged > 0) batch.spend(keyId, windowsOf(this.#deps.clock.now()), charged);
+  /** With billing off there is no ledger, but what a key has spent, as far as there are prices. */
+  #count({ keyId }: LedgerCall, { cost, spent }: Settlement): void {
+    if (keyId === null || cost === 0) return;
+    const keep = (sums: ReadonlyMap<string, number>): void => this.#written.add((batch) => batch.spend(keyId, sums));
+    if (spent !== null) {
+      keep(spent);
+      return;
+    }
+    this.keyAccount(keyId).then(
+      (key) => keep(key.spend(cost, windowsOf(this.#deps.clock.now()))),
+      (error: unknown) => this.#deps.log.warn({ keyId, cost, err: error }, "what a key has spent is not counted"),
+    );
   }
 
   #entry(entry: Omit<LedgerEntry, "id" | "at">): LedgerEntry {
     const { clock, ids } = this.#deps;
     return { ...entry, id: ids.next("ledgerEntry"), at: clock.now() };
+  }
+}
+
+async function orUnavailable<T>(reading: Promise<T>): Promise<T> {
+  try {
+    return await reading;
+  } catch (cause) {
+    throw isStoreAway(cause) ? cannotRecord(cause) : cause;
   }
 }
 

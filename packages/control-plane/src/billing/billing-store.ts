@@ -1,10 +1,18 @@
 import { type CompiledQuery, type ExpressionBuilder, type Kysely, type Selectable, sql } from "kysely";
-import type { Database, LedgerEntryTable, OpenHoldTable } from "../db/schema.ts";
+import type { Database, KeySpendingTable, LedgerEntryTable, OpenHoldTable } from "../db/schema.ts";
 import type { BillingBatch } from "./billing-batch.ts";
 import { type LedgerEntry, ledgerKindSchema, type OpenHold } from "./ledger.ts";
 
 /** Rows of one statement: both databases bound how many values one may carry. */
 const CHUNK = 500;
+
+/** Nano-dollars. */
+export interface WrongBalance {
+  readonly projectId: string;
+  readonly balance: number;
+  /** Of its ledger. */
+  readonly sum: number;
+}
 
 export class BillingStore {
   readonly #db: Kysely<Database>;
@@ -45,6 +53,23 @@ export class BillingStore {
       .where("project_id", "=", projectId)
       .executeTakeFirst();
     return Number(row?.sum ?? 0);
+  }
+
+  /** Of all projects; the two are written in one transaction. */
+  async wrongBalances(): Promise<readonly WrongBalance[]> {
+    const sum = sql<number>`coalesce((select sum(amount) from ledger_entry
+      where ledger_entry.project_id = project_balance.project_id), 0)`;
+    const rows = await this.#db
+      .selectFrom("project_balance")
+      .select(["project_id", "balance", sum.as("sum")])
+      .where(({ eb }) => eb("balance", "<>", sum))
+      .execute();
+    return rows.map((row) => ({ projectId: row.project_id, balance: row.balance, sum: Number(row.sum) }));
+  }
+
+  async hasEntry(id: string): Promise<boolean> {
+    const row = await this.#db.selectFrom("ledger_entry").select("id").where("id", "=", id).executeTakeFirst();
+    return row !== undefined;
   }
 
   /** The newest first. `after` is an entry's id. */
@@ -111,8 +136,8 @@ export class BillingStore {
     ];
   }
 
-  #spend({ spending }: BillingBatch): CompiledQuery[] {
-    const sums = [...spending].flatMap(([key_id, periods]) =>
+  #spend({ spent: byKey }: BillingBatch): CompiledQuery[] {
+    const sums = [...byKey].flatMap(([key_id, periods]) =>
       [...periods].map(([period, spent]) => ({ key_id, period, spent })),
     );
     return chunks(sums).map((rows) =>
@@ -120,9 +145,9 @@ export class BillingStore {
         .insertInto("key_spending")
         .values(rows)
         .onConflict((conflict) =>
-          conflict.columns(["key_id", "period"]).doUpdateSet({
-            spent: sql<number>`${sql.ref("key_spending.spent")} + ${sql.ref("excluded.spent")}`,
-          }),
+          conflict
+            .columns(["key_id", "period"])
+            .doUpdateSet((eb: ExpressionBuilder<SpendingUpsert, "excluded">) => ({ spent: eb.ref("excluded.spent") })),
         )
         .compile(),
     );
@@ -130,6 +155,7 @@ export class BillingStore {
 }
 
 type HoldUpsert = Database & { excluded: OpenHoldTable };
+type SpendingUpsert = Database & { excluded: KeySpendingTable };
 
 function chunks<T>(rows: readonly T[]): T[][] {
   const count = Math.ceil(rows.length / CHUNK);

@@ -37,37 +37,43 @@ export interface KeySpending {
   readonly held: number;
 }
 
+export interface Need {
+  /** Nano-dollars to set aside. */
+  readonly needed: number;
+  /** What of the key's held money is the call's own. */
+  readonly own: number;
+  readonly now: number;
+}
+
 /** Whether a key may set aside this much more. @returns the refusal, or null. */
-export function judgeBudget(
-  budget: KeyBudget,
-  spending: KeySpending,
-  call: { readonly needed: number; readonly now: number },
-): DomainError | null {
+export function judgeBudget(budget: KeyBudget, spending: KeySpending, need: Need): DomainError | null {
   for (const period of PERIODS) {
     const limit = budget[period];
     if (limit === null) continue;
-    const spent = spending.spent(windowOf(period, call.now));
-    const left = limit - spent - spending.held;
-    if (call.needed > left) return overBudget({ period, limit, spent, held: spending.held, ...call });
+    const spent = spending.spent(windowOf(period, need.now));
+    const { held } = spending;
+    if (need.needed > limit - spent - held) return overBudget({ period, limit, spent, held, ...need });
   }
   return null;
 }
 
-interface Overrun {
+export function hasBudget(budget: KeyBudget | null): boolean {
+  return budget !== null && PERIODS.some((period) => budget[period] !== null);
+}
+
+interface Overrun extends Need {
   readonly period: BudgetPeriod;
   readonly limit: number;
   readonly spent: number;
   readonly held: number;
-  readonly needed: number;
-  readonly now: number;
 }
 
 /** What only running calls stand in the way of can be asked again; what is spent cannot. */
-function overBudget({ period, limit, spent, held, needed, now }: Overrun): DomainError {
+function overBudget({ period, limit, spent, held, needed, own, now }: Overrun): DomainError {
   const figures =
-    `This call needs up to ${formatDollars(needed)}; of this key's ${period} budget of ${formatDollars(limit)}, ` +
-    `${formatDollars(spent)} is spent and ${formatDollars(held)} held by running calls.`;
-  if (needed <= limit - spent) {
+    `This call needs up to ${formatDollars(needed)}${own > 0 ? " more" : ""}; of this key's ${period} budget of ` +
+    `${formatDollars(limit)}, ${formatDollars(spent)} is spent and ${formatDollars(held)} held by running calls.`;
+  if (own + needed <= limit - spent) {
     return new DomainError("held_by_running_calls", `${figures} Try again when they have ended.`, {
       retryAfterSeconds: 1,
     });

@@ -1,7 +1,8 @@
 import type { DomainError } from "@fairlead/protocol/errors";
 import type { TokenUsage } from "../inference/token-usage.ts";
-import type { Account, KeyAccount } from "./account.ts";
+import type { Account } from "./account.ts";
 import { type KeyBudget, windowsOf } from "./budget.ts";
+import type { KeyAccount } from "./key-account.ts";
 import { costOf, type Prices } from "./prices.ts";
 
 /** What a call may generate before more must be set aside. */
@@ -32,10 +33,19 @@ export interface HoldBook {
     call: BillableCall,
     change: { readonly added: number; readonly held: number; readonly delivered: number },
   ): void;
-  settled(call: BillableCall, change: { readonly held: number; readonly cost: number; readonly residue: number }): void;
+  settled(call: BillableCall, settlement: Settlement): void;
 }
 
-/** Whose money: null where nobody's is asked for. */
+export interface Settlement {
+  readonly held: number;
+  readonly cost: number;
+  /** What of the cost nobody pays. */
+  readonly residue: number;
+  /** What the key has spent by now, by window; null where that is not known yet. */
+  readonly spent: ReadonlyMap<string, number> | null;
+}
+
+/** Whose money: null where nobody's is asked for, or nobody knows it yet. */
 export interface Payers {
   readonly account: Account | null;
   readonly key: KeyAccount | null;
@@ -65,11 +75,13 @@ export class Hold {
   }
 
   /**
-   * Called as a stream goes on, before what was generated reaches its caller.
+   * Called as an answer grows, before what was generated reaches its caller. One in one piece has all of its money set aside: how
+   * long it is in tokens is known at its end.
    * @param outputTokens generated until now. @returns the refusal when the next step is not to be had: the call has to end.
    */
   cover(outputTokens: number): DomainError | null {
-    if (this.#settled || outputTokens + STREAM_STEP_TOKENS / 2 <= this.#outputTokens) return null;
+    if (!this.#call.streamed || this.#settled) return null;
+    if (outputTokens + STREAM_STEP_TOKENS / 2 <= this.#outputTokens) return null;
     const next = Math.min(outputTokens + STREAM_STEP_TOKENS, Math.max(outputTokens, this.#call.outputLimit));
     if (next <= this.#outputTokens) return null;
     const added = this.#worth(next) - this.#worth(this.#outputTokens);
@@ -83,7 +95,7 @@ export class Hold {
 
   /**
    * The end, on whatever path. Repeating it does nothing.
-   * @param usage null where nothing was generated: nothing is charged. @param prices where others than those held for count.
+   * @param usage null where nothing was generated: nothing is charged. @param prices of the place that answered; null: it has none.
    * @returns what was charged, in nano-dollars.
    */
   settle(usage: TokenUsage | null, prices: Prices | null = this.#call.prices): number {
@@ -95,19 +107,18 @@ export class Hold {
     account?.end();
     // What an upstream counted beyond the hold and the balance is ours to bear (design §9).
     const residue = account === null ? 0 : Math.max(0, cost - account.balance);
-    account?.change(residue - cost);
-    if (key !== null) {
-      key.held -= this.#held;
-      key.spend(cost - residue, windowsOf(this.#book.now()));
-    }
-    this.#book.settled(this.#call, { held: this.#held, cost, residue });
+    account?.charge(cost - residue);
+    key?.hold(-this.#held);
+    const spent = key?.spend(cost - residue, windowsOf(this.#book.now())) ?? null;
+    this.#book.settled(this.#call, { held: this.#held, cost, residue, spent });
     return cost - residue;
   }
 
   #judge(needed: number): DomainError | null {
     const { account, key } = this.#payers;
     const { budget } = this.#call;
-    const overBudget = key !== null && budget !== null ? key.judge(budget, { needed, now: this.#book.now() }) : null;
+    const need = { needed, own: this.#held, now: this.#book.now() };
+    const overBudget = key !== null && budget !== null ? key.judge(budget, need) : null;
     return overBudget ?? account?.judge(needed, this.#held) ?? null;
   }
 
@@ -115,11 +126,13 @@ export class Hold {
     const { account, key } = this.#payers;
     this.#held += amount;
     account?.hold(amount);
-    if (key !== null) key.held += amount;
+    key?.hold(amount);
   }
 
   #worth(outputTokens: number): number {
     const { inputTokens, prices } = this.#call;
-    return costOf({ inputTokens, cachedInputTokens: 0, outputTokens }, prices);
+    // How much of the input an upstream has cached is told at the end.
+    const input = Math.max(prices.input, prices.cachedInput ?? 0);
+    return costOf({ inputTokens, cachedInputTokens: 0, outputTokens }, { ...prices, input });
   }
 }

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { DomainError } from "@fairlead/protocol/errors";
+import type { Prices } from "../billing/prices.ts";
 import { headersForUpstream } from "./answer-headers.ts";
 import type { Conversion } from "./bridge/conversion.ts";
 import { convertBody } from "./bridged-body.ts";
@@ -29,6 +30,8 @@ export interface Attempt {
 /** What has to be known of an attempt once it is made; nothing of the body. */
 export interface Asked {
   readonly upstreamId: string;
+  /** Null where it has none. */
+  readonly prices: Prices | null;
   readonly timeouts: UpstreamTimeouts;
   /** How the answer becomes one of the caller's dialect; null where the upstream speaks that. */
   readonly conversion: Conversion | null;
@@ -156,14 +159,14 @@ function dialectAt({ protocols }: Candidate, dialect: Dialect): Dialect {
 
 function makeAttempt(candidate: Candidate, options: AttemptsOptions): Attempt {
   const { body, headers, timeouts, id, createdAt, recent, places, projectId } = options;
-  const { model, chat, upstreamId } = candidate;
+  const { model, chat, upstreamId, prices } = candidate;
   const isNative = candidate.protocols.includes(body.dialect);
   const converted = isNative ? null : convertBody(body, { id, createdAt, model, ...(chat ? { chat } : {}) }, recent);
   const bytes = converted === null ? bodyForUpstream(body, model) : [Buffer.from(converted.request)];
   const length = bytes.reduce((sum, piece) => sum + piece.length, 0);
   const conversion = converted?.conversion ?? null;
   return {
-    asked: { upstreamId, timeouts: { ...timeouts, ...candidate.timeouts }, conversion },
+    asked: { upstreamId, prices, timeouts: { ...timeouts, ...candidate.timeouts }, conversion },
     referredTokens: converted?.referredTokens ?? 0,
     begin: () => places.begin(projectId, candidate),
     transport: candidate.open(),

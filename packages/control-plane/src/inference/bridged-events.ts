@@ -145,8 +145,7 @@ export class BridgedEvents implements RelayedAnswer, EventSink {
     if (this.#frames === "") return;
     const frames = Buffer.from(this.#frames);
     this.#frames = "";
-    this.#sent = true;
-    this.#send(frames);
+    if (this.#send(frames)) this.#sent = true;
   }
 }
 

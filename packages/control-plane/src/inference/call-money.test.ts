@@ -30,19 +30,20 @@ describe("the money of a call", () => {
   let billing: BillingService;
   let host: InferenceHost;
   let prices: Prices | null;
+  let places: readonly Partial<Candidate>[];
   let script: (handler: UpstreamHandler) => void;
   let aborted: number;
   let ends: CallEnd[];
 
   const catalog: ModelCatalog = {
-    resolve: async (_projectId, name) => ({ name, candidates: [candidate()] }),
+    resolve: async (_projectId, name) => ({ name, candidates: places.map(candidate) }),
     defaultModel: async () => null,
     list: async () => [],
     entry: async () => {
       throw new DomainError("model_not_found", "none");
     },
   };
-  const candidate = (): Candidate => ({
+  const candidate = (place: Partial<Candidate>): Candidate => ({
     key: "one",
     upstreamId: "one",
     kind: "provider",
@@ -59,6 +60,7 @@ describe("the money of a call", () => {
         return { resume: () => undefined, abort: () => void aborted++ };
       },
     }),
+    ...place,
   });
 
   beforeEach(async () => {
@@ -66,6 +68,7 @@ describe("the money of a call", () => {
     const ports = { clock: systemClock, ids: systemIds(() => Date.now()), log: pino({ level: "silent" }) };
     billing = new BillingService({ ...ports, ...store, mode: "prepaid" });
     prices = PRICES;
+    places = [{}];
     aborted = 0;
     ends = [];
     host = createInferenceHost({
@@ -86,10 +89,8 @@ describe("the money of a call", () => {
   });
 
   async function credit(amount: number): Promise<void> {
-    const account = await billing.account(PROJECT);
-    const change = { projectId: PROJECT, kind: "credit", amount, note: "", account } as const;
-    const { committed } = await store.db.transaction().execute((transaction) => billing.change(transaction, change));
-    committed();
+    const change = { projectId: PROJECT, kind: "credit", amount, note: "" } as const;
+    await billing.change(change, (write) => store.db.transaction().execute(write));
   }
   const ask = (body: object, signal?: AbortSignal): Promise<Response> =>
     fetch(`http://127.0.0.1:${(host.server.address() as AddressInfo).port}/v1/chat/completions`, {
@@ -210,6 +211,55 @@ describe("the money of a call", () => {
     const refused = await ask({});
     expect(refused.status).toBe(503);
     expect(await refused.json()).toMatchObject({ error: { code: "not_configured" } });
+  });
+
+  test("is held for as many answers as are asked for, and no longer ones than the model gives", async () => {
+    places = [{ maxOutputTokens: 300 }];
+    script = (handler) => answer(handler, { choices: [], usage: usage(30, 12) });
+    expect((await ask({ max_tokens: 1_000_000 })).status).toBe(200);
+    expect((await ask({ max_tokens: 1_000_000, n: 40 })).status).toBe(402);
+    expect((await ask({ n: 40 })).status).toBe(402);
+    expect((await ask({ max_tokens: 100, n: 40 })).status).toBe(200);
+    expect(await left()).toBe(10_000 - 2 * 42);
+  });
+
+  test("in one piece was set aside whole: how many bytes it has is no reason to refuse it", async () => {
+    await credit(-10_000 + 40);
+    script = (handler) => answer(handler, { padding: "x".repeat(4000), usage: usage(10, 5) });
+    expect((await ask({ max_tokens: 5 })).status).toBe(200);
+    expect(await left()).toBe(25);
+  });
+
+  test("is asked for before words are delivered: one large piece of a stream brings none that are not paid for", async () => {
+    await credit(-10_000 + 1000);
+    const words = "x".repeat(4 * STREAM_STEP_TOKENS);
+    script = (handler) => stream(handler, Array.from({ length: 20 }, () => chunk(words)).join(""));
+    const refused = await ask({ stream: true });
+    expect(refused.status).toBe(402);
+    expect(await refused.json()).toMatchObject({ error: { code: "insufficient_balance" } });
+    expect(aborted).toBe(1);
+    await left();
+  });
+
+  test("is what the place that answered takes, also of two models of one provider, and held for the dearer one", async () => {
+    const dear: Prices = { input: 3_000_000, cachedInput: 9_000_000, output: 3_000_000, perRequest: 5 };
+    places = [{ model: "cheap" }, { model: "dear", rank: 1, prices: dear }];
+    script = (handler) => answer(handler, { choices: [], usage: usage(30, 12) });
+    expect((await ask({ max_tokens: 100 })).status).toBe(200);
+    expect(await left()).toBe(10_000 - 42);
+    script = (handler) => {
+      script = (next) => answer(next, { choices: [], usage: usage(30, 12) });
+      handler.onHeaders(500, {});
+    };
+    expect((await ask({ max_tokens: 100 })).status).toBe(200);
+    expect(await left()).toBe(10_000 - 42 - 131);
+    expect((await ask({ max_tokens: 3300 })).status).toBe(402);
+  });
+
+  test("is nothing for a refusal, whatever usage it tells", async () => {
+    script = (handler) => answer(handler, { error: { message: "no" }, usage: usage(30, 12) }, 400);
+    expect((await ask({})).status).toBe(400);
+    expect(await left()).toBe(10_000);
   });
 
   test("of two hundred calls at once on money for fifty is right to the nano-dollar", async () => {

@@ -55,13 +55,16 @@ export function billedCall(
     budget: caller.kind === "key" ? caller.limits.budget : null,
     prices: dearest(candidates),
     inputTokens: scan.inputTokens,
-    outputLimit: scan.outputLimit ?? Math.max(...candidates.map(outputLimitOf)),
+    outputLimit: outputLimitOf(scan, candidates) * scan.choices,
     streamed: scan.stream,
   };
 }
 
-function outputLimitOf({ maxOutputTokens, contextTokens }: Candidate): number {
-  return maxOutputTokens ?? contextTokens ?? UNKNOWN_OUTPUT_TOKENS;
+/** Of one answer: the body's limit, but no more than the model's. */
+function outputLimitOf({ outputLimit }: CallScan, candidates: readonly Candidate[]): number {
+  const known = candidates.map(({ maxOutputTokens, contextTokens }) => maxOutputTokens ?? contextTokens ?? Infinity);
+  const limit = Math.min(outputLimit ?? Infinity, Math.max(...known));
+  return limit === Infinity ? UNKNOWN_OUTPUT_TOKENS : limit;
 }
 
 /** What the call costs at most, wherever it ends up. */
@@ -77,6 +80,7 @@ function dearest(candidates: readonly Candidate[]): Prices | null {
 function greater(a: Prices, b: Prices): Prices {
   return {
     input: Math.max(a.input, b.input),
+    cachedInput: Math.max(a.cachedInput ?? a.input, b.cachedInput ?? b.input),
     output: Math.max(a.output, b.output),
     perRequest: Math.max(a.perRequest, b.perRequest),
   };

@@ -13,6 +13,8 @@ export interface CallScan extends Inside {
   readonly streamOptions: StreamOptions | null;
   /** The most tokens that the caller wants for an answer; null where the body sets no usable limit. */
   readonly outputLimit: number | null;
+  /** How many answers the caller wants at once. */
+  readonly choices: number;
   /** An estimate, for what has to be known before the call. */
   readonly inputTokens: number;
 }
@@ -39,12 +41,12 @@ interface Inside {
 
 /** Fields that both parsers, ours and the upstream's, must read alike. */
 const LIMIT_FIELDS = ["max_tokens", "max_completion_tokens", "max_output_tokens"] as const;
-const CALL_FIELDS = ["model", "stream", "stream_options", ...LIMIT_FIELDS] as const;
+const CALL_FIELDS = ["model", "stream", "stream_options", "n", ...LIMIT_FIELDS] as const;
 const STREAM_FIELDS = ["include_usage"] as const;
 type CallField = (typeof CALL_FIELDS)[number];
 
 const MAX_ESCAPE_BYTES = 6;
-const SHORTEST_KEY_BYTES = "model".length;
+const SHORTEST_KEY_BYTES = "n".length;
 const LONGEST_KEY_BYTES = "max_completion_tokens".length * MAX_ESCAPE_BYTES;
 const MAX_MODEL_BYTES = 1024;
 const MAX_NUMBER_BYTES = 32;
@@ -55,14 +57,14 @@ const ATTACHMENT_TOKENS = 1000;
 export function scanCall(body: readonly Buffer[]): CallScan {
   const reader = new ByteReader(body);
   reader.skipByteOrderMark();
-  const found: Found = { model: null, stream: false, streamOptions: null, outputLimit: null };
+  const found: Found = { model: null, stream: false, streamOptions: null, outputLimit: null, choices: 1 };
   const inside = readObject(reader, CALL_FIELDS, (field) => readField(reader, field, found));
   if (reader.peekAfterSpace() !== -1) throw malformed(reader, "something follows the object");
   const textTokens = Math.ceil((reader.position - reader.attachmentBytes) / BYTES_PER_TOKEN);
   return { ...found, ...inside, inputTokens: textTokens + reader.attachments * ATTACHMENT_TOKENS };
 }
 
-type Found = { -readonly [Name in "model" | "stream" | "streamOptions" | "outputLimit"]: CallScan[Name] };
+type Found = { -readonly [Name in "model" | "stream" | "streamOptions" | "outputLimit" | "choices"]: CallScan[Name] };
 
 function readField(reader: ByteReader, field: CallField, found: Found): void {
   switch (field) {
@@ -75,11 +77,14 @@ function readField(reader: ByteReader, field: CallField, found: Found): void {
     case "stream_options":
       found.streamOptions = readStreamOptions(reader);
       return;
+    case "n":
+      found.choices = Math.max(1, readCount(reader) ?? 1);
+      return;
     case "max_tokens":
     case "max_completion_tokens":
     case "max_output_tokens":
       // A caller that names two limits is held to the larger one: the upstream may follow either.
-      found.outputLimit = larger(found.outputLimit, readLimit(reader));
+      found.outputLimit = larger(found.outputLimit, readCount(reader));
   }
 }
 
@@ -172,8 +177,8 @@ function readStreamOptions(reader: ByteReader): StreamOptions {
   return { span, start: span.start, empty: true, isNull: true, includeUsage: null };
 }
 
-/** @returns null for what is no count of tokens; the upstream will say so. */
-function readLimit(reader: ByteReader): number | null {
+/** @returns null for what is no count; the upstream will say so. */
+function readCount(reader: ByteReader): number | null {
   const text = shortText(reader, readSpan(reader), MAX_NUMBER_BYTES);
   const limit = /^\d/.test(text) ? Math.floor(Number(text)) : Number.NaN;
   return Number.isSafeInteger(limit) ? limit : null;

@@ -11,7 +11,7 @@ interface Relayed {
 
 function open(dialect: Dialect = "chat", hidesUsage = true, now: () => number = () => 0): Relayed {
   const pieces: Buffer[] = [];
-  const answer = new EventAnswer((bytes) => void pieces.push(Buffer.from(bytes)), {
+  const answer = new EventAnswer((bytes) => pieces.push(Buffer.from(bytes)) > 0, {
     dialect,
     hidesUsage,
     requestId: "req_1",

@@ -146,9 +146,7 @@ export class EventAnswer implements RelayedAnswer, EventSink {
   }
 
   #pass(bytes: Buffer): void {
-    if (bytes.length === 0) return;
-    this.#sent = true;
-    this.#send(bytes);
+    if (bytes.length > 0 && this.#send(bytes)) this.#sent = true;
   }
 
   /** @returns whether the event is the caller's. @param next whether nothing waits to be sent before it. */

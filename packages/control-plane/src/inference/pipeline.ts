@@ -1,6 +1,5 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
-import type { Prices } from "../billing/prices.ts";
 import { toDomainError } from "../http/error-response.ts";
 import type { CallLimiter } from "../limits/call-limiter.ts";
 import type { Permit } from "../limits/permit.ts";
@@ -66,8 +65,6 @@ interface Prepared extends Omit<Routed, "scan"> {
 interface Begun {
   readonly relay: Relay;
   readonly claims: CallClaims;
-  /** By upstream. */
-  readonly prices: ReadonlyMap<string, Prices | null>;
   readonly model: string;
   readonly stream: boolean;
   readonly inputTokens: number;
@@ -137,9 +134,8 @@ export class InferencePipeline {
     const { stream, inputTokens } = body.scan;
     const hold = await this.#options.billing.open(billedCall(call, body.scan, candidates));
     const claims = new CallClaims(permit, hold);
-    const prices = new Map(candidates.map((candidate) => [candidate.upstreamId, candidate.prices]));
     try {
-      return { relay: this.#dispatch(call, { ...prepared, claims }, sink), claims, prices, model, stream, inputTokens };
+      return { relay: this.#dispatch(call, { ...prepared, claims }, sink), claims, model, stream, inputTokens };
     } catch (error) {
       claims.end(null, null);
       throw error;
@@ -209,11 +205,11 @@ export class InferencePipeline {
     return relay;
   }
 
-  async #untilEnded({ relay, claims, prices }: Begun, beginning: Beginning): Promise<CallEnd> {
+  async #untilEnded({ relay, claims }: Begun, beginning: Beginning): Promise<CallEnd> {
     await relay.closed;
     this.#options.live.delete(relay);
     const { usage } = usageOf(relay, beginning.inputTokens);
-    return this.#tell(beginning, relay, claims.end(usage, prices.get(relay.upstreamId ?? "") ?? null));
+    return this.#tell(beginning, relay, claims.end(usage, relay.prices));
   }
 
   #tell({ begunAt, inputTokens, trace, ...beginning }: Beginning, ending: Ending, cost = 0): CallEnd {
@@ -247,9 +243,10 @@ function usageOf(
   { status, answer }: Ending,
   inputTokens: number,
 ): { readonly usage: TokenUsage | null; readonly estimated: boolean } {
+  if (status !== null && status >= 400) return { usage: null, estimated: false };
   const told = answer?.usage ?? null;
   if (told !== null) return { usage: told, estimated: false };
-  const outputTokens = status === null || status >= 400 ? 0 : (answer?.outputTokens ?? 0);
+  const outputTokens = status === null ? 0 : (answer?.outputTokens ?? 0);
   if (outputTokens === 0) return { usage: null, estimated: false };
   return { usage: { inputTokens, cachedInputTokens: 0, outputTokens, reasoningTokens: 0 }, estimated: true };
 }

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Duplex } from "node:stream";
 import type { DomainError } from "@fairlead/protocol/errors";
+import type { Prices } from "../billing/prices.ts";
 import { headersForCaller, isEventStream, isJson } from "./answer-headers.ts";
 import type { AnswerHead, AnswerSink, SinkListener } from "./answer-sink.ts";
 import type { Asked, Attempt, Attempts } from "./attempts.ts";
@@ -26,7 +27,7 @@ export interface RelayOptions extends EventAnswerOptions {
   readonly times: CallTimes;
   /** Called once, when no attempt will be made any more: the request is not needed again. */
   readonly onCommitted: () => void;
-  /** Whether what was generated is paid for. @returns why the call has to end. */
+  /** Asked before what was generated goes to the caller. @returns why it may not: the call has to end. */
   readonly cover: (outputTokens: number) => DomainError | null;
   readonly counters: Pick<InferenceCounters, "relayedBytes" | "firstByte" | "retried">;
 }
@@ -66,6 +67,8 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
   #answer: RelayedAnswer | null = null;
   #head: AnswerHead | null = null;
   #begunStatus: number | null = null;
+  /** Why nothing more of the answer goes to the caller. */
+  #unpaid: DomainError | null = null;
   #paused = false;
   /** Set by traffic, taken back by `check`: reading the clock for every piece would cost more than it tells. */
   #active = false;
@@ -101,6 +104,11 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
 
   get upstreamId(): string | null {
     return this.#asked?.upstreamId ?? null;
+  }
+
+  /** Of the place that answered, or was tried last. */
+  get prices(): Prices | null {
+    return this.#asked?.prices ?? null;
   }
 
   /** How many upstreams were asked, or the same one how often. */
@@ -142,13 +150,12 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
     this.#active = true;
     this.#options.counters.relayedBytes += chunk.length;
     const fault = this.#answer.push(chunk);
-    if (fault !== null) {
+    if (this.#unpaid !== null) {
+      this.fail(this.#unpaid);
+    } else if (fault !== null) {
       this.#call?.abort();
       this.#failAttempt({ kind: "failed", error: fault });
-      return !this.#paused;
     }
-    const unpaid = this.#options.cover(this.#answer.outputTokens);
-    if (unpaid !== null) this.fail(unpaid);
     return !this.#paused;
   }
 
@@ -156,7 +163,8 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
     if (this.#phase !== "relaying" || this.#answer === null) return;
     this.#active = true;
     const fault = this.#answer.end();
-    if (fault === null) this.#complete();
+    if (this.#unpaid !== null) this.fail(this.#unpaid);
+    else if (fault === null) this.#complete();
     else this.#failAttempt({ kind: "failed", error: fault });
   }
 
@@ -288,11 +296,22 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
     return new WholeAnswer(this.#send, { dialect, json: isJson(headers) });
   }
 
-  readonly #send = (bytes: Buffer): void => {
+  readonly #send = (bytes: Buffer): boolean => {
+    if (this.#phase === "relaying" && !this.#isPaid()) return false;
     this.#spoke = true;
     if (this.#begunStatus === null && this.#head !== null) this.#begin(this.#head);
     if (!this.#sink.write(bytes)) this.#paused = true;
+    return true;
   };
+
+  /** Whether all that was generated until now is paid for. A refusal is none of an upstream's work. */
+  #isPaid(): boolean {
+    if (this.#unpaid !== null) return false;
+    if (this.#answer !== null && (this.#head?.status ?? 0) < 400) {
+      this.#unpaid = this.#options.cover(this.#answer.outputTokens);
+    }
+    return this.#unpaid === null;
+  }
 
   #begin({ status, headers }: AnswerHead): void {
     this.#begunStatus = status;

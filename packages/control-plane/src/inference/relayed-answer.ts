@@ -23,8 +23,8 @@ export interface RelayedAnswer {
   readonly failed: boolean;
 }
 
-/** Where the bytes of an answer go. */
-export type Send = (bytes: Buffer) => void;
+/** Where the bytes of an answer go. @returns false where they may not go on: the answer is told to fail next. */
+export type Send = (bytes: Buffer) => boolean;
 
 export const EVENT_STREAM_TYPE = "text/event-stream; charset=utf-8";
 
