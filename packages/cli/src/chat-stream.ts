@@ -1,6 +1,6 @@
-import { createParser } from "eventsource-parser";
 import { z } from "zod";
 import { CliError } from "./cli-error.ts";
+import { BrokenAnswer, readEvents } from "./event-stream.ts";
 
 /** Reads a streamed chat completion. */
 
@@ -14,48 +14,21 @@ const failureSchema = z.object({ error: z.object({ message: z.string() }) });
  * @throws CliError when the stream carries an error or ends before its `[DONE]`.
  */
 export async function* readChatStream(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  const events: string[] = [];
-  const parser = createParser({ onEvent: ({ data }) => events.push(data) });
-  for await (const text of readText(body)) {
-    parser.feed(text);
-    for (const data of events.splice(0)) {
-      if (data === "[DONE]") return;
-      const piece = readPiece(data);
+  try {
+    for await (const event of readEvents(body)) {
+      const piece = readPiece(event);
       if (piece) yield piece;
     }
-  }
-  throw brokeOff();
-}
-
-async function* readText(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  try {
-    yield* body.pipeThrough(new TextDecoderStream());
-  } catch (cause) {
-    // The caller's own abort is no fault of the answer.
-    if (cause instanceof Error && cause.name === "AbortError") throw cause;
-    throw brokeOff(cause);
+  } catch (error) {
+    if (!(error instanceof BrokenAnswer)) throw error;
+    throw new CliError(`${error.message} Try again; \`fairlead node list\` shows how the nodes are.`, { cause: error });
   }
 }
 
-function brokeOff(cause?: unknown): CliError {
-  return new CliError("The answer broke off before its end. Try again; `fairlead node list` shows how the nodes are.", {
-    cause,
-  });
-}
-
-function readPiece(data: string): string {
-  const event = parseJson(data);
+function readPiece(event: unknown): string {
   const failure = failureSchema.safeParse(event);
   if (failure.success) throw new CliError(`The answer broke off: ${failure.data.error.message}`);
   const chunk = chunkSchema.safeParse(event);
   if (!chunk.success) throw new CliError("The answer holds an event of an unknown form.");
   return chunk.data.choices.map(({ delta }) => delta.content ?? "").join("");
-}
-
-function parseJson(data: string): unknown {
-  try {
-    return JSON.parse(data);
-  } catch (cause) {
-    throw new CliError("The answer holds an event that is not JSON.", { cause });
-  }
 }

@@ -31,6 +31,8 @@ export interface Call {
   readonly body?: unknown;
   /** Sent along, so that the host makes one thing however often the call arrives. */
   readonly idempotencyKey?: string | undefined;
+  /** Beyond those of every call. */
+  readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -86,11 +88,12 @@ class LostAnswer extends CliError {
 }
 
 async function sendOnce(host: Host, call: Call, credential: string): Promise<Response> {
-  const { method = "GET", path, body, idempotencyKey, signal } = call;
+  const { method = "GET", path, body, idempotencyKey, headers, signal } = call;
   try {
     return await fetch(host.url + path, {
       method,
       headers: {
+        ...headers,
         authorization: `Bearer ${credential}`,
         ...(body === undefined ? {} : { "content-type": "application/json" }),
         ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),

@@ -17,6 +17,7 @@ export interface List<T> {
   readonly field: string;
   readonly item: z.ZodType<T>;
   readonly query?: Readonly<Record<string, string | undefined>>;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** @param newest how many are shown when nobody says; all of them by default. */
@@ -27,7 +28,7 @@ export function addLimitOption(command: Command, newest?: number): Command {
 
 /** @returns every item, or the first `limit`. @throws CliError */
 export async function listAll<T>(host: Host, list: List<T>, { limit = Infinity }: ListOptions): Promise<T[]> {
-  const { path, field, item, query = {} } = list;
+  const { path, field, item, query = {}, headers = {} } = list;
   const pageSchema = z
     .looseObject({ [field]: z.array(item), nextPageToken: z.string().nullish() })
     .transform((page) => ({ items: page[field] as T[], next: page["nextPageToken"] as string | null | undefined }));
@@ -37,7 +38,7 @@ export async function listAll<T>(host: Host, list: List<T>, { limit = Infinity }
     const pageSize = String(Math.min(MOST_A_PAGE, limit - items.length));
     const page = await callJson(
       host,
-      { path: `${path}?${queryOf({ ...query, pageSize, pageToken: token })}` },
+      { path: `${path}?${queryOf({ ...query, pageSize, pageToken: token })}`, headers },
       pageSchema,
     );
     items.push(...page.items);

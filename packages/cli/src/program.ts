@@ -5,6 +5,7 @@ import { addAdminCommands } from "./commands/admin.ts";
 import { addAliasCommands } from "./commands/alias.ts";
 import { addAuditCommand } from "./commands/audit.ts";
 import { addChatCommand } from "./commands/chat.ts";
+import { addChatSessionCommands } from "./commands/chat-session.ts";
 import { addCreditsCommands } from "./commands/credits.ts";
 import { addKeyCommands } from "./commands/key.ts";
 import { addMemberCommands } from "./commands/member.ts";
@@ -49,6 +50,7 @@ export function buildProgram(context: Context): Command {
   addNodeCommands(program, context);
   addModelsCommand(program, context);
   addChatCommand(program, context);
+  addChatSessionCommands(program, context);
   addAuditCommand(program, context);
   addCreditsCommands(program, context);
   addServerCommand(program, context);

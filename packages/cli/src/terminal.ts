@@ -1,5 +1,6 @@
 import { text } from "node:stream/consumers";
 import { Interrupted } from "./cli-error.ts";
+import { LinePrompt, type Prompt } from "./line-prompt.ts";
 
 /** What a command sees of the terminal it runs in. */
 export interface Terminal {
@@ -8,10 +9,14 @@ export interface Terminal {
   /** Notes and errors, one line or more. */
   note(text: string): void;
   readonly inputIsInteractive: boolean;
+  /** Results are read by a person, at once. */
+  readonly outputIsInteractive: boolean;
   /** All of standard input. */
   readInput(): Promise<string>;
   /** What somebody types; only where `inputIsInteractive`. @throws Interrupted */
   ask(question: string): Promise<string>;
+  /** Messages that somebody types, one after the other; only where `inputIsInteractive`. */
+  openPrompt(commands: readonly string[]): Prompt;
   /** Shows that something goes on, until the answer is called with how it ended. */
   busy(what: string): Promise<(ending: string) => void>;
   /** Calls back on every Ctrl-C and request to stop, until the answer is called. */
@@ -30,8 +35,10 @@ export function processTerminal(): Terminal {
     out: (value) => void process.stdout.write(value),
     note,
     inputIsInteractive: process.stdin.isTTY === true,
+    outputIsInteractive: process.stdout.isTTY === true,
     readInput: () => text(process.stdin),
     ask,
+    openPrompt: (commands) => new LinePrompt({ input: process.stdin, output: process.stderr, commands }),
     busy: async (what) => (canSpin() ? spin(what) : plainly(what, note)),
     onInterrupt: (listener) => {
       for (const signal of SIGNALS) process.on(signal, listener);

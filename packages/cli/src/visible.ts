@@ -5,3 +5,8 @@ const UNSEEN = /[\p{Cc}\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]/gu;
 export function visible(text: string): string {
   return text.replaceAll(UNSEEN, "\ufffd");
 }
+
+/** The same for a text of several lines, such as an answer. */
+export function visibleLines(text: string): string {
+  return text.replaceAll(UNSEEN, (character) => (character === "\n" || character === "\t" ? character : "\ufffd"));
+}

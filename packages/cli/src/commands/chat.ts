@@ -1,80 +1,126 @@
 import type { Command } from "commander";
-import { z } from "zod";
-import { readChatStream } from "../chat-stream.ts";
-import { CliError, Interrupted, UsageError } from "../cli-error.ts";
-import { addInferenceOptions, type ClientOptions, inferenceHost, settingsFrom } from "../client-options.ts";
+import { ChatClient, type ChatSession, type Turn } from "../chat/chat-client.ts";
+import { ChatLoop } from "../chat/chat-loop.ts";
+import { resumeCommand, runTurn } from "../chat/turn.ts";
+import { Interrupted, UsageError } from "../cli-error.ts";
+import {
+  addInferenceOptions,
+  addProjectOption,
+  type ClientOptions,
+  inferenceHost,
+  platformHost,
+  settingsFrom,
+} from "../client-options.ts";
+import type { ClientSettings } from "../config.ts";
 import type { Context } from "../context.ts";
-import { callJson, type Host, send } from "../http-client.ts";
 import type { Terminal } from "../terminal.ts";
+import { askOnce } from "./ask-once.ts";
 
 interface ChatOptions extends ClientOptions {
   readonly model?: string;
+  /** An id, or `new`. */
+  readonly session?: string;
+  readonly continue?: boolean;
 }
 
-const PATH = "/v1/chat/completions";
-
 export function addChatCommand(program: Command, context: Context): void {
-  addInferenceOptions(program.command("chat"))
-    .description("ask a model once and stream its answer")
-    .argument("[message...]", "the question; standard input when there is none")
-    .option("--model <provider/model>", "the model (FAIRLEAD_MODEL)")
-    .addHelpText(
-      "after",
-      "\nExamples:\n  fairlead chat What is 2+2?\n  git diff | fairlead chat --model attic/tinychat-6m",
-    )
+  const command = program
+    .command("chat")
+    .description("talk to a model: a stored session, or a single question")
+    .argument("[message...]", "one question; without it a chat begins, or standard input is the question")
+    .option("--session <id>", "go on with this session; `new` begins one")
+    .option("--continue", "go on with the session that was used last")
+    .option("--model <provider/model>", "the model (FAIRLEAD_MODEL; else the session's, else the project's)")
+    .option("--base-url <url>", "the platform host (FAIRLEAD_BASE_URL; else that of the last login)");
+  addProjectOption(addInferenceOptions(command))
+    .addHelpText("after", HELP)
     .action((words: string[], options: ChatOptions) => chat(context, words, options));
 }
 
-async function chat({ terminal, env }: Context, words: readonly string[], options: ChatOptions): Promise<void> {
-  const settings = settingsFrom(options, env, options.model);
-  const host = inferenceHost(settings);
+const HELP = `
+Chats are stored sessions of yours on the platform host, and need you to be signed in. A single question is one too, unless a project key
+is set (FAIRLEAD_API_KEY) and neither --session nor --continue is given: it is then put to the inference host as programs do it, and nothing
+is stored. In a chat, /help lists commands, Ctrl-C stops an answer and keeps what has come, a second Ctrl-C leaves.
+
+Examples:
+  fairlead chat
+  fairlead chat --continue
+  fairlead chat What is 2+2?
+  git diff | fairlead chat --session new --model attic/tinychat-6m`;
+
+async function chat(context: Context, words: readonly string[], options: ChatOptions): Promise<void> {
+  const { terminal } = context;
+  if (options.session !== undefined && options.continue) {
+    throw new UsageError("--session and --continue both say which session: give one of them");
+  }
+  const settings = settingsFrom(options, context.env, options.model);
+  if (words.length === 0 && terminal.inputIsInteractive) return talk(context, settings, options);
+  const question = await questionFrom(terminal, words);
+  const isStored = options.session !== undefined || options.continue || settings.find("FAIRLEAD_API_KEY") === null;
+  if (isStored) return askInSession(context, { settings, question }, options);
   const model = settings.required("FAIRLEAD_MODEL");
-  const content = await question(terminal, words);
-  const body = { model, messages: [{ role: "user", content }] };
+  return askOnce(terminal, { host: inferenceHost(settings), model, question, json: options.json === true });
+}
+
+async function questionFrom(terminal: Terminal, words: readonly string[]): Promise<string> {
+  const text = words.length > 0 ? words.join(" ") : (await terminal.readInput()).trim();
+  if (!text) throw new UsageError("standard input is empty: there is nothing to ask");
+  return text;
+}
+
+async function talk(context: Context, settings: ClientSettings, options: ChatOptions): Promise<void> {
+  if (options.json) throw new UsageError("--json is for a single question: fairlead chat --json What is 2+2?");
+  const client = new ChatClient(platformHost(context, options));
+  const session = await sessionOf(client, options);
+  const { terminal, ids } = context;
+  await new ChatLoop({ client, terminal, ids }, { session, model: modelOf(settings, session, options) }).run();
+}
+
+async function askInSession(
+  { terminal, ids, ...context }: Context,
+  { settings, question }: { readonly settings: ClientSettings; readonly question: string },
+  options: ChatOptions,
+): Promise<void> {
+  const client = new ChatClient(platformHost({ terminal, ids, ...context }, options));
+  const session = await sessionOf(client, options);
+  const turn = {
+    sessionId: session?.id ?? null,
+    text: question,
+    model: modelOf(settings, session, options),
+    idempotencyKey: ids.next("request"),
+  };
+  if (options.json) {
+    return printWhole(terminal, client, turn);
+  }
+  const { sessionId, stopped } = await runTurn({ client, terminal }, turn);
+  if (sessionId !== null) terminal.note(`\`${resumeCommand(sessionId)}\` goes on.`);
+  if (stopped) throw new Interrupted();
+}
+
+async function printWhole(terminal: Terminal, client: ChatClient, turn: Omit<Turn, "signal">): Promise<void> {
   const interrupt = new AbortController();
   const release = terminal.onInterrupt(() => interrupt.abort());
   try {
-    await (options.json ? printWhole : printStream)({ terminal, host, body, signal: interrupt.signal });
+    const answer = await client.askWhole({ ...turn, signal: interrupt.signal });
+    terminal.out(`${JSON.stringify(answer, null, 2)}\n`);
   } catch (error) {
-    if (interrupt.signal.aborted) throw new Interrupted();
-    throw error;
+    throw interrupt.signal.aborted ? new Interrupted() : error;
   } finally {
     release();
   }
 }
 
-async function question(terminal: Terminal, words: readonly string[]): Promise<string> {
-  if (words.length > 0) return words.join(" ");
-  if (terminal.inputIsInteractive) throw new UsageError("say what to ask: fairlead chat What is 2+2?");
-  const text = (await terminal.readInput()).trim();
-  if (!text) throw new UsageError("standard input is empty: there is nothing to ask");
-  return text;
-}
-
-interface Turn {
-  readonly terminal: Terminal;
-  readonly host: Host;
-  readonly body: object;
-  readonly signal: AbortSignal;
-}
-
-async function printWhole({ terminal, host, body, signal }: Turn): Promise<void> {
-  const answer = await callJson(host, { method: "POST", path: PATH, body, signal }, z.looseObject({}));
-  terminal.out(`${JSON.stringify(answer, null, 2)}\n`);
-}
-
-async function printStream({ terminal, host, body, signal }: Turn): Promise<void> {
-  const call = { method: "POST", path: PATH, body: { ...body, stream: true }, signal } as const;
-  const response = await send(host, call);
-  if (!response.body) throw new CliError("The inference host answered without a body.");
-  let started = false;
-  try {
-    for await (const piece of readChatStream(response.body)) {
-      started = true;
-      terminal.out(piece);
-    }
-  } finally {
-    // An answer that broke off must not leave the shell's prompt in mid-line.
-    if (started) terminal.out("\n");
+/** @returns null for a new one. */
+async function sessionOf(client: ChatClient, options: ChatOptions): Promise<ChatSession | null> {
+  if (options.continue) {
+    const [latest] = await client.list(undefined, { limit: 1 });
+    if (latest === undefined) throw new UsageError("there is no session yet that could go on");
+    return latest;
   }
+  return options.session === undefined || options.session === "new" ? null : client.get(options.session);
+}
+
+/** The environment's model is for new sessions; one that goes on keeps its own unless somebody says otherwise. */
+function modelOf(settings: ClientSettings, session: ChatSession | null, { model }: ChatOptions): string | null {
+  return model ?? (session === null ? settings.find("FAIRLEAD_MODEL") : null);
 }

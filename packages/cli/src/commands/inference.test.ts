@@ -34,7 +34,7 @@ describe("fairlead models", () => {
   });
 });
 
-describe("fairlead chat", () => {
+describe("fairlead chat with a project key and one question", () => {
   test("streams the answer to the words on the command line", async () => {
     const result = await call(["chat", "Who", "are", "you?"], streamed);
     expect(result).toMatchObject({ code: 0, out: "Hello, Ann\n" });
@@ -53,9 +53,7 @@ describe("fairlead chat", () => {
     });
   });
 
-  test("is bad usage with neither words nor standard input", async () => {
-    expect((await call(["chat"], streamed)).code).toBe(2);
-    host?.close();
+  test("is bad usage with empty standard input", async () => {
     expect((await call(["chat"], streamed, fakeTerminal({ input: "  \n" }))).code).toBe(2);
   });
 

@@ -1,3 +1,4 @@
+import { Interrupted } from "../cli-error.ts";
 import type { Terminal } from "../terminal.ts";
 
 export interface FakeTerminal extends Terminal {
@@ -13,12 +14,15 @@ export interface FakeTerminalOptions {
   readonly input?: string;
   /** What they type when asked. */
   readonly typed?: string;
+  /** The messages of a prompt in turn; after them comes its end. Ctrl-C is null. */
+  readonly messages?: readonly (string | null)[];
 }
 
-export function fakeTerminal({ input, typed = "" }: FakeTerminalOptions = {}): FakeTerminal {
+export function fakeTerminal({ input, typed = "", messages = [] }: FakeTerminalOptions = {}): FakeTerminal {
   const printed = { out: "", notes: "" };
   const listeners = new Set<() => void>();
   const exits: number[] = [];
+  const waiting = [...messages];
   const note = (text: string): void => void (printed.notes += `${text}\n`);
   return {
     printed,
@@ -26,11 +30,19 @@ export function fakeTerminal({ input, typed = "" }: FakeTerminalOptions = {}): F
     out: (text) => void (printed.out += text),
     note,
     inputIsInteractive: input === undefined,
+    outputIsInteractive: input === undefined,
     readInput: () => Promise.resolve(input ?? ""),
     ask: (question) => {
       note(question);
       return Promise.resolve(typed);
     },
+    openPrompt: () => ({
+      read: (question) => {
+        note(question.trimEnd());
+        const next = waiting.shift();
+        return next === null ? Promise.reject(new Interrupted()) : Promise.resolve(next ?? null);
+      },
+    }),
     busy: (what) => {
       note(`${what} …`);
       return Promise.resolve(note);

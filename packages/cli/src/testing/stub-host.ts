@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 
 export interface SeenRequest {
@@ -6,6 +6,7 @@ export interface SeenRequest {
   readonly url: string;
   readonly authorization: string;
   readonly idempotencyKey: string | undefined;
+  readonly headers: IncomingHttpHeaders;
   readonly body: unknown;
 }
 
@@ -29,7 +30,7 @@ export async function startStubHost(answers: Record<string, Answer>): Promise<St
     const body: unknown = raw ? JSON.parse(raw) : null;
     const { authorization = "", "idempotency-key": sent } = request.headers;
     const idempotencyKey = typeof sent === "string" ? sent : undefined;
-    seen.push({ method, url, authorization, idempotencyKey, body });
+    seen.push({ method, url, authorization, idempotencyKey, headers: request.headers, body });
     const found = answers[`${method} ${url.split("?")[0]}`] ?? { status: 404, body: { error: notFound } };
     if (typeof found === "function") found(response);
     else

@@ -1,0 +1,55 @@
+import { describe, expect, test } from "vitest";
+import { BrokenAnswer } from "../event-stream.ts";
+import { readAnswer } from "./answer-events.ts";
+
+const event = (type: string, rest: object = {}): string =>
+  `event: ${type}\ndata: ${JSON.stringify({ type, ...rest })}\n\n`;
+const delta = (text: string): string => event("response.output_text.delta", { delta: text });
+const DONE = "data: [DONE]\n\n";
+
+async function read(...chunks: readonly string[]): Promise<{ text: string; end: unknown }> {
+  let text = "";
+  const body = ReadableStream.from(chunks.map((chunk) => new TextEncoder().encode(chunk)));
+  const end = await readAnswer(body, (piece) => (text += piece));
+  return { text, end };
+}
+
+describe("readAnswer", () => {
+  test("hands on text and refusals, and passes over all other events and comments", async () => {
+    const started = event("response.created", { response: {} });
+    const refused = event("response.refusal.delta", { delta: " I will not." });
+    const completed = event("response.completed", { response: {} });
+    expect(await read(started, delta("No:"), ": keep-alive\n\n", refused, completed, DONE)).toEqual({
+      text: "No: I will not.",
+      end: { status: "completed", reason: null },
+    });
+  });
+
+  test("tells why an answer is incomplete", async () => {
+    const incomplete = event("response.incomplete", {
+      response: { incomplete_details: { reason: "max_output_tokens" } },
+    });
+    expect((await read(delta("Once"), incomplete)).end).toEqual({ status: "incomplete", reason: "max_output_tokens" });
+    const unexplained = event("response.incomplete", { response: { incomplete_details: null } });
+    expect((await read(unexplained)).end).toEqual({ status: "incomplete", reason: null });
+  });
+
+  test.each([
+    ["an error event", event("error", { message: "the node is gone", code: "upstream_failed" }), /the node is gone/],
+    ["a failed response", event("response.failed", { response: { error: { message: "gone" } } }), /broke off: gone/],
+    ["a stream that just ends", "", /broke off before its end/],
+    ["[DONE] without an end", DONE, /without saying how/],
+  ])("%s is a broken answer", async (_name, stream, message) => {
+    const reading = read(delta("Hel"), stream);
+    await expect(reading).rejects.toBeInstanceOf(BrokenAnswer);
+    await expect(reading).rejects.toThrow(message);
+  });
+
+  test.each([
+    ["no object", "data: 7\n\n"],
+    ["a delta without text", event("response.output_text.delta")],
+    ["an end without a response", event("response.incomplete")],
+  ])("%s is told as what it is", async (_name, stream) => {
+    await expect(read(stream)).rejects.toThrow(/unknown form/);
+  });
+});

@@ -1,0 +1,145 @@
+import { z } from "zod";
+import { CliError } from "../cli-error.ts";
+import type { Platform } from "../client-options.ts";
+import { type Call, callJson, send } from "../http-client.ts";
+import { type ListOptions, listAll } from "../list-all.ts";
+import { type AnswerEnd, readAnswer } from "./answer-events.ts";
+
+/** Chat of one project on the platform host. */
+
+const SESSION_HEADER = "service-session-id";
+
+export const sessionSchema = z.looseObject({
+  id: z.string(),
+  title: z.string(),
+  model: z.string().nullable(),
+  messageCount: z.number(),
+  createdAt: z.string(),
+  updatedAt: z.string(),
+});
+export type ChatSession = z.infer<typeof sessionSchema>;
+
+export const messageSchema = z.looseObject({
+  id: z.string(),
+  role: z.string(),
+  content: z.string(),
+  status: z.string(),
+  createdAt: z.string(),
+});
+export type ChatMessage = z.infer<typeof messageSchema>;
+
+const pageSchema = z.looseObject({ messages: z.array(messageSchema) });
+const anything = z.looseObject({});
+
+export interface Turn {
+  /** Null opens a new session. */
+  readonly sessionId: string | null;
+  /** Null asks for another answer to the last question. */
+  readonly text: string | null;
+  /** Null: the session's, else the project's. */
+  readonly model: string | null;
+  /** The same for a repeat of the same turn. */
+  readonly idempotencyKey: string;
+  readonly signal: AbortSignal;
+}
+
+export interface TurnListener {
+  /** The session that holds the turn, as soon as it is known. */
+  onSession(id: string): void;
+  onText(piece: string): void;
+}
+
+export class ChatClient {
+  readonly #host: Platform;
+
+  constructor(host: Platform) {
+    this.#host = host;
+  }
+
+  /** Streams one turn. @throws Refused, BrokenAnswer; the caller's own abort passes through. */
+  async ask(turn: Turn, listener: TurnListener): Promise<AnswerEnd> {
+    const response = await send(this.#host, this.#turnCall(turn, {}));
+    const sessionId = response.headers.get(SESSION_HEADER);
+    if (sessionId === null || response.body === null) throw this.#unknownForm();
+    listener.onSession(sessionId);
+    return readAnswer(response.body, (piece) => listener.onText(piece));
+  }
+
+  /** The same in one piece. */
+  async askWhole(turn: Turn): Promise<{ readonly sessionId: string; readonly response: unknown }> {
+    const answer = await send(this.#host, this.#turnCall(turn, { stream: false }));
+    const sessionId = answer.headers.get(SESSION_HEADER);
+    const parsed = anything.safeParse(await answer.json().catch(() => null));
+    if (sessionId === null || !parsed.success) throw this.#unknownForm();
+    return { sessionId, response: parsed.data };
+  }
+
+  /** Ends what runs in a session; what had come of the answer is kept. */
+  async stop(sessionId: string): Promise<void> {
+    await callJson(this.#host, this.#call({ method: "POST", path: `${pathOf(sessionId)}:stop`, body: {} }), anything);
+  }
+
+  /** The newest activity first. @param search in titles and texts. */
+  list(search: string | undefined, options: ListOptions): Promise<ChatSession[]> {
+    const list = { path: "/v1/chat/sessions", field: "sessions", item: sessionSchema, query: { search } };
+    return listAll(this.#host, { ...list, headers: this.#headers() }, options);
+  }
+
+  get(sessionId: string): Promise<ChatSession> {
+    return callJson(this.#host, this.#call({ path: pathOf(sessionId) }), sessionSchema);
+  }
+
+  rename(sessionId: string, title: string): Promise<ChatSession> {
+    const call = this.#call({ method: "PATCH", path: pathOf(sessionId), body: { title } });
+    return callJson(this.#host, call, sessionSchema);
+  }
+
+  delete(sessionId: string): Promise<object> {
+    return callJson(this.#host, this.#call({ method: "DELETE", path: pathOf(sessionId) }), anything);
+  }
+
+  /** All messages, or the first `limit`, in the order in which they were said. */
+  messages(sessionId: string, options: ListOptions): Promise<ChatMessage[]> {
+    const list = { path: `${pathOf(sessionId)}/messages`, field: "messages", item: messageSchema };
+    return listAll(this.#host, { ...list, query: { order: "asc" }, headers: this.#headers() }, options);
+  }
+
+  /** The last ones, in the order in which they were said. */
+  async lastMessages(sessionId: string, count: number): Promise<ChatMessage[]> {
+    const path = `${pathOf(sessionId)}/messages?order=desc&pageSize=${count}`;
+    const { messages } = await callJson(this.#host, this.#call({ path }), pageSchema);
+    return messages.toReversed();
+  }
+
+  /** The whole session as the server writes it down. */
+  export(sessionId: string): Promise<object> {
+    return callJson(this.#host, this.#call({ path: `${pathOf(sessionId)}:export` }), anything);
+  }
+
+  #turnCall({ sessionId, text, model, idempotencyKey, signal }: Turn, more: object): Call {
+    const settings = { ...(model === null ? {} : { model }), ...more };
+    const session = sessionId === null ? {} : { [SESSION_HEADER]: sessionId };
+    const common = { method: "POST", idempotencyKey, signal, headers: { ...this.#headers(), ...session } } as const;
+    if (text === null && sessionId !== null) {
+      return { ...common, path: `${pathOf(sessionId)}:regenerate`, body: settings };
+    }
+    const messages = [{ role: "user", content: text }];
+    return { ...common, path: "/v1/chat/responses", body: { messages, ...settings } };
+  }
+
+  #call(call: Call): Call {
+    return { ...call, headers: this.#headers() };
+  }
+
+  #headers(): Readonly<Record<string, string>> {
+    return { "service-project-id": this.#host.projectId() };
+  }
+
+  #unknownForm(): CliError {
+    return new CliError(`The platform host at ${this.#host.url} answered a turn in an unknown form. Is it Fairlead?`);
+  }
+}
+
+function pathOf(sessionId: string): string {
+  return `/v1/chat/sessions/${encodeURIComponent(sessionId)}`;
+}

@@ -1,0 +1,15 @@
+import { formatTable } from "../table.ts";
+import type { ChatSession } from "./chat-client.ts";
+
+/** @param numbered with a number before each, from 1. */
+export function sessionTable(sessions: readonly ChatSession[], { numbered = false } = {}): string {
+  const rows = sessions.map(({ id, title, model, messageCount, updatedAt }, index) => [
+    ...(numbered ? [String(index + 1)] : []),
+    id,
+    title,
+    String(messageCount),
+    updatedAt,
+    model ?? "",
+  ]);
+  return formatTable([...(numbered ? [""] : []), "ID", "TITLE", "MESSAGES", "LAST USED", "MODEL"], rows);
+}

@@ -1,0 +1,109 @@
+import { CliError, Interrupted } from "../cli-error.ts";
+import { BrokenAnswer } from "../event-stream.ts";
+import { Refused } from "../http-client.ts";
+import type { Terminal } from "../terminal.ts";
+import { visible, visibleLines } from "../visible.ts";
+import type { ChatClient, Turn } from "./chat-client.ts";
+
+/** One turn at a terminal: streamed as it comes, and stopped by Ctrl-C. */
+
+/** What a stopped answer may take to end by itself. */
+const STOP_MS = 5000;
+
+export interface TurnResult {
+  /** Null where the turn ended before its session was known. */
+  readonly sessionId: string | null;
+  readonly stopped: boolean;
+}
+
+export interface TurnDeps {
+  readonly client: ChatClient;
+  readonly terminal: Terminal;
+}
+
+/**
+ * Prints the answer. The first Ctrl-C stops it and keeps what has come, a second one leaves.
+ * @throws CliError that says how to go on; Interrupted for the second Ctrl-C.
+ */
+export async function runTurn({ client, terminal }: TurnDeps, turn: Omit<Turn, "signal">): Promise<TurnResult> {
+  const leaving = new AbortController();
+  let sessionId = turn.sessionId;
+  let interrupts = 0;
+  let patience: NodeJS.Timeout | undefined;
+  const release = terminal.onInterrupt(() => {
+    interrupts++;
+    if (interrupts > 1 || sessionId === null) return leaving.abort();
+    // A server may let an answer run on that nobody reads any more; being told ends it.
+    client.stop(sessionId).catch(() => leaving.abort());
+    patience = setTimeout(() => leaving.abort(), STOP_MS);
+  });
+  const line = new AnswerLine(terminal);
+  try {
+    const listener = { onSession: (id: string) => void (sessionId = id), onText: (piece: string) => line.add(piece) };
+    const { status, reason } = await client.ask({ ...turn, signal: leaving.signal }, listener);
+    line.end();
+    if (interrupts === 0 && status === "incomplete") terminal.note(cutOff(reason));
+  } catch (error) {
+    line.end();
+    if (interrupts === 0) throw explained(error, sessionId);
+  } finally {
+    clearTimeout(patience);
+    release();
+  }
+  if (interrupts > 1) throw new Interrupted();
+  return { sessionId, stopped: interrupts > 0 };
+}
+
+/** An answer on the terminal; whatever happens, the next thing begins on a line of its own. */
+class AnswerLine {
+  readonly #terminal: Terminal;
+  #open = false;
+
+  constructor(terminal: Terminal) {
+    this.#terminal = terminal;
+  }
+
+  add(piece: string): void {
+    if (piece === "") return;
+    this.#terminal.out(this.#terminal.outputIsInteractive ? visibleLines(piece) : piece);
+    this.#open = !piece.endsWith("\n");
+  }
+
+  end(): void {
+    if (this.#open) this.#terminal.out("\n");
+    this.#open = false;
+  }
+}
+
+/** How to go on with a session from the shell. */
+export function resumeCommand(sessionId: string): string {
+  return `fairlead chat --session ${visible(sessionId)}`;
+}
+
+function cutOff(reason: string | null): string {
+  return reason === null ? "(the answer is incomplete)" : `(the answer was cut off: ${visible(reason)})`;
+}
+
+function explained(error: unknown, sessionId: string | null): unknown {
+  if (error instanceof Refused) {
+    const advice = ADVICE[error.code ?? ""];
+    return advice === undefined ? error : new CliError(`${error.message}\n${advice}`, { cause: error });
+  }
+  if (!(error instanceof BrokenAnswer)) return error;
+  const goOn = sessionId === null ? "" : `: \`${resumeCommand(sessionId)}\` goes on`;
+  const kept = `What had come is kept${goOn}. The same question once more gets a new answer and is not asked twice.`;
+  return new CliError(`${visibleLines(error.message)}\n${kept}`, { cause: error });
+}
+
+/** What to do about the refusals of a turn, where the server's own words do not say. */
+const ADVICE: Readonly<Record<string, string>> = {
+  session_not_found: "`fairlead chat-session list` shows your sessions in this project.",
+  session_busy:
+    "Another turn runs in this session, in another window perhaps. Wait for its end, or end it: /stop in `fairlead chat`.",
+  insufficient_balance: "An administrator adds credits: `fairlead credits add`. The question is kept.",
+  held_by_running_calls: "The money is set aside for calls that still run. Try again in a moment.",
+  permission_denied: "`fairlead project list` shows the projects that you can chat in.",
+  not_configured:
+    "Name a model with --model, or /model in the chat; `fairlead project default-model` sets one for all.",
+  upstream_failed: "The question is kept: ask it once more, or /retry in the chat. It will not stand there twice.",
+};
