@@ -116,6 +116,7 @@ export const PLATFORM_CALLS: Readonly<Record<string, MakeCall>> = {
     path: `/v1/nodes/${id}/ready`,
     body: { id, workloadReports: [], operatingSystem: "Debian", workerImageDigest: "" },
   }),
+  "GET /v1/nodes/{id}/workload-connect": node("/workload-connect", { letIn: ["engine does not run"] }),
   "GET /v1/nodes/{id}/workload-version": node("/workload-version", NO_ENGINE),
   "GET /v1/nodes/{node_id}/secrets": node("/secrets"),
   "DELETE /v1/nodes/{node_id}/secrets/{name}": secret,
@@ -154,6 +155,8 @@ export const PLATFORM_CALLS: Readonly<Record<string, MakeCall>> = {
     path: `/v1/projects/${projectId}/limits`,
     body: { parallelCalls: 1000 },
   }),
+  "GET /v1/projects/{id}/usage": project("/usage"),
+  "GET /v1/projects/{id}/usage/calls": project("/usage/calls"),
   "GET /v1/projects/{project_id}/invitations": project("/invitations"),
   "DELETE /v1/projects/{project_id}/invitations/{id}": async (world) => ({
     path: `/v1/projects/${world.projectId}/invitations/${(await world.invite()).id}`,

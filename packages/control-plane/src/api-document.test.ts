@@ -41,6 +41,7 @@ GET /v1/nodes/by-slug/{slug}
 GET /v1/nodes/{id}
 GET /v1/nodes/{id}/engine-version
 GET /v1/nodes/{id}/events
+GET /v1/nodes/{id}/workload-connect
 GET /v1/nodes/{id}/workload-version
 GET /v1/nodes/{node_id}/secrets
 GET /v1/nodes:count-active
@@ -55,6 +56,8 @@ GET /v1/projects/{id}/ledger
 GET /v1/projects/{id}/limits
 GET /v1/projects/{id}/providers
 GET /v1/projects/{id}/providers/{name}
+GET /v1/projects/{id}/usage
+GET /v1/projects/{id}/usage/calls
 GET /v1/projects/{project_id}/invitations
 GET /v1/projects/{project_id}/keys
 GET /v1/projects/{project_id}/keys/{id}

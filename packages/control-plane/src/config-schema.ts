@@ -29,6 +29,7 @@ const list = <T extends z.ZodType<string>>(item: T): z.ZodType<readonly string[]
 const rate = (number: number, description: string): z.ZodDefault<z.ZodNumber> =>
   z.number().int().min(1).max(1_000_000).default(number).describe(description);
 const bytes = z.number().int().min(1024);
+const days = z.number().int().min(1).max(36_500);
 
 export const configSchema = z.strictObject({
   dataDir: z
@@ -127,7 +128,11 @@ export const configSchema = z.strictObject({
     .prefault({}),
   retention: z
     .strictObject({
-      auditDays: z.number().int().min(1).max(36_500).default(365).describe("How many days the audit log is kept."),
+      auditDays: days.default(365).describe("How many days the audit log is kept."),
+      usageDays: days
+        .default(90)
+        .describe("How many days the records of single calls are kept: what they used, and their cost."),
+      usageSumsDays: days.default(1095).describe("How many days the hourly sums of what calls used are kept."),
     })
     .prefault({}),
   providers: providerSettings,

@@ -31,6 +31,7 @@ import { registerAliasRoutes } from "./providers/alias-routes.ts";
 import { registerProviderRoutes } from "./providers/provider-routes.ts";
 import type { Services } from "./services.ts";
 import { registerOAuthRoutes } from "./sign-in/oauth-routes.ts";
+import { registerUsageRoutes } from "./usage/usage-routes.ts";
 import { registerMeRoutes } from "./users/me-routes.ts";
 
 /** Composition: the platform host, its routes, links and tunnels, as one thing that starts and stops. */
@@ -114,5 +115,6 @@ function registerRoutes(app: PlatformApp, services: RouteServices): void {
   registerAuditRoutes(app, auditLog);
   registerBillingRoutes(app, services);
   registerLimitRoutes(app, services.projectLimits);
+  registerUsageRoutes(app, services.usage);
   registerNodeDaemonRoutes(app, { ...nodes, limits });
 }

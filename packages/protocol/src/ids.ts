@@ -21,6 +21,7 @@ export const ID_PREFIXES = {
   event: "evt",
   ledgerEntry: "led",
   auditEvent: "aud",
+  usageRecord: "usg",
   request: "req",
   storeEpoch: "epo",
 } as const;

@@ -1,7 +1,7 @@
 import { auditEventSchema } from "@fairlead/protocol/resources";
 import type { FastifySchema } from "fastify";
 import { z } from "zod";
-import { reference } from "../http/fields.ts";
+import { moment, reference } from "../http/fields.ts";
 import { pageQuery, paginate } from "../http/pagination.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
 import { principalOf, requirePrincipal } from "../http/require-principal.ts";
@@ -9,13 +9,6 @@ import { auditActionSchema, toAuditEvent } from "./audit.ts";
 import type { AuditReadService } from "./audit-read-service.ts";
 
 const tags = ["Audit"];
-
-const moment = (description: string): z.ZodType<number | undefined> =>
-  z.iso
-    .datetime({ offset: true, error: "must be an RFC 3339 time" })
-    .transform((text) => Date.parse(text))
-    .optional()
-    .describe(description);
 
 const filterQuery = {
   action: auditActionSchema.optional().describe("Events of this action alone."),

@@ -24,6 +24,7 @@ export const ROLES_BY_OPERATION = {
   "audit.read": OPERATORS,
   "billing.read": EVERYBODY,
   "billing.ledger": OPERATORS,
+  "usage.read": EVERYBODY,
   "provider.read": EVERYBODY,
   "provider.manage": OPERATORS,
   "node.read": EVERYBODY,
@@ -31,6 +32,7 @@ export const ROLES_BY_OPERATION = {
   "node.bootstrap": OPERATORS,
   "node.update": OPERATORS,
   "node.delete": OPERATORS,
+  "node.connect": OPERATORS,
   "node.secrets": OPERATORS,
 } as const satisfies Record<string, readonly Role[]>;
 
@@ -52,6 +54,7 @@ const WHILE_DELETING: ReadonlySet<Operation> = new Set([
   "audit.read",
   "billing.read",
   "billing.ledger",
+  "usage.read",
 ]);
 
 export interface Membership {

@@ -143,6 +143,8 @@ export const PLATFORM_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "GET /v1/projects/{id}/providers/{name}": role("provider.read"),
   "PATCH /v1/projects/{id}/providers/{name}": role("provider.manage"),
   "POST /v1/projects/{id}/providers/{name}:check": role("provider.manage"),
+  "GET /v1/projects/{id}/usage": role("usage.read"),
+  "GET /v1/projects/{id}/usage/calls": role("usage.read"),
   "GET /v1/projects/{project_id}/invitations": role("invitation.list"),
   "DELETE /v1/projects/{project_id}/invitations/{id}": role("member.manage"),
   "GET /v1/projects/{project_id}/keys": role("key.list"),

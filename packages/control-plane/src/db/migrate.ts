@@ -11,7 +11,9 @@ import * as audit from "./migrations/0006-audit.ts";
 import * as projects from "./migrations/0007-projects.ts";
 import * as providers from "./migrations/0008-providers.ts";
 import * as billing from "./migrations/0009-billing.ts";
+import * as usage from "./migrations/0010-usage.ts";
 import * as answers from "./migrations/0011-answers.ts";
+import * as secretVersions from "./migrations/0013-secret-versions.ts";
 
 /** One step of the schema, named so that the names sort in their order. */
 export interface Migration {
@@ -29,7 +31,9 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0007-projects", up: projects.up },
   { name: "0008-providers", up: providers.up },
   { name: "0009-billing", up: billing.up },
+  { name: "0010-usage", up: usage.up },
   { name: "0011-answers", up: answers.up },
+  { name: "0013-secret-versions", up: secretVersions.up },
 ];
 
 /**

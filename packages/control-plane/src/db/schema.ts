@@ -28,6 +28,8 @@ export interface Database {
   project_balance: ProjectBalanceTable;
   open_hold: OpenHoldTable;
   key_spending: KeySpendingTable;
+  usage_record: UsageRecordTable;
+  usage_hour: UsageHourTable;
   kept_answer: KeptAnswerTable;
   project_limits: ProjectLimitsTable;
   one_time_link: OneTimeLinkTable;
@@ -282,9 +284,18 @@ export interface BootstrapTokenTable {
 export interface NodeSecretTable {
   node_id: string;
   name: string;
+  /** Grows with every change. */
+  version: number;
   /** `master`: an envelope by the master key. `node`: a JWE that only the node can open. */
   sealed_by: string;
+  /** "" once it is deleted. */
   sealed: string;
+  /** The node's public sealing key that a JWE is for; null for an envelope. */
+  sealed_to: string | null;
+  /** 1: the node's engine gets it without its config naming it. */
+  provider_key: number;
+  /** 1: kept for its version, so that none is used twice. */
+  deleted: number;
   created_at: number;
   updated_at: number;
 }
@@ -376,6 +387,53 @@ export interface KeySpendingTable {
   /** `2026-03-02`, `2026-03` or `total`, UTC. */
   period: string;
   spent: number;
+}
+
+/** One call of the inference host; never its content. */
+export interface UsageRecordTable extends UsageCountColumns {
+  id: string;
+  project_id: string;
+  request_id: string;
+  /** When it ended. */
+  at: number;
+  key_id: string | null;
+  user_id: string | null;
+  worker_id: string | null;
+  model: string | null;
+  upstream: string | null;
+  dialect: string;
+  stream: number;
+  outcome: string;
+  status: number | null;
+  estimated: number;
+  attempts: number;
+  overhead_us: number | null;
+  first_token_ms: number | null;
+  duration_ms: number;
+}
+
+/** The sums of those records that share an hour and all that they can be told apart by; "" where a record has null. */
+export interface UsageHourTable extends UsageCountColumns {
+  project_id: string;
+  /** Its beginning. */
+  hour: number;
+  model: string;
+  key_id: string;
+  user_id: string;
+  worker_id: string;
+  upstream: string;
+  outcome: string;
+  calls: number;
+  estimated_calls: number;
+}
+
+interface UsageCountColumns {
+  input_tokens: number;
+  cached_input_tokens: number;
+  output_tokens: number;
+  reasoning_tokens: number;
+  /** Nano-dollars. */
+  cost: number;
 }
 
 /** What the inference host answered to a call with an `Idempotency-Key`. */

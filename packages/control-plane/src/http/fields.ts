@@ -12,3 +12,11 @@ export const reference = (description: string): z.ZodString =>
     .max(MAX_REFERENCE, `must have at most ${MAX_REFERENCE} characters`)
     .regex(...ONE_LINE)
     .describe(description);
+
+/** A bound of a time span in a query: RFC 3339 in, Unix milliseconds out. */
+export const moment = (description: string): z.ZodType<number | undefined> =>
+  z.iso
+    .datetime({ offset: true, error: "must be an RFC 3339 time" })
+    .transform((text) => Date.parse(text))
+    .optional()
+    .describe(description);

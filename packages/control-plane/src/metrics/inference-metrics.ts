@@ -5,6 +5,7 @@ import { counter, distribution, gauge, type Sample } from "./metric-kinds.ts";
 export interface InferenceMetricSources {
   readonly inference: Pick<InferenceHost, "load" | "counters" | "places">;
   readonly limiter: { readonly refusals: ReadonlyMap<string, number> };
+  readonly usageRecorder: { readonly dropped: number };
   readonly billing: { readonly load: { readonly holds: number; readonly held: number } };
 }
 
@@ -13,7 +14,7 @@ export function addInference(registry: Registry, sources: InferenceMetricSources
   addCalls(registry, sources);
   addTimes(registry, sources);
   addUpstreams(registry, sources);
-  const { inference, limiter, billing } = sources;
+  const { inference, limiter, billing, usageRecorder } = sources;
   counter(registry, "fairlead_rate_limit_refusals_total", {
     help: "Calls that a limit of their key or project refused, by the limit: requests, tokens or parallel.",
     labelNames: ["of", "limit"],
@@ -32,6 +33,11 @@ export function addInference(registry: Registry, sources: InferenceMetricSources
   gauge(registry, "fairlead_billing_held_dollars", {
     help: "Money that is set aside for calls that run, US dollars.",
     read: () => [[{}, billing.load.held / 1e9]],
+  });
+
+  counter(registry, "fairlead_usage_records_dropped_total", {
+    help: "Calls whose usage is lost, since the store was away for too long. Money is not concerned.",
+    read: () => [[{}, usageRecorder.dropped]],
   });
 
   gauge(registry, "fairlead_inference_calls_in_flight", {
