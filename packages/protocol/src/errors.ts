@@ -113,9 +113,23 @@ export interface ErrorDetails {
   readonly final?: boolean | undefined;
   /** The limit that was hit; told in `x-ratelimit-*`. */
   readonly rateLimit?: RateLimitState | undefined;
+  /** What is missing, for programs. */
+  readonly money?: MoneyState | undefined;
   /** For the log only; never leaves the server. */
   readonly note?: string | undefined;
   readonly cause?: unknown;
+}
+
+/** Of a refusal for money. */
+export interface MoneyState {
+  /** What the call would have to set aside, or to set aside besides what it has. */
+  readonly neededNanoDollars: number;
+  /** What it could set aside: of the balance, or of the key's budget. */
+  readonly leftNanoDollars: number;
+  /** What running calls hold of it: that comes back, less their costs. */
+  readonly heldNanoDollars: number;
+  /** When the budget starts anew, in RFC 3339; null: never by itself. */
+  readonly resetsAt: string | null;
 }
 
 export interface RateLimitState {
@@ -132,6 +146,7 @@ export class DomainError extends Error {
   readonly retryAfterSeconds: number | undefined;
   readonly final: boolean;
   readonly rateLimit: RateLimitState | undefined;
+  readonly money: MoneyState | undefined;
   readonly note: string | undefined;
 
   constructor(errorCode: ErrorCode, message: string, details: ErrorDetails = {}) {
@@ -141,6 +156,7 @@ export class DomainError extends Error {
     this.retryAfterSeconds = details.retryAfterSeconds;
     this.final = details.final ?? false;
     this.rateLimit = details.rateLimit;
+    this.money = details.money;
     this.note = details.note;
   }
 }
@@ -154,11 +170,14 @@ export interface ErrorBody {
     readonly param: string | null;
     readonly source: "fairlead" | "provider";
     readonly requestId: string;
+    /** Of a 402. */
+    readonly money?: MoneyState;
   };
 }
 
 export function errorBody(error: DomainError, requestId: string): ErrorBody {
   const { type } = ERROR_CODES[error.code];
   const source = type === "upstream_error" ? "provider" : "fairlead";
-  return { error: { message: error.message, type, code: error.code, param: error.param, source, requestId } };
+  const { message, code: errorCode, param, money } = error;
+  return { error: { message, type, code: errorCode, param, source, requestId, ...(money ? { money } : {}) } };
 }

@@ -35,16 +35,17 @@ export class Account {
   /** Why a call that holds `own` may not set aside this much more; null: it may. */
   judge(needed: number, own: number): DomainError | null {
     if (needed <= this.#balance) return null;
-    const more = own > 0 ? " more" : "";
-    const need = `This call needs up to ${formatDollars(needed)}${more}; the project has ${formatDollars(this.#balance)} left`;
+    const left = this.#balance;
     const others = this.#held - own;
-    if (needed > this.#balance + others) {
-      return new DomainError("insufficient_balance", `${need}. An administrator can add credits; it does not reset.`);
+    const more = own > 0 ? " more" : "";
+    const need = `This call needs up to ${formatDollars(needed)}${more}; the project has ${formatDollars(left)} left`;
+    const money = { neededNanoDollars: needed, leftNanoDollars: left, heldNanoDollars: others, resetsAt: null };
+    if (needed > left + others) {
+      const message = `${need}. An administrator can add credits; it does not reset.`;
+      return new DomainError("insufficient_balance", message, { money });
     }
-    const held = `${formatDollars(others)} is held by other calls that run`;
-    return new DomainError("held_by_running_calls", `${need}, and ${held}. Try again when they have ended.`, {
-      retryAfterSeconds: 1,
-    });
+    const message = `${need}, and ${formatDollars(others)} is held by other calls that run. Try again when they have ended.`;
+    return new DomainError("held_by_running_calls", message, { retryAfterSeconds: 1, money });
   }
 
   begin(): void {

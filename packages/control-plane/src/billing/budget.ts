@@ -1,3 +1,4 @@
+import { rfc3339 } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import { formatDollars } from "./money.ts";
 
@@ -47,14 +48,22 @@ export interface Need {
 
 /** Whether a key may set aside this much more. @returns the refusal, or null. */
 export function judgeBudget(budget: KeyBudget, spending: KeySpending, need: Need): DomainError | null {
+  let refusal: DomainError | null = null;
   for (const period of PERIODS) {
     const limit = budget[period];
     if (limit === null) continue;
     const spent = spending.spent(windowOf(period, need.now));
     const { held } = spending;
-    if (need.needed > limit - spent - held) return overBudget({ period, limit, spent, held, ...need });
+    if (need.needed > limit - spent - held) {
+      refusal = firmer(refusal, overBudget({ period, limit, spent, held, ...need }));
+    }
   }
-  return null;
+  return refusal;
+}
+
+/** Of two refusals: one that waiting does not lift. */
+export function firmer(a: DomainError | null, b: DomainError | null): DomainError | null {
+  return a === null || (b !== null && a.code === "held_by_running_calls") ? b : a;
 }
 
 export function hasBudget(budget: KeyBudget | null): boolean {
@@ -68,17 +77,23 @@ interface Overrun extends Need {
   readonly held: number;
 }
 
-/** What only running calls stand in the way of can be asked again; what is spent cannot. */
+/** What only other calls stand in the way of can be asked again; what is spent cannot. */
 function overBudget({ period, limit, spent, held, needed, own, now }: Overrun): DomainError {
+  const others = held - own;
+  const reset = resetsAt(period, now);
+  const money = {
+    neededNanoDollars: needed,
+    leftNanoDollars: Math.max(0, limit - spent - held),
+    heldNanoDollars: others,
+    resetsAt: reset === null ? null : rfc3339(reset),
+  };
   const figures =
     `This call needs up to ${formatDollars(needed)}${own > 0 ? " more" : ""}; of this key's ${period} budget of ` +
     `${formatDollars(limit)}, ${formatDollars(spent)} is spent and ${formatDollars(held)} held by running calls.`;
   if (own + needed <= limit - spent) {
-    return new DomainError("held_by_running_calls", `${figures} Try again when they have ended.`, {
-      retryAfterSeconds: 1,
-    });
+    const message = `${figures} Try again when they have ended.`;
+    return new DomainError("held_by_running_calls", message, { retryAfterSeconds: 1, money });
   }
-  const reset = resetsAt(period, now);
-  const ending = reset === null ? "It does not reset." : `It resets at ${new Date(reset).toISOString()}.`;
-  return new DomainError("key_budget_exceeded", `${figures} ${ending}`);
+  const ending = money.resetsAt === null ? "It does not reset." : `It resets at ${money.resetsAt}.`;
+  return new DomainError("key_budget_exceeded", `${figures} ${ending}`, { money });
 }

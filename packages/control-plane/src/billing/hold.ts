@@ -1,7 +1,7 @@
 import type { DomainError } from "@fairlead/protocol/errors";
 import type { TokenUsage } from "../inference/token-usage.ts";
 import type { Account } from "./account.ts";
-import { type KeyBudget, windowsOf } from "./budget.ts";
+import { firmer, type KeyBudget, windowsOf } from "./budget.ts";
 import type { KeyAccount } from "./key-account.ts";
 import { costOf, type Prices } from "./prices.ts";
 
@@ -119,7 +119,7 @@ export class Hold {
     const { budget } = this.#call;
     const need = { needed, own: this.#held, now: this.#book.now() };
     const overBudget = key !== null && budget !== null ? key.judge(budget, need) : null;
-    return overBudget ?? account?.judge(needed, this.#held) ?? null;
+    return firmer(overBudget, account?.judge(needed, this.#held) ?? null);
   }
 
   #take(amount: number): void {

@@ -21,6 +21,20 @@ export const ERROR_SCHEMA: Json = {
         param: { type: ["string", "null"], description: "The field at fault as a path, a header's name, or null." },
         source: { type: "string", enum: ["fairlead", "provider"] },
         requestId: { type: "string", description: "The same as the header `x-request-id`." },
+        money: {
+          type: "object",
+          description: "Of a 402: what is missing. Nano-dollars (10⁻⁹ USD).",
+          required: ["neededNanoDollars", "leftNanoDollars", "heldNanoDollars", "resetsAt"],
+          properties: {
+            neededNanoDollars: { type: "integer", description: "What the call would have to set aside." },
+            leftNanoDollars: { type: "integer", description: "What it could: of the balance, or of the key's budget." },
+            heldNanoDollars: {
+              type: "integer",
+              description: "What running calls hold: it comes back, less their costs.",
+            },
+            resetsAt: { type: ["string", "null"], description: "When the budget starts anew; null: never by itself." },
+          },
+        },
       },
     },
   },

@@ -1,16 +1,19 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
-import { systemClock } from "@fairlead/protocol/clock";
-import { DomainError } from "@fairlead/protocol/errors";
+import { rfc3339, systemClock } from "@fairlead/protocol/clock";
+import { DomainError, type MoneyState } from "@fairlead/protocol/errors";
 import { systemIds } from "@fairlead/protocol/ids";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { BillingService } from "../billing/billing-service.ts";
 import { BillingStore } from "../billing/billing-store.ts";
+import { type KeyBudget, resetsAt } from "../billing/budget.ts";
 import { STREAM_STEP_TOKENS } from "../billing/hold.ts";
 import type { Prices } from "../billing/prices.ts";
 import type { OpenedDatabase } from "../db/open.ts";
+import { NO_LIMITS } from "../keys/key-limits.ts";
 import { asKey, openMemoryStore } from "../testing.fixture.ts";
+import { DIALECT_PATH, type Dialect } from "./dialect.ts";
 import type { CallEnd } from "./inference-call.ts";
 import { createInferenceHost, type InferenceHost } from "./inference-host.ts";
 import type { Candidate, ModelCatalog } from "./model-catalog.ts";
@@ -30,6 +33,7 @@ describe("the money of a call", () => {
   let billing: BillingService;
   let host: InferenceHost;
   let prices: Prices | null;
+  let budget: KeyBudget;
   let places: readonly Partial<Candidate>[];
   let script: (handler: UpstreamHandler) => void;
   let aborted: number;
@@ -49,7 +53,7 @@ describe("the money of a call", () => {
     kind: "provider",
     rank: 0,
     model: "m",
-    protocols: ["chat"],
+    protocols: ["chat", "responses"],
     forwardHeaders: [],
     contextTokens: null,
     maxOutputTokens: null,
@@ -69,12 +73,13 @@ describe("the money of a call", () => {
     billing = new BillingService({ ...ports, ...store, mode: "prepaid" });
     prices = PRICES;
     places = [{}];
+    budget = NO_LIMITS.budget;
     aborted = 0;
     ends = [];
     host = createInferenceHost({
       ...ports,
       billing,
-      callers: { authenticate: async () => asKey(PROJECT) },
+      callers: { authenticate: async () => ({ ...asKey(PROJECT), limits: { ...NO_LIMITS, budget } }) },
       models: catalog,
       onEnded: (end) => void ends.push(end),
     });
@@ -92,11 +97,11 @@ describe("the money of a call", () => {
     const change = { projectId: PROJECT, kind: "credit", amount, note: "" } as const;
     await billing.change(change, (write) => store.db.transaction().execute(write));
   }
-  const ask = (body: object, signal?: AbortSignal): Promise<Response> =>
-    fetch(`http://127.0.0.1:${(host.server.address() as AddressInfo).port}/v1/chat/completions`, {
+  const ask = (body: object, signal?: AbortSignal, dialect: Dialect = "chat"): Promise<Response> =>
+    fetch(`http://127.0.0.1:${(host.server.address() as AddressInfo).port}/v1${DIALECT_PATH[dialect]}`, {
       method: "POST",
       headers: { authorization: "Bearer flk_x", "content-type": "application/json" },
-      body: JSON.stringify({ model: "one/m", messages: [], ...body }),
+      body: JSON.stringify({ model: "one/m", [dialect === "chat" ? "messages" : "input"]: [], ...body }),
       ...(signal ? { signal } : {}),
     });
   /** Once nothing runs any more: what is left, which must be what the ledger says. */
@@ -260,6 +265,82 @@ describe("the money of a call", () => {
     script = (handler) => answer(handler, { error: { message: "no" }, usage: usage(30, 12) }, 400);
     expect((await ask({})).status).toBe(400);
     expect(await left()).toBe(10_000);
+  });
+
+  describe.each(["chat", "responses"] as const)("that is refused in the %s dialect", (dialect) => {
+    const NEVER = { resetsAt: null };
+    /** One event of a stream that goes on. */
+    const words = (length: number): string =>
+      dialect === "chat"
+        ? chunk("x".repeat(length))
+        : `data: ${JSON.stringify({ type: "response.output_text.delta", delta: "x".repeat(length) })}\n\n`;
+    const refused = async (body: object): Promise<{ readonly headers: Headers; readonly error: unknown }> => {
+      const response = await ask(body, undefined, dialect);
+      expect(response.status).toBe(402);
+      return { headers: response.headers, error: ((await response.json()) as { error: unknown }).error };
+    };
+    /** Sets something aside, and stays. */
+    const hold = async (tokens: number): Promise<void> => {
+      const { running } = await billing.account(PROJECT);
+      script = () => undefined;
+      void ask({ [dialect === "chat" ? "max_tokens" : "max_output_tokens"]: tokens }, undefined, dialect).catch(
+        () => undefined,
+      );
+      while ((await billing.account(PROJECT)).running === running) await new Promise(setImmediate);
+    };
+
+    test.each([false, true])("insufficient_balance tells what is needed and left (stream: %s)", async (stream) => {
+      await credit(-9_990);
+      const { headers, error } = await refused({ stream });
+      expect(headers.get("x-should-retry")).toBe("false");
+      expect(headers.get("retry-after")).toBeNull();
+      expect(error).toMatchObject({
+        code: "insufficient_balance",
+        message: expect.stringMatching(/needs up to \$.* has \$0\.00000001 left\. .* does not reset\.$/) as string,
+        money: { ...NEVER, leftNanoDollars: 10, heldNanoDollars: 0 },
+      });
+    });
+
+    test.each([false, true])("held_by_running_calls may be tried again (stream: %s)", async (stream) => {
+      await hold(9_900);
+      const { headers, error } = await refused({ stream });
+      expect(headers.get("x-should-retry")).toBeNull();
+      expect(headers.get("retry-after")).toBe("1");
+      expect(error).toMatchObject({ code: "held_by_running_calls", money: { ...NEVER } });
+      const { money } = error as { money: MoneyState };
+      expect(money.leftNanoDollars).toBeLessThan(money.neededNanoDollars);
+      expect(money.leftNanoDollars + money.heldNanoDollars).toBe(10_000);
+    });
+
+    test.each([false, true])("key_budget_exceeded tells when it starts anew (stream: %s)", async (stream) => {
+      budget = { total: 9_000, daily: 20, monthly: 9_000 };
+      const { headers, error } = await refused({ stream });
+      expect(headers.get("x-should-retry")).toBe("false");
+      const tomorrow = resetsAt("daily", Date.now());
+      expect(error).toMatchObject({
+        code: "key_budget_exceeded",
+        message: expect.stringContaining("It resets at") as string,
+        money: { leftNanoDollars: 20, heldNanoDollars: 0, resetsAt: rfc3339(tomorrow ?? 0) },
+      });
+    });
+
+    test("in the middle of a stream is told in-band, with the same figures", async () => {
+      budget = { total: 1000, daily: null, monthly: null };
+      const pieces = Array.from({ length: 40 }, () => words(200));
+      script = (handler) => {
+        handler.onHeaders(200, { "content-type": "text/event-stream" });
+        for (const piece of pieces) handler.onData(Buffer.from(piece));
+      };
+      const text = await (await ask({ stream: true }, undefined, dialect)).text();
+      expect(text).toContain('"code":"key_budget_exceeded"');
+      expect(text).toMatch(
+        /"money":\{"neededNanoDollars":\d+,"leftNanoDollars":\d+,"heldNanoDollars":0,"resetsAt":null\}/,
+      );
+      expect(text).toContain(dialect === "chat" ? "data: {" : "event: response.failed");
+      expect(text).not.toContain("[DONE]");
+      expect(aborted).toBe(1);
+      expect(await left()).toBeGreaterThanOrEqual(9_000);
+    });
   });
 
   test("of two hundred calls at once on money for fifty is right to the nano-dollar", async () => {
