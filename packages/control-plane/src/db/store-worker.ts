@@ -31,9 +31,23 @@ function runAll(statements: readonly z.infer<typeof statementSchema>[]): Result 
 }
 
 function run(sql: string, parameters: readonly unknown[]): Result {
-  const statement = handle.prepare(sql);
+  const statement = prepared(sql);
   if (statement.reader) return { rows: statement.all(...parameters), changes: null };
   return { rows: [], changes: statement.run(...parameters).changes };
+}
+
+/** Hot paths repeat few statements, and to prepare one costs about what it costs to run it. */
+const MOST_PREPARED = 64;
+const known = new Map<string, Sqlite.Statement>();
+
+/** Those that were used last are kept. */
+function prepared(sql: string): Sqlite.Statement {
+  const statement = known.get(sql) ?? handle.prepare(sql);
+  known.delete(sql);
+  known.set(sql, statement);
+  const [oldest = ""] = known.keys();
+  if (known.size > MOST_PREPARED) known.delete(oldest);
+  return statement;
 }
 
 function answer(id: number, work: () => Result): WorkerAnswer {

@@ -1,4 +1,4 @@
-import { type CompiledQuery, type Expression, type Kysely, type Selectable, sql } from "kysely";
+import { CompiledQuery, type Expression, type Kysely, type Selectable, sql } from "kysely";
 import type { Database, UsageHourTable, UsageRecordTable } from "../db/schema.ts";
 import {
   DAY_MS,
@@ -20,7 +20,7 @@ export interface CallFilter {
 }
 
 /** Rows of one statement: both databases bound how many values one may carry. */
-const CHUNK = 500;
+const CHUNK = 256;
 
 const SUMS = [
   "calls",
@@ -48,6 +48,8 @@ const COLUMNS: Readonly<Record<UsageDimension, Expression<string | number>>> = {
 /** Records are only ever added, with what the sums of their hours grow by in the same transaction, and removed by age. */
 export class UsageStore {
   readonly #db: Kysely<Database>;
+  /** By the number of rows: composing it anew would cost more than all else that a record costs the calls. */
+  readonly #insertions = new Map<number, string>();
 
   constructor(db: Kysely<Database>) {
     this.#db = db;
@@ -56,7 +58,7 @@ export class UsageStore {
   /** What writes a batch, all of it or nothing. */
   statements(batch: UsageBatch): readonly CompiledQuery[] {
     return [
-      ...chunks(batch.records.map(toRow)).map((rows) => this.#db.insertInto("usage_record").values(rows).compile()),
+      ...powersOfTwo(batch.records.map(toRow)).map((rows) => this.#insert(rows)),
       ...chunks(batch.hours().map(toHourRow)).map((rows) => this.#addToHours(rows)),
     ];
   }
@@ -119,6 +121,16 @@ export class UsageStore {
     return Number(numDeletedRows);
   }
 
+  #insert(rows: readonly UsageRecordTable[]): CompiledQuery {
+    const known = this.#insertions.get(rows.length);
+    const text = known ?? this.#db.insertInto("usage_record").values(rows).compile().sql;
+    this.#insertions.set(rows.length, text);
+    return CompiledQuery.raw(
+      text,
+      rows.flatMap((row) => Object.values(row)),
+    );
+  }
+
   #addToHours(rows: readonly UsageHourTable[]): CompiledQuery {
     const added = SUMS.map((column) => [
       column,
@@ -135,6 +147,16 @@ export class UsageStore {
 function chunks<T>(rows: readonly T[]): T[][] {
   const count = Math.ceil(rows.length / CHUNK);
   return Array.from({ length: count }, (_, at) => rows.slice(at * CHUNK, (at + 1) * CHUNK));
+}
+
+/** Portions of few sizes, so that few statements serve any number of rows. */
+function powersOfTwo<T>(rows: readonly T[]): T[][] {
+  const portions: T[][] = [];
+  for (let at = 0, size = CHUNK; at < rows.length; at += size) {
+    while (size > rows.length - at) size /= 2;
+    portions.push(rows.slice(at, at + size));
+  }
+  return portions;
 }
 
 type SumRow = Readonly<Record<(typeof SUMS)[number], number | string>>;
