@@ -116,7 +116,7 @@ export const PLATFORM_CALLS: Readonly<Record<string, MakeCall>> = {
     path: `/v1/nodes/${id}/ready`,
     body: { id, workloadReports: [], operatingSystem: "Debian", workerImageDigest: "" },
   }),
-  "GET /v1/nodes/{id}/workload-connect": node("/workload-connect", { letIn: ["engine does not run"] }),
+  "GET /v1/nodes/{id}/workload-connect": node("/workload-connect", NO_ENGINE),
   "GET /v1/nodes/{id}/workload-version": node("/workload-version", NO_ENGINE),
   "GET /v1/nodes/{node_id}/secrets": node("/secrets"),
   "DELETE /v1/nodes/{node_id}/secrets/{name}": secret,

@@ -74,6 +74,7 @@ async function sessionTokens({
     users,
     sessions,
     identities: createNodeIdentities(db),
+    memberships: new MembershipService({ db }),
     changes: new NodeChanges(),
     addresses: { publicUrl: "http://localhost:8080", modelsUrl: "http://localhost:8081" },
   });

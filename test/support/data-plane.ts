@@ -110,6 +110,7 @@ export class DataPlane {
         targets: {
           find: (name) => (name === WORKLOAD ? { host: "127.0.0.1", port: this.#enginePort, ready: true } : null),
         },
+        connect: { check: () => Promise.reject(new Error("nothing is relayed here")) },
         log: this.#log,
       }),
       clock: systemClock,

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Membership } from "./auth/access.ts";
 import type { NodeIdentities, SignInSessions } from "./auth/authenticate.ts";
 import { type KeyRing, openKeyRing } from "./auth/key-ring.ts";
 import { KeyRingStore } from "./auth/key-ring-store.ts";
@@ -20,6 +21,7 @@ describe("signed credentials", () => {
   let workerToken: string;
   let session: Awaited<ReturnType<SignInSessions["find"]>>;
   let node: Awaited<ReturnType<NodeIdentities["find"]>>;
+  let membership: Membership | null;
   let asked: number;
   let changes: NodeChanges;
   let ended: (ids: readonly string[]) => void;
@@ -34,6 +36,7 @@ describe("signed credentials", () => {
   afterAll(() => store.close());
   beforeEach(async () => {
     session = { userId: "usr_1", platformAdmin: false };
+    membership = { role: "admin", deleting: false };
     node = { projectId: "prj_1", signingKeyThumbprint: "thumb" };
     asked = 0;
     changes = new NodeChanges();
@@ -58,6 +61,7 @@ describe("signed credentials", () => {
           return node;
         },
       },
+      memberships: { membershipOf: async () => membership },
       changes,
       addresses: { publicUrl: "https://fairlead.example.org", modelsUrl: "https://models.example.org" },
     });
@@ -124,6 +128,7 @@ describe("signed credentials", () => {
       users: { find },
       sessions: { listen: () => undefined },
       identities: { find },
+      memberships: { membershipOf: find },
       changes,
       addresses: { publicUrl: "", modelsUrl: "" },
     });

@@ -1,10 +1,12 @@
 import type { Clock } from "@fairlead/protocol/clock";
+import type { Memberships } from "./auth/access.ts";
 import {
   type Authenticate,
   createAuthenticate,
   type NodeIdentities,
   type SignInSessions,
 } from "./auth/authenticate.ts";
+import { ConnectTokens } from "./auth/connect-token.ts";
 import { VerifiedTokens } from "./auth/credential-cache.ts";
 import { FactCache } from "./auth/fact-cache.ts";
 import type { KeyRing } from "./auth/key-ring.ts";
@@ -23,6 +25,7 @@ export interface CredentialDeps {
   readonly users: SignInSessions;
   readonly sessions: Pick<SessionService, "listen">;
   readonly identities: NodeIdentities;
+  readonly memberships: Pick<Memberships, "membershipOf">;
   readonly changes: NodeChanges;
   readonly addresses: Pick<Addresses, "publicUrl" | "modelsUrl">;
 }
@@ -30,6 +33,7 @@ export interface CredentialDeps {
 export interface Credentials {
   readonly authenticate: Authenticate;
   readonly workers: WorkerTokens;
+  readonly connectTokens: ConnectTokens;
 }
 
 /** More than are in use within one second, on one server. */
@@ -47,7 +51,17 @@ export function createCredentials(deps: CredentialDeps): Credentials {
     // Deleted, or enrolled anew with another key.
     if (aspect === "removed" || aspect === "status") nodes.forget(nodeId);
   });
+  const memberships = new FactCache({
+    read: async (key) => {
+      const [projectId = "", userId = ""] = key.split(" ");
+      return deps.memberships.membershipOf(projectId, userId);
+    },
+    clock,
+    max: MAX_FACTS,
+  });
+  const members = { find: (projectId: string, userId: string) => memberships.find(`${projectId} ${userId}`) };
   return {
+    connectTokens: new ConnectTokens({ tokens, verified, nodes, sessions, memberships: members }),
     authenticate: createAuthenticate({ tokens: verified, sessions, nodes, modelsUrl: addresses.modelsUrl }),
     workers: new WorkerTokens({ tokens, verified, nodes, publicUrl: addresses.publicUrl }),
   };

@@ -6,6 +6,7 @@ import { registerAuditRoutes } from "./audit/audit-routes.ts";
 import { registerBillingRoutes } from "./billing/billing-routes.ts";
 import type { Context } from "./context.ts";
 import { CallsInFlight } from "./http/calls-in-flight.ts";
+import { divertRequests } from "./http/divert-requests.ts";
 import { listen } from "./http/listen.ts";
 import { createPlatformHost, type PlatformApp } from "./http/platform-host.ts";
 import { createRateLimits, type RateLimits } from "./http/rate-limits.ts";
@@ -29,6 +30,8 @@ import { registerPages } from "./pages/page-routes.ts";
 import { registerProjectRoutes } from "./projects/project-routes.ts";
 import { registerAliasRoutes } from "./providers/alias-routes.ts";
 import { registerProviderRoutes } from "./providers/provider-routes.ts";
+import { Relay } from "./relay/relay.ts";
+import { registerWorkloadConnectRoutes } from "./relay/workload-connect-routes.ts";
 import type { Services } from "./services.ts";
 import { registerOAuthRoutes } from "./sign-in/oauth-routes.ts";
 import { registerUsageRoutes } from "./usage/usage-routes.ts";
@@ -43,6 +46,9 @@ export interface Platform {
   /** Ends links, tunnels, and at the deadline what still runs. */
   cut(): Promise<void>;
 }
+
+/** How long a body of the platform host's own routes may take; they are small. */
+const PLATFORM_BODY_MS = 30_000;
 
 export function createPlatform(context: Context, services: Services, inference: InferenceHost): Platform {
   const { log, ports, installation, addresses, deadline } = context;
@@ -72,7 +78,10 @@ export function createPlatform(context: Context, services: Services, inference: 
       },
     },
   });
-  const upgrades = new UpgradeDispatcher({ routes: daemonUpgrades(links, tunnels), authenticate, ids: ports.ids, log });
+  const relay = new Relay({ ...ports, tokens: services.connectTokens, tunnels, requests, log });
+  const routes = [...daemonUpgrades(links, tunnels), relay.upgrades];
+  const upgrades = new UpgradeDispatcher({ routes, authenticate, ids: ports.ids, log });
+  divertRequests(app.server, relay, PLATFORM_BODY_MS);
   const calls = new CallsInFlight(app.server);
   return {
     listen: async () => {
@@ -111,7 +120,8 @@ function registerRoutes(app: PlatformApp, services: RouteServices): void {
   registerAliasRoutes(app, services.aliases);
   registerNodeRoutes(app, { ...nodes, idempotency });
   registerNodeObservedRoutes(app, nodes);
-  registerNodeSecretRoutes(app, nodes.nodeChanges);
+  registerWorkloadConnectRoutes(app, services.workloadConnect);
+  registerNodeSecretRoutes(app, nodes.nodeSecrets);
   registerAuditRoutes(app, auditLog);
   registerBillingRoutes(app, services);
   registerLimitRoutes(app, services.projectLimits);

@@ -31,6 +31,7 @@ import {
   type ProviderServices,
   type ProviderServicesDeps,
 } from "./providers/provider-services.ts";
+import { WorkloadConnectService } from "./relay/workload-connect-service.ts";
 import { SecretService } from "./secrets/secret-service.ts";
 import { createSignInServices, type SignInServices } from "./sign-in/sign-in-services.ts";
 import { TunnelHub } from "./tunnel/tunnel-hub.ts";
@@ -62,6 +63,7 @@ export interface Services extends SignInServices, Credentials, BillingServices, 
   readonly hub: LinkHub;
   readonly links: LinkServer;
   readonly tunnels: TunnelHub;
+  readonly workloadConnect: WorkloadConnectService;
 }
 
 export function createServices(context: Context): Services {
@@ -100,12 +102,20 @@ export function createServices(context: Context): Services {
   const keyUse = new KeyUse({ keys: new KeyStore(writes), clock: ports.clock, log });
   const keys = new KeyService({ ...ports, keys: new KeyStore(db), use: keyUse, access, audit, randomBytes });
   const { oneTimeLinks } = installation;
+  const credentials = createCredentials({
+    ...ports,
+    ...installation,
+    identities,
+    memberships,
+    changes: nodes.changes,
+    addresses,
+  });
   return {
     ...signInServices,
     users,
     sessions: installation.sessions,
     entry: new LinkEntryService({ ...installation, ...signInServices, links: oneTimeLinks }),
-    ...createCredentials({ ...ports, ...installation, identities, memberships, changes: nodes.changes, addresses }),
+    ...credentials,
     answers: createAnswers(context),
     auditLog: new AuditReadService({ longReads: installation.longReads, access }),
     ...createBillingServices({ ...ports, ...installation, mode: config.billing.mode, projects, log }),
@@ -122,6 +132,14 @@ export function createServices(context: Context): Services {
     nodes,
     ...createLinks(context, nodes, tunnels),
     tunnels,
+    workloadConnect: new WorkloadConnectService({
+      ...nodes,
+      db,
+      access,
+      audit,
+      tokens: credentials.connectTokens,
+      publicUrl,
+    }),
   };
 }
 
@@ -130,8 +148,8 @@ function createLinks(
   nodes: NodeServices,
   tunnels: TunnelHub,
 ): Pick<Services, "hub" | "links"> {
-  const { reports, liveness, changes } = nodes;
-  const hub = new LinkHub({ reports, liveness, changes, clock: ports.clock, log, resyncMs: LINK_RESYNC_MS });
+  const { reports, liveness, nodeSecrets: secrets, changes } = nodes;
+  const hub = new LinkHub({ reports, liveness, secrets, changes, clock: ports.clock, log, resyncMs: LINK_RESYNC_MS });
   const links = new LinkServer({ links: hub, log });
   cutRemovedNodes(nodes, { links, tunnels });
   return { hub, links };

@@ -1,11 +1,14 @@
 import { randomUUID } from "node:crypto";
+import { join } from "node:path";
 import { systemClock } from "@fairlead/protocol/clock";
 import { type Heartbeat, PROTOCOL_VERSIONS, TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
 import { systemIds } from "@fairlead/protocol/ids";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import type { Logger } from "pino";
 import type { DaemonConfig } from "./config.ts";
+import { ConnectCheck } from "./gateway/connect-check.ts";
 import { createGateway } from "./gateway/gateway.ts";
+import { PlatformKeys, platformKeysSchema } from "./gateway/platform-keys.ts";
 import { readDiskFreeMb, readStaticFacts, type StaticFacts } from "./host/host-facts.ts";
 import { notifySystemd } from "./host/systemd.ts";
 import { enroll } from "./link/enroll.ts";
@@ -28,6 +31,7 @@ import { buildReports } from "./report/workload-report.ts";
 import { DockerRuntime } from "./runtime/docker-runtime.ts";
 import { EXIT, type ExitCode, StartError } from "./start-error.ts";
 import { DesiredStore } from "./state/desired-store.ts";
+import { DurableRecord } from "./state/durable-record.ts";
 import { diskFiles } from "./state/files.ts";
 import { type EnrolledIdentity, IdentityStore, isEnrolled } from "./state/identity-store.ts";
 import { lockStateFolder } from "./state/state-lock.ts";
@@ -163,6 +167,7 @@ async function startWorkloads(base: Base, identity: EnrolledIdentity, tokens: Id
   const desired = new DesiredStore(diskFiles, { folder: config.stateDir, nodeId });
   const { damaged } = await desired.load();
   if (damaged) log.error("a copy of the desired state on disk was damaged");
+  const connect = await openConnectCheck(base, identity);
   const inFlight = new InFlight();
   const events = new EventQueue({ clock, timers, ids: systemIds(() => clock.now()), random, log });
   const callReady = readyCall({ platformUrl, http, tokens });
@@ -190,7 +195,7 @@ async function startWorkloads(base: Base, identity: EnrolledIdentity, tokens: Id
     desired,
     events,
     reporter,
-    handler: gatewayHandler(() => snapshot, inFlight, log),
+    handler: gatewayHandler({ snapshot: () => snapshot, inFlight, connect, log }),
     onDesired: desiredStateTaker({ desired, loop, log }),
     close: async () => {
       await Promise.all([loop.close(), reporter.close()]);
@@ -228,13 +233,31 @@ function desiredStateTaker(parts: {
   };
 }
 
+/** Judges workload-connect tokens without the platform host, as long as its keys are those on disk. */
+async function openConnectCheck(
+  base: Base,
+  { platformUrl, nodeId, enrolled }: EnrolledIdentity,
+): Promise<ConnectCheck> {
+  const { config, log, serverClock } = base;
+  const record = new DurableRecord(diskFiles, join(config.stateDir, "platform-keys.json"), platformKeysSchema);
+  const keys = new PlatformKeys({ platformUrl, http, record, clock, log });
+  await keys.load();
+  return new ConnectCheck({ keys, installationId: enrolled.installationId, nodeId, now: () => serverClock.now() });
+}
+
 /** The gateway, with every request counted for the container that answers it, so that an update lets it end. */
-function gatewayHandler(snapshot: () => Snapshot | null, inFlight: InFlight, log: Logger): TunnelHandler {
+function gatewayHandler(parts: {
+  readonly snapshot: () => Snapshot | null;
+  readonly inFlight: InFlight;
+  readonly connect: ConnectCheck;
+  readonly log: Logger;
+}): TunnelHandler {
+  const { snapshot, inFlight, connect, log } = parts;
   const find = (name: string) => {
     const serving = findServing(snapshot(), name);
     return serving && { host: "127.0.0.1", port: serving.port, ready: serving.ready };
   };
-  const gateway = createGateway({ targets: { find }, log });
+  const gateway = createGateway({ targets: { find }, connect, log });
   return (stream, headers) => {
     const name = headers[TUNNEL_WORKLOAD_HEADER];
     const serving = typeof name === "string" ? findServing(snapshot(), name) : null;

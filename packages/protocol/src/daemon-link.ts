@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { conditionSchema } from "./conditions.ts";
 import { anyText } from "./text.ts";
 import { workloadReportSchema } from "./workload.ts";
 
@@ -25,8 +26,14 @@ export const TUNNEL_UPGRADE = "fairlead-tunnel";
 /** Names the workload that a request inside the tunnel is for, by its `name`. */
 export const TUNNEL_WORKLOAD_HEADER = "fairlead-workload";
 
+/** The workload-connect token of a relayed request. The gateway checks it again; the inference host's own requests carry none. */
+export const TUNNEL_TOKEN_HEADER = "fairlead-token";
+
 /** Set by the daemon's gateway on answers of its own, so that they are never taken for the engine's. Value: an error code. */
 export const TUNNEL_FAULT_HEADER = "fairlead-fault";
+
+export const gpuSchema = z.object({ id: anyText(), name: anyText(), memoryMb: z.number().int() });
+export type Gpu = z.infer<typeof gpuSchema>;
 
 export const hostFactsSchema = z.object({
   operatingSystem: anyText(),
@@ -37,6 +44,8 @@ export const hostFactsSchema = z.object({
   memoryMb: z.number().int(),
   diskFreeMb: z.number().int(),
   dockerVersion: anyText(),
+  /** Left out by daemons that do not look for any. */
+  gpus: z.array(gpuSchema).max(64).optional(),
 });
 export type HostFacts = z.infer<typeof hostFactsSchema>;
 
@@ -69,6 +78,8 @@ export const observationSchema = z.object({
   epoch: z.string(),
   generation: z.number().int(),
   workloadReports: z.array(workloadReportSchema).max(256),
+  /** The machine's own state. Left out by daemons that do not tell. */
+  conditions: z.array(conditionSchema).max(32).optional(),
 });
 export type Observation = z.infer<typeof observationSchema>;
 

@@ -27,6 +27,7 @@ export const AUDIT_ACTIONS = {
   "node.update": "A node's fields, engine config or provider keys changed.",
   "node.delete": "A node was deleted and its identity revoked.",
   "node.bootstrap": "A bootstrap token was issued for a node.",
+  "node.connect": "Somebody got a way to a node's engine; what went through it is not recorded.",
   "node.enroll": "A daemon enrolled for a node.",
   "node.enroll_refused": "A second daemon tried a bootstrap token that was spent.",
   "node.secret.put": "A secret of a node was set.",

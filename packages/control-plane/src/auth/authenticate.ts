@@ -70,6 +70,10 @@ export function createAuthenticate(options: AuthenticatorOptions): Authenticate 
       const message = `This is a worker-plane token; it works on the inference host, ${options.modelsUrl}. Send a ${nameOf(kinds)} here.`;
       throw invalid(message);
     }
+    if (claims.audience === "workload") {
+      const message = `This is a workload-connect token; it works at the \`gatewayUrl\` that came with it. Send a ${nameOf(kinds)} here.`;
+      throw invalid(message);
+    }
     const principal = claims.audience === "node" ? nodeOf(claims) : userOf(claims);
     if (!isPrincipalOf(principal, kinds)) {
       throw invalid(`This call takes a ${nameOf(kinds)}, not a ${CREDENTIAL_NAMES[principal.kind]}.`);
@@ -78,7 +82,7 @@ export function createAuthenticate(options: AuthenticatorOptions): Authenticate 
   };
 }
 
-type PlatformClaims = Exclude<TokenClaims, { readonly audience: "inference" }>;
+type PlatformClaims = Exclude<TokenClaims, { readonly audience: "inference" | "workload" }>;
 
 async function confirm<P extends Principal>(
   principal: P,

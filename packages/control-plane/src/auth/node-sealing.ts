@@ -1,9 +1,16 @@
 import type { SealingPublicKey } from "@fairlead/protocol/enrollment";
+import { SECRET_BINDING } from "@fairlead/protocol/secrets";
 import { CompactEncrypt, importJWK } from "jose";
 
+export interface NodeSealing {
+  readonly key: SealingPublicKey;
+  /** Stands in the protected header, which the node checks: a JWE can be swapped for no other. */
+  readonly binding: string;
+}
+
 /** Seals a secret so that only the node can open it (design §6, Secrets): ECDH-ES over X25519, A256GCM. @returns a compact JWE. */
-export async function sealToNode(plain: Uint8Array, key: SealingPublicKey): Promise<string> {
+export async function sealToNode(plain: Uint8Array, { key, binding }: NodeSealing): Promise<string> {
   return new CompactEncrypt(plain)
-    .setProtectedHeader({ alg: "ECDH-ES", enc: "A256GCM" })
+    .setProtectedHeader({ alg: "ECDH-ES", enc: "A256GCM", [SECRET_BINDING]: binding })
     .encrypt(await importJWK(key, "ECDH-ES"));
 }

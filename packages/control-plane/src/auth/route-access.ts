@@ -114,6 +114,7 @@ export const PLATFORM_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "GET /v1/nodes/{id}/events": role("node.read"),
   "POST /v1/nodes/{id}/identity-tokens": { for: "assertion" },
   "POST /v1/nodes/{id}/ready": node,
+  "GET /v1/nodes/{id}/workload-connect": roleOrTheNode("node.connect"),
   "GET /v1/nodes/{id}/workload-version": roleOrTheNode("node.read"),
   "GET /v1/nodes/{node_id}/secrets": role("node.secrets"),
   "DELETE /v1/nodes/{node_id}/secrets/{name}": role("node.secrets"),

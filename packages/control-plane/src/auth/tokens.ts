@@ -2,6 +2,12 @@ import type { Clock } from "@fairlead/protocol/clock";
 import { CLOCK_SKEW_SECONDS } from "@fairlead/protocol/enrollment";
 import { DomainError } from "@fairlead/protocol/errors";
 import {
+  type ConnectClaims,
+  connectClaimsSchema,
+  workloadAudience,
+  workloadOf,
+} from "@fairlead/protocol/workload-connect";
+import {
   createLocalJWKSet,
   errors,
   type JSONWebKeySet,
@@ -25,7 +31,8 @@ const workerClaims = z.object({
   project: z.string(),
   key: z.string(),
 });
-const claimsSchema = z.discriminatedUnion("aud", [sessionClaims, nodeClaims, workerClaims]);
+const namedClaims = z.discriminatedUnion("aud", [sessionClaims, nodeClaims, workerClaims]);
+const claimsSchema = z.union([namedClaims, connectClaimsSchema]);
 
 /** What a good token says. Whether its session or node is still there is `authenticate`'s question. */
 export type TokenClaims =
@@ -45,7 +52,19 @@ export type TokenClaims =
       readonly projectId: string;
       /** As a node's: it ends with the node's identity. */
       readonly keyThumbprint: string;
-    };
+    }
+  | WorkloadClaims;
+
+/** Of a workload-connect token: it opens one workload of one node. */
+export interface WorkloadClaims {
+  readonly audience: "workload";
+  readonly nodeId: string;
+  readonly workload: string;
+  readonly projectId: string;
+  readonly keyThumbprint: string;
+  /** A person in a sign-in session, or the node itself. */
+  readonly holder: { readonly userId: string; readonly sessionId: string } | null;
+}
 
 export interface VerifiedToken {
   readonly claims: TokenClaims;
@@ -100,6 +119,13 @@ export class TokenService {
     return this.#sign(claims, worker.ttlSeconds);
   }
 
+  async issueConnect(grant: WorkloadClaims, ttlSeconds: number): Promise<string> {
+    const { nodeId, workload, projectId: project, keyThumbprint: key, holder } = grant;
+    const subject = holder === null ? { sub: nodeId } : { sub: holder.userId, sid: holder.sessionId };
+    const claims: ConnectClaims = { aud: workloadAudience(nodeId, workload), ...subject, project, key };
+    return this.#sign(claims, ttlSeconds);
+  }
+
   /** @throws DomainError `expired_credential`, `invalid_credential` */
   async verify(token: string): Promise<TokenClaims> {
     return (await this.check(token)).claims;
@@ -110,7 +136,10 @@ export class TokenService {
     const { payload } = await this.#check(token);
     const claims = claimsSchema.safeParse(payload);
     if (!claims.success || payload.exp === undefined) throw invalid("a token of another kind");
-    return { claims: tokenClaims(claims.data), goodUntil: (payload.exp + CLOCK_SKEW_SECONDS) * 1000 };
+    const { data } = claims;
+    const told = isNamed(data) ? tokenClaims(data) : connectClaims(data);
+    if (told === null) throw invalid("a token of another kind");
+    return { claims: told, goodUntil: (payload.exp + CLOCK_SKEW_SECONDS) * 1000 };
   }
 
   async #sign(claims: JWTPayload, ttlSeconds: number): Promise<string> {
@@ -150,7 +179,21 @@ export class TokenService {
   }
 }
 
-function tokenClaims(claims: z.infer<typeof claimsSchema>): TokenClaims {
+type NamedClaims = z.infer<typeof namedClaims>;
+
+function isNamed(claims: NamedClaims | ConnectClaims): claims is NamedClaims {
+  return namedClaims.options.some((option) => option.shape.aud.value === claims.aud);
+}
+
+function connectClaims({ aud, sub, sid, project, key }: ConnectClaims): WorkloadClaims | null {
+  const workload = workloadOf(aud);
+  const holder = sid === undefined ? null : { userId: sub, sessionId: sid };
+  // Without a session it is the node's own.
+  if (holder === null && sub !== workload.nodeId) return null;
+  return { audience: "workload", ...workload, projectId: project, keyThumbprint: key, holder };
+}
+
+function tokenClaims(claims: NamedClaims): TokenClaims {
   switch (claims.aud) {
     case "platform":
       return { audience: "platform", userId: claims.sub, sessionId: claims.sid };

@@ -24,6 +24,7 @@ describe("the upgrade dispatcher", () => {
     throw new DomainError("invalid_credential", "No.");
   };
   const route = (protocol: UpgradeRoute["protocol"], path: string): UpgradeRoute => ({
+    for: "node",
     protocol,
     match: (asked) => (asked === path ? { id: "1" } : null),
     handle: (upgrade) => {

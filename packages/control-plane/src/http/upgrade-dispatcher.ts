@@ -15,21 +15,40 @@ import { errorAnswer, rawErrorAnswer, toDomainError } from "./error-response.ts"
 
 export type UpgradeProtocol = "websocket" | typeof TUNNEL_UPGRADE;
 
-export interface UpgradeRoute {
+interface RouteMatch {
   readonly protocol: UpgradeProtocol;
   /** @param path without the query. @returns the path's parameters, or null where the path is not this route's. */
   match(path: string): Readonly<Record<string, string>> | null;
+}
+
+/** For daemons, by their node identity token. */
+export interface NodeUpgradeRoute extends RouteMatch {
+  readonly for: "node";
   /** May throw a `DomainError` before it has written to the socket. From then on the socket is its own. */
   handle(upgrade: AcceptedUpgrade): void;
 }
 
-export interface AcceptedUpgrade {
+/** Judges by itself who calls: its credential is none of the platform host's. */
+export interface OpenUpgradeRoute extends RouteMatch {
+  readonly for: "anybody";
+  /** As a node's. */
+  handle(upgrade: Upgrade): Promise<void>;
+}
+
+export type UpgradeRoute = NodeUpgradeRoute | OpenUpgradeRoute;
+
+export interface Upgrade {
   readonly request: IncomingMessage;
   readonly socket: Duplex;
   readonly head: Buffer;
   readonly params: Readonly<Record<string, string>>;
-  readonly principal: NodePrincipal;
   readonly requestId: string;
+  /** Answers an error instead of 101, as long as nothing was written. */
+  readonly refuse: (error: unknown) => void;
+}
+
+export interface AcceptedUpgrade extends Omit<Upgrade, "refuse"> {
+  readonly principal: NodePrincipal;
 }
 
 export interface UpgradeDispatcherOptions {
@@ -75,13 +94,18 @@ export class UpgradeDispatcher {
     socket.on("error", () => {});
     this.#sockets.add(socket);
     socket.once("close", () => this.#sockets.delete(socket));
+    const refuse = (error: unknown): void => this.#refuse({ socket, error, requestId });
     try {
       const { route, params } = this.#route(request);
+      if (route.for === "anybody") {
+        await route.handle({ request, socket, head, params, requestId, refuse });
+        return;
+      }
       const principal = await this.#options.authenticate(request.headers.authorization, ["node"]);
       if (socket.destroyed) return;
       route.handle({ request, socket, head, params, principal, requestId });
     } catch (error) {
-      this.#refuse({ socket, error, requestId });
+      refuse(error);
     }
   }
 

@@ -1,6 +1,6 @@
 import { LINK_PATH, TUNNEL_PATH, TUNNEL_UPGRADE } from "@fairlead/protocol/daemon-link";
 import { DomainError } from "@fairlead/protocol/errors";
-import type { AcceptedUpgrade, UpgradeProtocol, UpgradeRoute } from "../http/upgrade-dispatcher.ts";
+import type { AcceptedUpgrade, NodeUpgradeRoute, UpgradeProtocol } from "../http/upgrade-dispatcher.ts";
 import type { LinkServer } from "./link-server.ts";
 
 /** Takes a node's raw socket and makes it the tunnel; the tunnel hub. */
@@ -9,7 +9,7 @@ export interface TunnelAcceptor {
 }
 
 /** The two connections that a daemon opens. Both are its own node's only. */
-export function daemonUpgrades(links: Pick<LinkServer, "accept">, tunnels: TunnelAcceptor): UpgradeRoute[] {
+export function daemonUpgrades(links: Pick<LinkServer, "accept">, tunnels: TunnelAcceptor): NodeUpgradeRoute[] {
   return [
     upgradeRoute("websocket", LINK_PATH, ({ request, socket, head, principal }) =>
       links.accept({ request, socket, head, nodeId: principal.nodeId }),
@@ -24,9 +24,10 @@ function upgradeRoute(
   protocol: UpgradeProtocol,
   pathOf: (nodeId: string) => string,
   accept: (upgrade: AcceptedUpgrade) => void,
-): UpgradeRoute {
+): NodeUpgradeRoute {
   const [before = "", after = ""] = pathOf("\0").split("\0");
   return {
+    for: "node",
     protocol,
     match: (path) => {
       if (!path.startsWith(before) || !path.endsWith(after)) return null;

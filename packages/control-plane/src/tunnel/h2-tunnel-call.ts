@@ -1,23 +1,24 @@
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from "node:http2";
-import type { TunnelCall, TunnelHandler } from "./tunnel-transport.ts";
+import type { TunnelHandler, TunnelStreamCall, TunnelStreamHandler } from "./tunnel-transport.ts";
 
 /** One write is at most this long: a single huge one overruns HTTP/2's session memory. */
 const MAX_WRITE_BYTES = 64 * 1024;
 
 /** One request and its answer inside the tunnel. */
-export class H2TunnelCall implements TunnelCall {
+export class H2TunnelCall implements TunnelStreamCall {
   readonly #stream: ClientHttp2Stream;
   /** Undefined once the call is over: Node may keep the stream in memory long after, and with it whatever it leads to. */
-  #handler: TunnelHandler | undefined;
+  #handler: (TunnelHandler & Partial<TunnelStreamHandler>) | undefined;
   #body: readonly Buffer[];
   #chunk = 0;
   #offset = 0;
   #failure: Error | undefined;
 
-  constructor(stream: ClientHttp2Stream, body: readonly Buffer[], handler: TunnelHandler) {
+  /** @param body all of it, or null where it is written as it comes. */
+  constructor(stream: ClientHttp2Stream, body: readonly Buffer[] | null, handler: TunnelHandler | TunnelStreamHandler) {
     this.#stream = stream;
     this.#handler = handler;
-    this.#body = body;
+    this.#body = body ?? [];
     stream.on("response", (headers) => this.#onResponse(headers));
     stream.on("data", (chunk: Buffer) => this.#onData(chunk));
     stream.on("end", () => this.#onEnd());
@@ -25,10 +26,20 @@ export class H2TunnelCall implements TunnelCall {
       this.#failure = error;
     });
     stream.on("close", () => this.#onClose());
-    if (body.length > 0) {
+    if (body === null) stream.on("drain", () => this.#handler?.onDrain?.());
+    else if (body.length > 0) {
       stream.on("drain", () => this.#writeBody());
       this.#writeBody();
     }
+  }
+
+  write(chunk: Buffer): boolean {
+    const stream = this.#stream;
+    return stream.destroyed || stream.writableEnded || stream.write(chunk);
+  }
+
+  end(): void {
+    if (!this.#stream.destroyed) this.#stream.end();
   }
 
   resume(): void {
@@ -93,12 +104,14 @@ export class H2TunnelCall implements TunnelCall {
 }
 
 /** A call on a tunnel that is gone: fails after the caller has it in hand. */
-export function lostCall(handler: TunnelHandler, cause: unknown): TunnelCall {
+export function lostCall(handler: TunnelHandler, error: Error): TunnelStreamCall {
   let aborted = false;
   setImmediate(() => {
-    if (!aborted) handler.onError(new Error("the tunnel is closed", { cause }));
+    if (!aborted) handler.onError(error);
   });
   return {
+    write: () => true,
+    end: () => undefined,
     resume: () => undefined,
     abort: () => {
       aborted = true;

@@ -3,7 +3,17 @@ import type { Duplex } from "node:stream";
 import { TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
 import { H2TunnelCall, lostCall } from "./h2-tunnel-call.ts";
 import { cutSession, type LivenessOptions, watchLiveness } from "./liveness.ts";
-import type { TunnelCall, TunnelHandler, TunnelRequest, TunnelTransport } from "./tunnel-transport.ts";
+import {
+  type StreamTransport,
+  type TunnelCall,
+  TunnelCannot,
+  type TunnelHandler,
+  type TunnelHead,
+  type TunnelRequest,
+  type TunnelStreamCall,
+  type TunnelStreamHandler,
+  type TunnelStreamRequest,
+} from "./tunnel-transport.ts";
 
 /** What a caller that stops reading can cost us per call; answers of models are small and slow. */
 const ANSWER_WINDOW_BYTES = 256 * 1024;
@@ -12,7 +22,7 @@ const SESSION_MEMORY_MB = 1024;
 const MAX_CONCURRENT_CALLS = 65_536;
 
 /** A tunnel over HTTP/2: this side is the client, the daemon the server, whoever opened the socket. */
-export class H2Tunnel implements TunnelTransport {
+export class H2Tunnel implements StreamTransport {
   readonly #session: ClientHttp2Session;
 
   /** @param onClosed called once, when the last call is over or the tunnel is lost. */
@@ -43,7 +53,23 @@ export class H2Tunnel implements TunnelTransport {
       const stream = this.#session.request(rawHeaders(request), { endStream: request.body.length === 0 });
       return new H2TunnelCall(stream, request.body, handler);
     } catch (error) {
-      return lostCall(handler, error);
+      return lostCall(handler, new Error("the tunnel is closed", { cause: error }));
+    }
+  }
+
+  openStream(request: TunnelStreamRequest, handler: TunnelStreamHandler): TunnelStreamCall {
+    const { kind } = request;
+    // Daemons of the first release do not say that they take extended CONNECT, and would end the whole session over it.
+    if (kind === "web-socket" && this.usable && this.#session.remoteSettings.enableConnectProtocol !== true) {
+      return lostCall(handler, new TunnelCannot("the node's daemon is too old for WebSockets"));
+    }
+    try {
+      const stream = this.#session.request(rawHeaders(request, kind === "web-socket"), {
+        endStream: kind === "no-body",
+      });
+      return new H2TunnelCall(stream, null, handler);
+    } catch (error) {
+      return lostCall(handler, new Error("the tunnel is closed", { cause: error }));
     }
   }
 
@@ -64,19 +90,11 @@ export class H2Tunnel implements TunnelTransport {
 }
 
 /** As a flat list, which Node takes as it is. The whole set of pseudo headers, since Node would copy the list to add one. */
-function rawHeaders({ method, path, workload, headers }: TunnelRequest): string[] {
-  const list = [
-    ":method",
-    method,
-    ":path",
-    path,
-    ":scheme",
-    "http",
-    ":authority",
-    "node",
-    TUNNEL_WORKLOAD_HEADER,
-    workload,
-  ];
+function rawHeaders({ method, path, workload, headers }: TunnelHead, webSocket = false): string[] {
+  const list = [":method", webSocket ? "CONNECT" : method, ":path", path, ":scheme", "http", ":authority", "node"];
+  // Pseudo headers come first.
+  if (webSocket) list.push(":protocol", "websocket");
+  list.push(TUNNEL_WORKLOAD_HEADER, workload);
   for (const name in headers) list.push(name, headers[name] ?? "");
   return list;
 }

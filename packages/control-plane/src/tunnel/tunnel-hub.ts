@@ -3,7 +3,7 @@ import { TUNNEL_UPGRADE } from "@fairlead/protocol/daemon-link";
 import type { Logger } from "pino";
 import { H2Tunnel } from "./h2-tunnel.ts";
 import type { LivenessOptions } from "./liveness.ts";
-import type { TunnelTransport } from "./tunnel-transport.ts";
+import type { StreamTransport } from "./tunnel-transport.ts";
 
 export const DEFAULT_LIVENESS: LivenessOptions = { pingIntervalMs: 10_000, pingTimeoutMs: 10_000 };
 
@@ -58,7 +58,7 @@ export class TunnelHub {
   }
 
   /** @returns the way to the node's workloads, or null while it has no tunnel. */
-  get(nodeId: string): TunnelTransport | null {
+  get(nodeId: string): StreamTransport | null {
     const current = this.#nodes.get(nodeId)?.current;
     return current?.usable ? current : null;
   }

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import type { OutgoingHttpHeaders as TunnelAnswerHeaders, IncomingHttpHeaders as TunnelHeaders } from "node:http2";
-import { TUNNEL_FAULT_HEADER, TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
+import { TUNNEL_FAULT_HEADER, TUNNEL_TOKEN_HEADER, TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
 
 /** Headers that speak of one connection only (RFC 9110 §7.6.1); HTTP/2 refuses them. */
 const HOP_BY_HOP = new Set([
@@ -16,7 +16,7 @@ const HOP_BY_HOP = new Set([
 ]);
 
 /** Ours, never passed on in either direction: a workload must not be able to speak in the gateway's name. */
-const OURS = new Set([TUNNEL_WORKLOAD_HEADER, TUNNEL_FAULT_HEADER]);
+const OURS = new Set([TUNNEL_WORKLOAD_HEADER, TUNNEL_TOKEN_HEADER, TUNNEL_FAULT_HEADER]);
 
 /** The request's headers for the workload. */
 export function requestHeaders(headers: TunnelHeaders): OutgoingHttpHeaders {

@@ -14,6 +14,7 @@ import { buffer, text } from "node:stream/consumers";
 import { TUNNEL_FAULT_HEADER, TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { Refusal } from "./connect-check.ts";
 import { createGateway, type WorkloadTarget } from "./gateway.ts";
 
 type Script = (request: IncomingMessage, response: ServerResponse) => unknown;
@@ -24,9 +25,11 @@ let gateway: Http2Server;
 let caller: ClientHttp2Session;
 let targets: Map<string, WorkloadTarget>;
 let engineSockets: number;
+let verdict: (token: string) => Refusal;
 
 beforeEach(async () => {
   engineSockets = 0;
+  verdict = () => null;
   engine = createServer((request, response) => script(request, response));
   engine.on("connection", () => engineSockets++);
   await new Promise<void>((resolve) => engine.listen(0, "127.0.0.1", resolve));
@@ -36,8 +39,9 @@ beforeEach(async () => {
     ["starting", { host: "127.0.0.1", port, ready: false }],
   ]);
   gateway = createHttp2Server();
+  const connect = { check: (token: string) => Promise.resolve(verdict(token)) };
   const find = (name: string): WorkloadTarget | null => targets.get(name) ?? null;
-  gateway.on("stream", createGateway({ targets: { find }, log: pino({ level: "silent" }) }));
+  gateway.on("stream", createGateway({ targets: { find }, connect, log: pino({ level: "silent" }) }));
   await new Promise<void>((resolve) => gateway.listen(0, "127.0.0.1", resolve));
   caller = connectHttp2(`http://127.0.0.1:${(gateway.address() as AddressInfo).port}`);
 });

@@ -1,11 +1,13 @@
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
-import { TUNNEL_FAULT_HEADER, TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
+import { TUNNEL_FAULT_HEADER, TUNNEL_TOKEN_HEADER, TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
 import type { ErrorCode } from "@fairlead/protocol/errors";
 import type { Logger } from "pino";
 import type { TunnelHandler } from "../tunnel/tunnel-server.ts";
+import type { ConnectCheck } from "./connect-check.ts";
 import { Forward } from "./forward.ts";
 import { requestHeaders } from "./gateway-headers.ts";
+import { forwardWebSocket } from "./web-socket.ts";
 
 /** Where a workload listens on this machine. */
 export interface WorkloadTarget {
@@ -22,28 +24,60 @@ export interface WorkloadTargets {
 
 export interface GatewayOptions {
   readonly targets: WorkloadTargets;
+  /** Judges the tokens of relayed requests. */
+  readonly connect: Pick<ConnectCheck, "check">;
   readonly log: Logger;
 }
 
 /** The reverse proxy in front of this node's workloads. */
 export function createGateway(options: GatewayOptions): TunnelHandler {
-  const { targets, log } = options;
+  const { connect, log } = options;
   return (stream, headers) => {
     stream.on("error", (error) => log.debug({ err: error }, "tunnel stream failed"));
-    const name = headers[TUNNEL_WORKLOAD_HEADER];
-    const target = typeof name === "string" ? targets.find(name) : null;
-    if (target === null || !target.ready) {
-      answerFault(stream, "no_running_engine");
+    const workload = String(headers[TUNNEL_WORKLOAD_HEADER]);
+    const token = headers[TUNNEL_TOKEN_HEADER];
+    if (token === undefined) {
+      handOver({ stream, headers, workload }, options);
       return;
     }
-    try {
-      forward(stream, headers, target);
-    } catch (error) {
-      // Node refuses some paths and header values before it sends anything.
-      log.debug({ err: error }, "request cannot be forwarded");
-      answerFault(stream, "upstream_failed");
-    }
+    connect.check(String(token), workload).then(
+      (refusal) => {
+        if (refusal === null) handOver({ stream, headers, workload }, options);
+        else answerFault(stream, refusal);
+      },
+      (error: unknown) => {
+        log.error({ err: error }, "a workload-connect token could not be judged");
+        answerFault(stream, "unavailable");
+      },
+    );
   };
+}
+
+interface GatewayCall {
+  readonly stream: ServerHttp2Stream;
+  readonly headers: IncomingHttpHeaders;
+  readonly workload: string;
+}
+
+function handOver({ stream, headers, workload }: GatewayCall, { targets, log }: GatewayOptions): void {
+  if (stream.destroyed) return;
+  const target = targets.find(workload);
+  if (target === null || !target.ready) {
+    answerFault(stream, "no_running_engine");
+    return;
+  }
+  try {
+    if (headers[":method"] !== "CONNECT") forward(stream, headers, target);
+    else if (headers[":protocol"] !== "websocket") answerFault(stream, "upstream_failed");
+    else {
+      const { host, port } = target;
+      forwardWebSocket({ stream, headers, target: { host, port }, onFault: (code) => answerFault(stream, code) });
+    }
+  } catch (error) {
+    // Node refuses some paths and header values before it sends anything.
+    log.debug({ err: error }, "request cannot be forwarded");
+    answerFault(stream, "upstream_failed");
+  }
 }
 
 function forward(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, target: WorkloadTarget): void {
@@ -52,7 +86,7 @@ function forward(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, target
     port: target.port,
     method: headers[":method"] ?? "GET",
     path: headers[":path"] ?? "/",
-    headers: requestHeaders(headers),
+    headers: { ...requestHeaders(headers), ...framing(stream, headers) },
     // A socket is never used twice: llama-server closes after every stream although it promises to keep it open.
     agent: false,
   });
@@ -64,10 +98,26 @@ function forward(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, target
   engine.on("response", (answer: IncomingMessage) => call.onAnswer(answer));
 }
 
+/** Node frames no body of a GET or DELETE by itself: the engine would read it as the next request. */
+function framing(
+  stream: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+): { readonly "transfer-encoding"?: "chunked" } {
+  const framed = stream.endAfterHeaders || headers["content-length"] !== undefined;
+  return framed ? {} : { "transfer-encoding": "chunked" };
+}
+
+const FAULT_STATUS: Readonly<Partial<Record<ErrorCode, number>>> = {
+  invalid_credential: 401,
+  expired_credential: 401,
+  no_running_engine: 503,
+  unavailable: 503,
+};
+
 /** An answer of our own, marked so that it is never taken for the engine's. */
 function answerFault(stream: ServerHttp2Stream, code: ErrorCode): void {
   if (stream.destroyed || stream.headersSent) return;
-  const status = code === "no_running_engine" ? 503 : 502;
+  const status = FAULT_STATUS[code] ?? 502;
   stream.respond({ ":status": status, [TUNNEL_FAULT_HEADER]: code }, { endStream: true });
   // What is still being sent is of no use to anyone.
   stream.resume();

@@ -29,7 +29,12 @@ export function serveTunnel(connection: TunnelSocket, options: ServeOptions): Pr
   if (head.length > 0) socket.unshift(head);
   // Not a server's `connection` event: over TLS that wants `h2` by ALPN, which belongs to the request before the upgrade.
   const session = performServerHandshake(socket, {
-    settings: { initialWindowSize: REQUEST_WINDOW_BYTES, maxConcurrentStreams: MAX_CONCURRENT_REQUESTS },
+    settings: {
+      initialWindowSize: REQUEST_WINDOW_BYTES,
+      maxConcurrentStreams: MAX_CONCURRENT_REQUESTS,
+      // WebSockets come as extended CONNECT (RFC 8441).
+      enableConnectProtocol: true,
+    },
     maxSessionMemory: SESSION_MEMORY_MB,
   });
   session.setLocalWindowSize(SESSION_WINDOW_BYTES);
