@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { secretNameSchema } from "./secrets.ts";
 
 /** What a person writes to say which engine a node runs. A preset fills in what is left out; what is set wins. */
 
@@ -48,6 +49,11 @@ export const engineConfigSchema = z
     volumes: z.array(volumeSchema).max(32).optional(),
     resources: resourcesSchema.optional(),
     models: z.array(z.string().min(1).max(256)).max(256).optional(),
+const MAX_SECRETS = 64;
+
+/** `file`: rests in memory only and follows a change at once. `env`: a change restarts the engine, and Docker shows it. */
+const secretUseSchema = z.strictObject({ as: z.enum(["file", "env"]) });
+
     update: z.enum(["start-first", "stop-first"]).optional(),
   })
   .refine((config) => config.image !== undefined || (config.preset ?? "custom") !== "custom", {
@@ -61,5 +67,19 @@ export const engineConfigSchema = z
       { preset: "fairlead-demo" },
       { image: "ghcr.io/example/engine:2", port: 9000, health: { path: "/ready" }, resources: { memoryMb: 8192 } },
     ],
+    secrets: z
+      .record(secretNameSchema, secretUseSchema)
+      .refine((secrets) => Object.keys(secrets).length <= MAX_SECRETS, `must be at most ${MAX_SECRETS}`)
+      .optional(),
+    registryAuthSecret: secretNameSchema.optional(),
   });
 export type EngineConfig = z.infer<typeof engineConfigSchema>;
+  .superRefine(({ env = {}, secrets = {} }, context) => {
+    for (const [name, { as }] of Object.entries(secrets)) {
+      if (as !== "env") continue;
+      const fault = !environmentName.safeParse(name).success
+        ? "must be an environment variable's name, or be taken as a file"
+        : Object.hasOwn(env, name) && "is set in `env` too";
+      if (fault) context.addIssue({ code: "custom", message: fault, path: ["secrets", name] });
+    }
+  })

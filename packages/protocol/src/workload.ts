@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { healthSchema, resourcesSchema, volumeSchema } from "./engine-config.ts";
+import { workloadSecretSchema } from "./secrets.ts";
 import { anyText } from "./text.ts";
 
 /** Desired and observed workloads: what the control plane asks of a node, and what the daemon says of it. */
@@ -25,12 +26,14 @@ export const workloadSpecSchema = z.object({
   health: healthSchema.strip(),
   volumes: z.array(volumeSchema.strip()),
   resources: resourcesSchema.strip(),
+  /** Left out where it needs none. */
+  secrets: z.array(workloadSecretSchema).optional(),
   /** Model names, or null: ask the engine's `/v1/models`. */
   models: z.array(z.string()).nullable(),
   /** Where the engine tells its version, or null: the image's label or tag does. */
   versionPath: z.string().nullable(),
   update: z.enum(["start-first", "stop-first"]),
-  /** SHA-256 over the rest, made by the control plane, so that a newer daemon does not see a change where none is. */
+  /** SHA-256 over the rest (of `secrets`, over what a running container cannot take up), made by the control plane, so that a newer daemon does not see a change where none is. */
   specHash: z.string(),
 });
 export type WorkloadSpec = z.infer<typeof workloadSpecSchema>;

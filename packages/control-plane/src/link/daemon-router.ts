@@ -1,5 +1,6 @@
 import type { HeartbeatAnswer, HelloAnswer } from "@fairlead/protocol/daemon-link";
 import { heartbeatSchema, helloSchema, nodeEventsSchema, observationSchema } from "@fairlead/protocol/daemon-link";
+import { type SecretAnswer, secretRequestSchema } from "@fairlead/protocol/secrets";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import { initTRPC, tracked } from "@trpc/server";
 import { z } from "zod";
@@ -29,6 +30,10 @@ export const daemonRouter = t.router({
     await ctx.session.events(input);
     return {};
   }),
+
+  secret: t.procedure
+    .input(secretRequestSchema)
+    .query(({ ctx, input }): Promise<SecretAnswer> => ctx.session.secret(input)),
 
   /** The current desired state at once, then every change. `lastEventId` is not needed to resume: the state is whole. */
   desiredState: t.procedure.input(z.object({ lastEventId: z.string().nullish() })).subscription(async function* ({

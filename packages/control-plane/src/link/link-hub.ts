@@ -9,12 +9,14 @@ import {
   type Observation,
   PROTOCOL_VERSIONS,
 } from "@fairlead/protocol/daemon-link";
+import type { SecretAnswer } from "@fairlead/protocol/secrets";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import { TRPCError } from "@trpc/server";
 import type { Logger } from "pino";
 import type { NodeChanges } from "../nodes/node-changes.ts";
 import type { NodeLiveness } from "../nodes/node-liveness.ts";
 import type { NodeReportService } from "../nodes/node-report-service.ts";
+import type { NodeSecretService } from "../nodes/node-secret-service.ts";
 import { LinkHolders } from "./link-holders.ts";
 import type { LinkService, LinkSession } from "./link-service.ts";
 import { Wake } from "./wake.ts";
@@ -22,6 +24,7 @@ import { Wake } from "./wake.ts";
 export interface LinkHubDeps {
   readonly reports: NodeReportService;
   readonly liveness: NodeLiveness;
+  readonly secrets: Pick<NodeSecretService, "deliver">;
   readonly changes: NodeChanges;
   readonly clock: Clock;
   readonly log: Logger;
@@ -57,6 +60,7 @@ export class LinkHub implements LinkService {
       heartbeat: (heartbeat) => this.#heartbeat(nodeId, heartbeat),
       observe: (observation) => this.#observe(nodeId, observation),
       events: (events) => this.#events(nodeId, events),
+      secret: ({ name }) => this.#secret(nodeId, name),
       desiredStates: (signal) => this.#desiredStates(nodeId, signal),
       ended: () => this.#holders.leave(nodeId, end),
     };
@@ -91,6 +95,11 @@ export class LinkHub implements LinkService {
 
   async #events(nodeId: string, events: readonly NodeEvent[]): Promise<void> {
     await this.#deps.reports.events(nodeId, events);
+  }
+
+  async #secret(nodeId: string, name: string): Promise<SecretAnswer> {
+    this.#deps.liveness.heard(nodeId);
+    return this.#deps.secrets.deliver(nodeId, name);
   }
 
   #beat(nodeId: string): HeartbeatAnswer {

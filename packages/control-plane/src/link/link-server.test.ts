@@ -20,9 +20,9 @@ const cleanups: (() => unknown)[] = [];
 const log = pino({ level: "silent" });
 
 function newHub(protocolVersions?: readonly number[]): LinkHub {
-  const { reports, liveness, changes, clock } = fixture;
+  const { reports, liveness, nodeSecrets: secrets, changes, clock } = fixture;
   const versions = protocolVersions === undefined ? {} : { protocolVersions };
-  return new LinkHub({ reports, liveness, changes, clock, log, resyncMs: 60_000, ...versions });
+  return new LinkHub({ reports, liveness, secrets, changes, clock, log, resyncMs: 60_000, ...versions });
 }
 
 beforeEach(async () => {

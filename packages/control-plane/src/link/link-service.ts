@@ -6,6 +6,7 @@ import type {
   NodeEvent,
   Observation,
 } from "@fairlead/protocol/daemon-link";
+import type { SecretAnswer, SecretRequest } from "@fairlead/protocol/secrets";
 import type { DesiredState } from "@fairlead/protocol/workload";
 
 /** One connected daemon, as the link's router sees it. */
@@ -14,6 +15,8 @@ export interface LinkSession {
   heartbeat(heartbeat: Heartbeat): Promise<HeartbeatAnswer>;
   observe(observation: Observation): Promise<void>;
   events(events: readonly NodeEvent[]): Promise<void>;
+  /** One of the node's own secrets, sealed to it. */
+  secret(request: SecretRequest): Promise<SecretAnswer>;
   desiredStates(signal: AbortSignal | undefined): AsyncIterable<DesiredState>;
   /** The connection is gone. */
   ended(): void;

@@ -48,7 +48,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       const { id } = await fixture.create("Box");
       await fixture.nodeChanges.update(OWNER, id, update({ providerKeys: { openai: "sk-1", "open-router": "sk-2" } }));
       await fixture.nodeChanges.update(OWNER, id, update({ providerKeys: { openai: null } }));
-      const names = await fixture.nodeChanges.secretNames(OWNER, id);
+      const names = await fixture.nodeSecrets.list(OWNER, id);
       expect(names.map(({ name }) => name)).toEqual(["OPEN_ROUTER_API_KEY"]);
     });
 
@@ -61,7 +61,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       });
       await expect(fixture.nodeChanges.update(OWNER, id, badName)).rejects.toMatchObject({ param: "node.name" });
       expect((await fixture.nodes.get(OWNER, id)).name).toBe("Box");
-      expect(await fixture.nodeChanges.secretNames(OWNER, id)).toEqual([]);
+      expect(await fixture.nodeSecrets.list(OWNER, id)).toEqual([]);
     });
 
     it("is refused to viewers and strangers", async () => {
@@ -73,47 +73,10 @@ describe.each(STORES)("on $name", ({ open }) => {
     });
   });
 
-  describe("a node's secrets", () => {
-    it("of a direct-secrets node wait for its key: 409 before it enrols, sealed to the node after", async () => {
-      const node = await fixture.nodes.create(OWNER, {
-        projectId: PROJECT,
-        planId: "byo",
-        name: "Direct",
-        directSecrets: true,
-        engineConfig: null,
-      });
-      const secret = { name: "TOKEN", value: "line one\nline two\n" };
-      await expect(fixture.nodeChanges.putSecret(OWNER, node.id, secret)).rejects.toMatchObject({
-        code: "node_not_enrolled",
-      });
-      await fixture.enroll(node.id);
-      await fixture.nodeChanges.putSecret(OWNER, node.id, secret);
-      const [stored] = await fixture.secrets.list(node.id);
-      expect(stored?.sealedBy).toBe("node");
-      expect(stored?.sealed).toMatch(/^[\w-]+\.[\w-]*\.[\w-]+\.[\w-]+\.[\w-]+$/);
-    });
-
-    it("never rest in plain text", async () => {
-      const { id } = await fixture.create("Box");
-      await fixture.nodeChanges.putSecret(OWNER, id, { name: "TOKEN", value: "very-secret" });
-      expect(JSON.stringify(await fixture.secrets.list(id))).not.toContain("very-secret");
-    });
-
-    it("are for those who manage nodes only, and an unknown one cannot be deleted", async () => {
-      const { id } = await fixture.create("Box");
-      const secret = { name: "TOKEN", value: "x" };
-      await expect(fixture.nodeChanges.putSecret(VIEWER, id, secret)).rejects.toMatchObject({
-        code: "permission_denied",
-      });
-      await expect(fixture.nodeChanges.secretNames(VIEWER, id)).rejects.toMatchObject({ code: "permission_denied" });
-      await expect(fixture.nodeChanges.deleteSecret(OWNER, id, "TOKEN")).rejects.toMatchObject({ code: "not_found" });
-    });
-  });
-
   describe("deleting a node", () => {
     it("voids its identity at once, forgets its secrets and history, and tells who holds its connections", async () => {
       const { node } = await fixture.createEnrolled("Box");
-      await fixture.nodeChanges.putSecret(OWNER, node.id, { name: "TOKEN", value: "x" });
+      await fixture.nodeSecrets.put(OWNER, node.id, { name: "TOKEN", value: "x" });
       await fixture.nodeChanges.delete(OWNER, node.id);
       expect(await fixture.identities.find(node.id)).toBeNull();
       expect(await fixture.secrets.list(node.id)).toEqual([]);

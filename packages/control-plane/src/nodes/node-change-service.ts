@@ -1,19 +1,20 @@
 import { isDeepStrictEqual } from "node:util";
 import { DomainError } from "@fairlead/protocol/errors";
+import { secretNameSchema } from "@fairlead/protocol/secrets";
 import type { Kysely } from "kysely";
 import type { AuditEntry } from "../audit/audit.ts";
 import type { AuditService } from "../audit/audit-service.ts";
 import type { ProjectAccess } from "../auth/access.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
 import type { Database } from "../db/schema.ts";
-import { providerKeyName, secretNameSchema, secretValueSchema } from "../secrets/secret.ts";
+import { providerKeyName, secretValueSchema } from "../secrets/secret.ts";
 import type { SecretService } from "../secrets/secret-service.ts";
 import { type NodeRecord, nodeResource, toNode } from "./node.ts";
 import type { NodeChanges } from "./node-changes.ts";
 import { type NodePatch, patchNode, WRITABLE_FIELDS, type WritableNode } from "./node-patch.ts";
 import { type NodeService, nodeNotFound } from "./node-service.ts";
 import type { NodeStores } from "./node-stores.ts";
-import { planWorkloads } from "./plan-desired.ts";
+import { replan } from "./replan.ts";
 
 export interface UpdateNode extends NodePatch {
   /** Provider → its key, or null to forget it. Write-only: kept as secrets of the node. */
@@ -29,7 +30,7 @@ export interface NodeChangeDeps {
   readonly audit: AuditService;
 }
 
-/** What people change about a node that is there: its fields, its secrets, its end. */
+/** What people change about a node that is there: its fields, its provider keys, its end. */
 export class NodeChangeService {
   readonly #deps: NodeChangeDeps;
 
@@ -38,7 +39,7 @@ export class NodeChangeService {
   }
 
   /**
-   * `PATCH /v1/nodes/{id}`. A changed engine config is a new generation of the node's desired state.
+   * `PATCH /v1/nodes/{id}`. What it changes about the node's workloads is a new generation of its desired state.
    * All is judged before anything is written, in one transaction.
    */
   async update(caller: UserPrincipal, id: string, update: UpdateNode): Promise<NodeRecord> {
@@ -50,11 +51,12 @@ export class NodeChangeService {
       if (!current) throw nodeNotFound();
       for (const [name, value] of providerKeys) await this.#setSecret(transaction, current, { name, value });
       const written = await write(stores, current, update);
+      const desired = await replan({ stores, transaction, secrets: this.#deps.secrets }, written.node);
       const detail = { fields: written.fields.join(","), providerKeys: [...providerKeys.keys()].join(",") };
       await this.#record(transaction, { actor: caller, action: "node.update", detail }, written.node);
-      return written;
+      return { node: written.node, desired };
     });
-    this.#announce(node, updated.fields.includes("engineConfig") ? "desired" : "status");
+    this.#announce(node, updated.desired ? "desired" : "status");
     return updated.node;
   }
 
@@ -76,48 +78,7 @@ export class NodeChangeService {
     return removed;
   }
 
-  async putSecret(
-    caller: UserPrincipal,
-    id: string,
-    secret: { readonly name: string; readonly value: string },
-  ): Promise<void> {
-    const node = await this.#requireNode(caller, id, "node.secrets");
-    await this.#deps.stores.transaction(async (stores, transaction) => {
-      const current = await stores.nodes.findForUpdate(node.id);
-      if (!current) throw nodeNotFound();
-      await this.#deps.secrets.put(transaction, current, secret);
-      await this.#record(
-        transaction,
-        { actor: caller, action: "node.secret.put", detail: { secret: secret.name } },
-        current,
-      );
-    });
-  }
-
-  /** @throws DomainError not_found */
-  async deleteSecret(caller: UserPrincipal, id: string, name: string): Promise<void> {
-    const node = await this.#requireNode(caller, id, "node.secrets");
-    await this.#deps.stores.transaction(async (_stores, transaction) => {
-      if (!(await this.#deps.secrets.delete(transaction, node.id, name))) {
-        throw new DomainError("not_found", "This node has no secret of that name.");
-      }
-      await this.#record(transaction, { actor: caller, action: "node.secret.delete", detail: { secret: name } }, node);
-    });
-  }
-
-  async secretNames(
-    caller: UserPrincipal,
-    id: string,
-  ): Promise<{ readonly name: string; readonly updatedAt: number }[]> {
-    const node = await this.#requireNode(caller, id, "node.secrets");
-    return this.#deps.secrets.names(node.id);
-  }
-
-  async #requireNode(
-    caller: UserPrincipal,
-    id: string,
-    operation: "node.update" | "node.delete" | "node.secrets",
-  ): Promise<NodeRecord> {
+  async #requireNode(caller: UserPrincipal, id: string, operation: "node.update" | "node.delete"): Promise<NodeRecord> {
     const node = await this.#deps.nodes.get(caller, id);
     await this.#deps.access.require(caller, node.projectId, operation);
     return node;
@@ -128,8 +89,8 @@ export class NodeChangeService {
     node: NodeRecord,
     { name, value }: { readonly name: string; readonly value: string | null },
   ): Promise<void> {
-    if (value === null) await this.#deps.secrets.delete(transaction, node.id, name);
-    else await this.#deps.secrets.put(transaction, node, { name, value });
+    if (value === null) await this.#deps.secrets.forget(transaction, node.id, name);
+    else await this.#deps.secrets.put(transaction, node, { name, value, providerKey: true });
   }
 
   async #record(
@@ -155,7 +116,6 @@ async function write(
   const node = { ...current, ...patchNode(toNode(current), update) };
   await stores.nodes.setConfig(projectId, id, node);
   const fields = WRITABLE_FIELDS.filter((field) => !isDeepStrictEqual(node[field], current[field]));
-  if (fields.includes("engineConfig")) await stores.reports.setDesired(id, planWorkloads(id, node.engineConfig));
   return { node, fields };
 }
 

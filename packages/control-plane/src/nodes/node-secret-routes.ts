@@ -1,11 +1,13 @@
 import { rfc3339 } from "@fairlead/protocol/clock";
+import { type NodeSecret, nodeSecretSchema, secretNameSchema } from "@fairlead/protocol/secrets";
 import type { FastifySchema } from "fastify";
 import { z } from "zod";
 import { reference } from "../http/fields.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
 import { principalOf, requirePrincipal } from "../http/require-principal.ts";
-import { secretNameSchema, secretValueSchema } from "../secrets/secret.ts";
-import type { NodeChangeService } from "./node-change-service.ts";
+import { secretValueSchema } from "../secrets/secret.ts";
+import type { SecretFacts } from "../secrets/secret-service.ts";
+import type { NodeSecretService } from "./node-secret-service.ts";
 
 const params = z.object({
   node_id: reference("The node's id."),
@@ -16,17 +18,20 @@ const tags = ["Node secrets"];
 
 const putNodeSecret = {
   summary: "Set a secret of a node",
-  description: "Creates or replaces it. No answer ever shows a value.",
+  description:
+    "Creates or replaces it, as its next version. A workload that takes it as a file sees the change at once; one that takes it as an environment variable is restarted. No answer ever shows a value.",
   operationId: "putNodeSecret",
   tags,
   errors: ["not_found", "permission_denied", "node_not_enrolled"],
   params,
   body: z.strictObject({ value: secretValueSchema }).meta({ examples: [{ value: "<SECRET_VALUE>" }] }),
-  response: { 200: z.strictObject({}) },
+  response: { 200: nodeSecretSchema },
 } satisfies FastifySchema;
 
 const deleteNodeSecret = {
   summary: "Delete a secret of a node",
+  description:
+    "A workload that needs it runs on until it ends, and then waits for the secret. A repeat answers the same.",
   operationId: "deleteNodeSecret",
   tags,
   errors: ["not_found", "permission_denied"],
@@ -35,30 +40,35 @@ const deleteNodeSecret = {
 } satisfies FastifySchema;
 
 const listNodeSecrets = {
-  summary: "List the names of a node's secrets",
+  summary: "List a node's secrets",
+  description: "Names and versions, by name; never a value. One that is `stale` must be set again.",
   operationId: "listNodeSecrets",
   tags,
   errors: ["not_found", "permission_denied"],
   params: params.omit({ name: true }),
-  response: { 200: z.object({ secrets: z.array(z.object({ name: z.string(), updatedAt: z.string() })) }) },
+  response: { 200: z.object({ secrets: z.array(nodeSecretSchema) }) },
 } satisfies FastifySchema;
 
-/** Interface §4.4, put node secret; list (names only) and delete are ours. No value ever comes back. */
-export function registerNodeSecretRoutes(app: PlatformApp, nodeChanges: NodeChangeService): void {
+/** Interface §4.4, put node secret; list and delete are ours. */
+export function registerNodeSecretRoutes(app: PlatformApp, secrets: NodeSecretService): void {
   app.put("/v1/nodes/:node_id/secrets/:name", { onRequest, schema: putNodeSecret }, async (request) => {
     const { node_id: id, name } = request.params;
-    await nodeChanges.putSecret(principalOf(request, "user"), id, { name, value: request.body.value });
-    return {};
+    const { value } = request.body;
+    return toNodeSecret(await secrets.put(principalOf(request, "user"), id, { name, value }));
   });
 
   app.delete("/v1/nodes/:node_id/secrets/:name", { onRequest, schema: deleteNodeSecret }, async (request) => {
     const { node_id: id, name } = request.params;
-    await nodeChanges.deleteSecret(principalOf(request, "user"), id, name);
+    await secrets.delete(principalOf(request, "user"), id, name);
     return {};
   });
 
   app.get("/v1/nodes/:node_id/secrets", { onRequest, schema: listNodeSecrets }, async (request) => {
-    const names = await nodeChanges.secretNames(principalOf(request, "user"), request.params.node_id);
-    return { secrets: names.map(({ name, updatedAt }) => ({ name, updatedAt: rfc3339(updatedAt) })) };
+    const listed = await secrets.list(principalOf(request, "user"), request.params.node_id);
+    return { secrets: listed.map(toNodeSecret) };
   });
+}
+
+function toNodeSecret({ name, version, updatedAt, stale }: SecretFacts): NodeSecret {
+  return { name, version, updatedAt: rfc3339(updatedAt), stale };
 }

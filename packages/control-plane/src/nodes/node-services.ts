@@ -16,6 +16,7 @@ import { NodeIdentities } from "./node-identities.ts";
 import { DEFAULT_LIVENESS, type LivenessOptions, NodeLiveness } from "./node-liveness.ts";
 import { NodeRemovalService } from "./node-removal-service.ts";
 import { NodeReportService } from "./node-report-service.ts";
+import { NodeSecretService } from "./node-secret-service.ts";
 import { NodeService, type TakenNames } from "./node-service.ts";
 import { NodeStatusService } from "./node-status-service.ts";
 import { nodeStores } from "./node-stores.ts";
@@ -41,6 +42,7 @@ export interface NodeServicesDeps {
 export interface NodeServices {
   readonly nodes: NodeService;
   readonly nodeChanges: NodeChangeService;
+  readonly nodeSecrets: NodeSecretService;
   readonly removal: NodeRemovalService;
   readonly enrollment: EnrollmentService;
   readonly reports: NodeReportService;
@@ -63,6 +65,7 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
     status,
     changes,
     nodeChanges,
+    nodeSecrets: new NodeSecretService({ stores, nodes, changes, access, audit, secrets: deps.secrets }),
     removal: new NodeRemovalService({ stores, drain, nodeChanges }),
     enrollment: new EnrollmentService({
       stores,

@@ -1,4 +1,4 @@
-import { createHash, generateKeyPairSync, randomBytes, sign } from "node:crypto";
+import { createHash, generateKeyPairSync, sign } from "node:crypto";
 import type { EngineConfig } from "@fairlead/protocol/engine-config";
 import type { EnrollRequest, SigningPublicKey } from "@fairlead/protocol/enrollment";
 import { signingPublicKeySchema } from "@fairlead/protocol/enrollment";
@@ -8,6 +8,7 @@ import { pino } from "pino";
 import { AuditService } from "../audit/audit-service.ts";
 import { type Memberships, ProjectAccess } from "../auth/access.ts";
 import { memorySealer } from "../auth/memory-sealer.ts";
+import { NodeSealingKey } from "../auth/node-sealing.fixture.ts";
 import type { CallOrigin, UserPrincipal } from "../auth/principal.ts";
 import type { OpenedDatabase } from "../db/open.ts";
 import { ProjectNames } from "../providers/project-names.ts";
@@ -138,16 +139,18 @@ async function insertProjects(store: OpenedDatabase): Promise<void> {
   }
 }
 
-/** A daemon's signing key, and what it signs with it. */
+/** A daemon's keys, and what it signs with them. */
 export class NodeKey {
   readonly #pair = generateKeyPairSync("ed25519");
   readonly signingKey: SigningPublicKey = signingPublicKeySchema.parse(this.#pair.publicKey.export({ format: "jwk" }));
+
+  readonly sealing = new NodeSealingKey();
 
   enrollRequest(nodeId: string, bootstrapToken: string): EnrollRequest {
     const bootstrapTokenSha256 = createHash("sha256").update(bootstrapToken).digest("hex");
     return {
       signingKey: this.signingKey,
-      sealingKey: { kty: "OKP", crv: "X25519", x: randomBytes(32).toString("base64url") },
+      sealingKey: this.sealing.publicKey,
       proof: this.sign({ sub: nodeId, bootstrapTokenSha256 }),
       daemonVersion: "0.1.0",
       protocolVersions: [1],

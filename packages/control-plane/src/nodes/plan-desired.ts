@@ -2,16 +2,21 @@ import { createHash } from "node:crypto";
 import { type EngineConfig, healthSchema } from "@fairlead/protocol/engine-config";
 import { WORKLOAD_TYPE_ENGINE, type WorkloadSpec } from "@fairlead/protocol/workload";
 import { presetOf } from "./engine-presets.ts";
+import { type HeldSecrets, lastingPart, neededSecrets } from "./plan-secrets.ts";
 
 /** The name of a node's engine among its workloads: the tunnel addresses it by this. */
 export const ENGINE_WORKLOAD = "engine";
 
-/** Which workloads a node shall run. Pure: the same node and config give the same specs, byte for byte. */
-export function planWorkloads(nodeId: string, config: EngineConfig | null): WorkloadSpec[] {
-  return config ? [engineSpec(nodeId, config)] : [];
+/** Which workloads a node shall run. Pure: the same node, config and secrets give the same specs, byte for byte. */
+export function planWorkloads(
+  nodeId: string,
+  config: EngineConfig | null,
+  held: HeldSecrets = new Map(),
+): WorkloadSpec[] {
+  return config ? [engineSpec(nodeId, config, held)] : [];
 }
 
-function engineSpec(nodeId: string, config: EngineConfig): WorkloadSpec {
+function engineSpec(nodeId: string, config: EngineConfig, held: HeldSecrets): WorkloadSpec {
   const preset = presetOf(config);
   const image = config.image ?? preset.image;
   if (image === null) throw new TypeError("an engine config without an image passed its schema");
@@ -31,7 +36,10 @@ function engineSpec(nodeId: string, config: EngineConfig): WorkloadSpec {
     versionPath: preset.versionPath,
     update: config.update ?? preset.update,
   } satisfies Omit<WorkloadSpec, "specHash">;
-  return { ...spec, specHash: hashOf(spec) };
+  const secrets = neededSecrets(config, held);
+  if (secrets.length === 0) return { ...spec, specHash: hashOf(spec) };
+  const lasting = lastingPart(secrets);
+  return { ...spec, secrets, specHash: hashOf(lasting.length === 0 ? spec : { ...spec, secrets: lasting }) };
 }
 
 /** SHA-256 over JSON with sorted keys, so that the order in which a person wrote the config is no change. */

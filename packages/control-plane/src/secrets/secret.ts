@@ -1,10 +1,5 @@
 import { z } from "zod";
 
-/** A secret's name becomes a file's name on the node: no slash, no leading dot. */
-export const secretNameSchema = z
-  .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,127}$/, "must be 1 to 128 of A-Z a-z 0-9 _ . - and start with a letter or _");
-
 const MAX_SECRET_BYTES = 65_536;
 
 /** Exact bytes count, newlines too. */
@@ -25,7 +20,22 @@ export type SealedBy = "master" | "node";
 export interface NodeSecretRecord {
   readonly nodeId: string;
   readonly name: string;
+  /** Counts from 1; never used twice, not even after the secret was deleted. */
+  readonly version: number;
   readonly sealedBy: SealedBy;
   readonly sealed: string;
+  /** The node's public sealing key that a JWE is for; null for an envelope by the master key. */
+  readonly sealedTo: string | null;
+  /** The node's engine gets it without its config naming it. */
+  readonly providerKey: boolean;
+  /** Unix milliseconds. */
   readonly updatedAt: number;
+}
+
+/**
+ * Names the value for daemons. A restored store counts on from an older version, so the number alone could name another
+ * value than the one that a daemon holds.
+ */
+export function versionName({ version, updatedAt }: Pick<NodeSecretRecord, "version" | "updatedAt">): string {
+  return `${version}.${updatedAt.toString(36)}`;
 }
