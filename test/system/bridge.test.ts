@@ -10,6 +10,7 @@ import {
 import { responsesOrderProblems } from "../../packages/control-plane/src/inference/bridge/testing/responses-order.ts";
 import { NODE_ID } from "../support/data-plane.ts";
 import { BREAKS, FAILS, HELLO, NEVER_ENDS, REFUSED, THINKS } from "../support/scripted-model.ts";
+import { readEvents, type StreamEvent } from "../support/stream-events.ts";
 import { TwoDialects, WAYS, type Way } from "../support/two-dialects.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -61,21 +62,7 @@ function rawCall(way: Way, text: string): ClientRequest {
   return request;
 }
 
-interface Event extends Json {
-  readonly type: string;
-}
-
-/** The events of a stream, and whether it ends with the end mark. */
-function read(stream: string): { readonly events: Event[]; readonly done: boolean } {
-  const data = stream.split("\n\n").flatMap((frame) => {
-    const line = frame.split("\n").find((each) => each.startsWith("data: "));
-    return line === undefined ? [] : [line.slice("data: ".length)];
-  });
-  const events = data.filter((each) => each !== "[DONE]").map((each) => JSON.parse(each) as Event);
-  return { events, done: data.at(-1) === "[DONE]" };
-}
-
-function assertOrder({ dialect, way }: Way, events: readonly Event[]): void {
+function assertOrder({ dialect, way }: Way, events: readonly StreamEvent[]): void {
   if (dialect === "chat") return assertChatOrder(events);
   // What is relayed byte by byte is not kept: where it breaks off, the failed response that we end it with holds no items.
   const isKept = (problem: string): boolean =>
@@ -84,7 +71,7 @@ function assertOrder({ dialect, way }: Way, events: readonly Event[]): void {
 }
 
 /** One stream of every kind that there is. */
-async function streams(way: Way): Promise<Event[][]> {
+async function streams(way: Way): Promise<StreamEvent[][]> {
   const tools = { tools: TOOLS[way.dialect] };
   const limit = way.dialect === "chat" ? { max_completion_tokens: 1 } : { max_output_tokens: 1 };
   const usage = way.dialect === "chat" ? { stream_options: { include_usage: true } } : {};
@@ -96,10 +83,10 @@ async function streams(way: Way): Promise<Event[][]> {
     [BREAKS, {}],
     [FAILS, {}],
   ];
-  const told: Event[][] = [];
+  const told: StreamEvent[][] = [];
   for (const [text, rest] of asked) {
     const answer = await call(way, text, { stream: true, ...usage, ...rest });
-    const { events, done } = read(await answer.text());
+    const { events, done } = readEvents(await answer.text());
     expect(done).toBe(text !== BREAKS && text !== FAILS);
     told.push(events);
   }
@@ -130,7 +117,7 @@ describe.each(WAYS)("a call of $dialect, $way", (way) => {
     `gets nothing that OpenAI's document would refuse${NEEDS_OPENAI_DOCUMENT}`,
     async () => {
       const document = new OpenAiDocument();
-      const problems = (event: Event): string => {
+      const problems = (event: StreamEvent): string => {
         if (!isChat) return document.eventProblems(event);
         return document.problems("error" in event ? "ErrorResponse" : "CreateChatCompletionStreamResponse", event);
       };
@@ -177,7 +164,7 @@ describe.each(WAYS)("a call of $dialect, $way", (way) => {
       received += piece.value;
       if (received.includes("Hello")) stage.plane.link.close();
     }
-    const { events, done } = read(received);
+    const { events, done } = readEvents(received);
     assertOrder(way, events);
     expect(done).toBe(false);
     expect(received).toContain('"code":"upstream_failed"');
