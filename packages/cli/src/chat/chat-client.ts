@@ -81,7 +81,7 @@ export class ChatClient {
 
   /** The newest activity first. @param search in titles and texts. */
   list(search: string | undefined, options: ListOptions): Promise<ChatSession[]> {
-    const list = { path: "/v1/chat/sessions", field: "sessions", item: sessionSchema, query: { search } };
+    const list = { path: "/v1/chat/sessions", field: "sessions", item: sessionSchema, query: { query: search } };
     return listAll(this.#host, { ...list, headers: this.#headers() }, options);
   }
 
@@ -113,7 +113,7 @@ export class ChatClient {
 
   /** The whole session as the server writes it down. */
   export(sessionId: string): Promise<object> {
-    return callJson(this.#host, this.#call({ path: `${pathOf(sessionId)}:export` }), anything);
+    return callJson(this.#host, this.#call({ path: `${pathOf(sessionId)}/export` }), anything);
   }
 
   #turnCall({ sessionId, text, model, idempotencyKey, signal }: Turn, more: object): Call {

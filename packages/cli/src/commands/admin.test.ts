@@ -1,9 +1,12 @@
+import type { LocalAdmin } from "@fairlead/control-plane/admin";
 import { DomainError } from "@fairlead/protocol/errors";
 import { describe, expect, test } from "vitest";
 import type { ControlPlaneSource, LoadControlPlane } from "../control-plane.ts";
 import { run } from "../testing/run.ts";
 
-function fakeControlPlane(created = true): { load: LoadControlPlane; calls: unknown[] } {
+type Wrong = Awaited<ReturnType<LocalAdmin["checkLedger"]>>["wrong"][number];
+
+function fakeControlPlane(created = true, wrong: Wrong[] = []): { load: LoadControlPlane; calls: unknown[] } {
   const calls: unknown[] = [];
   const load: LoadControlPlane = (source: ControlPlaneSource) => {
     calls.push(["load", source.configFile]);
@@ -31,6 +34,22 @@ function fakeControlPlane(created = true): { load: LoadControlPlane; calls: unkn
             calls.push(["rotateSigningKey"]);
             return Promise.resolve({ keyId: "sgk_2" });
           },
+          addCredits: (input) => {
+            calls.push(["addCredits", input]);
+            const { amountNanoDollars, note = "" } = input;
+            const at = "2026-01-02T00:00:00.000Z";
+            const ledgerEntry = {
+              id: "led_1",
+              at,
+              kind: "credit" as const,
+              amountNanoDollars,
+              callId: null,
+              keyId: null,
+              note,
+            };
+            return Promise.resolve({ ledgerEntry });
+          },
+          checkLedger: () => Promise.resolve({ projects: 2, entries: 9, wrong }),
           close: () => {
             calls.push(["close"]);
             return Promise.resolve();
@@ -100,6 +119,35 @@ describe("fairlead admin", () => {
     const result = await run(["admin", "rotate-signing-key"], { loadControlPlane: load });
     expect(result).toMatchObject({ code: 0, out: expect.stringMatching(/^\S+ signs from now on\n$/) });
     expect(calls).toContainEqual(["rotateSigningKey"]);
+  });
+
+  test("check-ledger says that all is right, or what is not, with a code that a script sees", async () => {
+    const argv = ["admin", "check-ledger"];
+    const right = await run(argv, { loadControlPlane: fakeControlPlane().load });
+    expect(right).toMatchObject({ code: 0, out: "2 projects, 9 ledger entries: all is right\n" });
+    const project = {
+      projectId: "prj_1",
+      entries: 3,
+      balance: 5,
+      sum: 4,
+      lowest: -1,
+      held: 0,
+      openHolds: 0,
+      chargedTwice: 1,
+    };
+    const wrong = await run(argv, { loadControlPlane: fakeControlPlane(true, [project]).load });
+    expect(wrong).toMatchObject({ code: 1, notes: expect.stringContaining("not what it must be") as string });
+    expect(wrong.out).toContain("prj_1: balance $0.000000005, sum of the ledger $0.000000004, lowest -$0.000000001");
+  });
+
+  test("credits add --local asks nobody to sign in", async () => {
+    const { load, calls } = fakeControlPlane();
+    const argv = ["credits", "add", "25", "--project", "prj_1", "--note", "Invoice 17"];
+    const result = await run([...argv, "--local", "--config", "c.yaml"], { loadControlPlane: load });
+    expect(result).toMatchObject({ code: 0, out: "+$25.00 for prj_1\n" });
+    const credit = { projectId: "prj_1", amountNanoDollars: 25_000_000_000, note: "Invoice 17" };
+    expect(calls).toEqual([["load", "c.yaml"], ["addCredits", credit], ["close"]]);
+    expect(await run([...argv, "--config", "c.yaml"], { loadControlPlane: load })).toMatchObject({ code: 2 });
   });
 
   test("a refusal of the installation shows its message and code", async () => {

@@ -33,7 +33,7 @@ describe("fairlead chat-session", () => {
     expect(out).toMatch(/ses_1 +Garden\ufffd\[2J +2 +2030-01-02/);
     expect(host?.seen).toMatchObject([
       {
-        url: "/v1/chat/sessions?search=to+plant&pageSize=20",
+        url: "/v1/chat/sessions?query=to+plant&pageSize=20",
         headers: { "service-project-id": "prj_1", authorization: "Bearer tok" },
       },
     ]);
@@ -68,7 +68,7 @@ describe("fairlead chat-session", () => {
 
   test("export prints JSON, with --json or without", async () => {
     const whole = { session, messages };
-    const { out } = await call(["export", "ses_1"], { [`GET ${PATH}:export`]: { body: whole } });
+    const { out } = await call(["export", "ses_1"], { [`GET ${PATH}/export`]: { body: whole } });
     expect(JSON.parse(out)).toEqual(whole);
   });
 

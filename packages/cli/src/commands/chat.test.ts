@@ -191,7 +191,7 @@ describe("a chat", () => {
     });
     expect(notes).toMatch(/1 +ses_9 +Garden/);
     expect(notes).toContain("> What to plant?\nRoses. (incomplete)\n");
-    expect(host?.seen[0]?.url).toContain("search=garden");
+    expect(host?.seen[0]?.url).toContain("query=garden");
     expect(host?.seen[0]?.headers["service-project-id"]).toBe("prj_1");
     expect(asked()[0]?.headers["service-session-id"]).toBe("ses_9");
   });

@@ -1,9 +1,11 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { z } from "zod";
+import { UsageError } from "../cli-error.ts";
 import { addPlatformOptions, addProjectOption, type ClientOptions, platformHost } from "../client-options.ts";
 import type { Context } from "../context.ts";
 import { callJson } from "../http-client.ts";
 import { addLimitOption, type ListOptions, listAll } from "../list-all.ts";
+import { type LocalOptions, withLocalAdmin } from "../local-admin.ts";
 import { formatDollars, parseDollars } from "../money.ts";
 import { print } from "../output.ts";
 import { formatTable } from "../table.ts";
@@ -29,7 +31,8 @@ const addedSchema = z.object({ ledgerEntry: entrySchema });
 /** The ledger grows with every call. */
 const NEWEST = 50;
 
-interface AddOptions extends ClientOptions {
+interface AddOptions extends ClientOptions, LocalOptions {
+  readonly local?: boolean;
   readonly note?: string;
   readonly takeBack?: boolean;
 }
@@ -46,9 +49,12 @@ export function addCreditsCommands(program: Command, context: Context): void {
     .argument("<dollars>", "such as 25 or 0.50", parseAmount)
     .option("--note <text>", "for people, such as an invoice's number")
     .option("--take-back", "take it out of the balance instead, as far as it is not spent or held")
+    .option("--local", "on the server's own machine: through its data folder, without signing in")
+    .option("--config <file>", "with --local: the server's configuration file; it names the data folder")
     .addHelpText(
       "after",
-      "\nExample:\n  fairlead credits add 25 --project prj_01kc3b6q2v8r5x0m7n4t9w1yza --note 'Invoice 17'",
+      "\nExamples:\n  fairlead credits add 25 --project prj_01kc3b6q2v8r5x0m7n4t9w1yza --note 'Invoice 17'" +
+        "\n  fairlead credits add 25 --project prj_01kc3b6q2v8r5x0m7n4t9w1yza --local --config /etc/fairlead/config.yaml",
     )
     .action((nanoDollars: number, options: AddOptions) => addCredits(context, nanoDollars, options));
   addLimitOption(command("ledger"), NEWEST)
@@ -77,11 +83,14 @@ async function showBalance(context: Context, options: ClientOptions): Promise<vo
 }
 
 async function addCredits(context: Context, nanoDollars: number, options: AddOptions): Promise<void> {
+  if (options.config !== undefined && !options.local) throw new UsageError("--config goes with --local");
   const host = platformHost(context, options);
   const body = { amountNanoDollars: options.takeBack ? -nanoDollars : nanoDollars, note: options.note ?? "" };
   const path = `${host.projectPath()}/credits`;
   const call = { method: "POST", path, body, idempotencyKey: context.ids.next("request") } as const;
-  const answer = await callJson(host, call, addedSchema);
+  const answer = options.local
+    ? await withLocalAdmin(context, options, (admin) => admin.addCredits({ projectId: host.projectId(), ...body }))
+    : await callJson(host, call, addedSchema);
   print(context.terminal, answer, {
     json: options.json,
     text: ({ ledgerEntry }) => `${signed(ledgerEntry.amountNanoDollars)} for ${host.projectId()}\n`,

@@ -21,6 +21,7 @@ const key = {
     parallelCalls: null,
     budget: { total: null, daily: null, monthly: null },
   },
+  spent: { total: 0, daily: 0, monthly: 0 },
   previousSecret: null,
 };
 const created = { body: { key: { ...key, keyValue: "flk_value" } } };

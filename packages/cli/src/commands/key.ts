@@ -13,6 +13,7 @@ import type { Context } from "../context.ts";
 import { parseDuration } from "../duration.ts";
 import { type Call, callJson, Refused } from "../http-client.ts";
 import { addLimitOption, type ListOptions, listAll } from "../list-all.ts";
+import { formatDollars } from "../money.ts";
 import { print } from "../output.ts";
 import { formatTable } from "../table.ts";
 import { visible } from "../visible.ts";
@@ -171,8 +172,14 @@ function keyTable({ clock }: Context, keys: readonly ProjectKey[]): string {
     stateOf(key, clock.now()),
     key.expiresAt ?? "never",
     describeLimits(key.limits).join(", ") || "none",
+    describeSpent(key.spent),
   ]);
-  return formatTable(["ID", "NAME", "KEY", "STATE", "EXPIRES", "LIMITS"], rows);
+  return formatTable(["ID", "NAME", "KEY", "STATE", "EXPIRES", "LIMITS", "SPENT"], rows);
+}
+
+function describeSpent({ total, daily, monthly }: ProjectKey["spent"]): string {
+  if (total === 0) return "";
+  return `${formatDollars(daily)} today, ${formatDollars(monthly)} this month, ${formatDollars(total)} in all`;
 }
 
 function stateOf({ enabled, expiresAt }: ProjectKey, now: number): string {

@@ -9,6 +9,7 @@ import { addLimitOption, type ListOptions, listAll } from "../list-all.ts";
 import { print } from "../output.ts";
 import { formatTable } from "../table.ts";
 import { visible } from "../visible.ts";
+import { addProjectLimitCommands } from "./project-limits.ts";
 
 interface DeleteOptions extends ClientOptions {
   readonly confirm?: string;
@@ -52,6 +53,7 @@ export function addProjectCommands(program: Command, context: Context): void {
     .action((id: string, model: string | undefined, options: ClientOptions) =>
       setDefaultModel(context, { id, model: model ?? null }, options),
     );
+  addProjectLimitCommands(project, context);
   addPlatformOptions(project.command("delete"))
     .description("delete a project with its nodes, keys and chats, for good")
     .argument("<id>")
