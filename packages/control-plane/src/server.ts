@@ -1,6 +1,7 @@
 import { systemClock } from "@fairlead/protocol/clock";
 import { systemIds } from "@fairlead/protocol/ids";
 import { openAdminSocket } from "./admin/admin-socket.ts";
+import { MoneyAdmin } from "./admin/money-admin.ts";
 import { answerRetention } from "./answers/answer-retention.ts";
 import { AnswerStore } from "./answers/answer-store.ts";
 import { auditRetention } from "./audit/audit-retention.ts";
@@ -121,7 +122,7 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   await listen(inference.server, addresses.inference);
   await platform.listen();
   closers.push(() => platform.stop());
-  const socket = await openAdminSocket({ ...ports, log, dataDir: config.dataDir, admin: installation.admin });
+  const socket = await openAdminSocket({ ...ports, log, dataDir: config.dataDir, admin: installation.admin, money: new MoneyAdmin(services) });
   closers.push(() => socket.close());
   const { platformUrl, inferenceUrl } = addresses;
   log.info({ platformUrl, inferenceUrl, installationId: installation.record.id }, "server started");

@@ -3,7 +3,7 @@ import { DomainError } from "@fairlead/protocol/errors";
 import { nameSchema } from "@fairlead/protocol/text";
 import type { Kysely } from "kysely";
 import { z } from "zod";
-import type { SystemActor } from "../audit/audit.ts";
+import { OPERATOR, type SystemActor } from "../audit/audit.ts";
 import type { AuditService } from "../audit/audit-service.ts";
 import type { KeyRing } from "../auth/key-ring.ts";
 import type { Database } from "../db/schema.ts";
@@ -57,8 +57,6 @@ export interface AdminServiceDeps {
   /** Of the platform host: links lead there. */
   readonly publicUrl: string;
 }
-
-const OPERATOR: SystemActor = { kind: "system", name: "local_admin" };
 
 export class AdminService {
   readonly #deps: AdminServiceDeps;

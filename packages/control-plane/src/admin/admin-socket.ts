@@ -16,6 +16,7 @@ import {
   resetLinkSchema,
   rotateSigningKeyAnswerSchema,
 } from "./admin-service.ts";
+import { addCreditsAnswerSchema, addCreditsSchema, ledgerReportSchema, type MoneyAdmin } from "./money-admin.ts";
 
 /** The running server's door for its own operator: HTTP over a socket file that only the owner of the data folder can open. */
 export interface AdminSocket {
@@ -25,6 +26,7 @@ export interface AdminSocket {
 export interface AdminSocketOptions {
   readonly dataDir: string;
   readonly admin: AdminService;
+  readonly money: MoneyAdmin;
   readonly ids: IdSource;
   readonly log: Log;
 }
@@ -34,6 +36,8 @@ export const CREATE_TOKEN_PATH = "/v1/admin/tokens";
 export const RESET_LINK_PATH = "/v1/admin/reset-links";
 export const SET_UP_LINK_PATH = "/v1/admin/set-up-links";
 export const ROTATE_SIGNING_KEY_PATH = "/v1/admin/signing-keys";
+export const ADD_CREDITS_PATH = "/v1/admin/credits";
+export const CHECK_LEDGER_PATH = "/v1/admin/ledger:check";
 
 /** What fits into the `sun_path` of a socket's address, with its closing zero. */
 const MAX_SOCKET_PATH_BYTES = 107;
@@ -44,8 +48,12 @@ export function adminSocketPath(dataDir: string): string {
 
 /** The caller holds the server lock, so a socket file that is already there belongs to nobody. */
 export async function openAdminSocket(options: AdminSocketOptions): Promise<AdminSocket> {
-  const { dataDir, admin, ids, log } = options;
-  const app = createHttpApp({ ids, log, routes: (routes) => registerAdminRoutes(routes, admin) });
+  const { dataDir, admin, money, ids, log } = options;
+  const routes = (app: HttpApp): void => {
+    registerAdminRoutes(app, admin);
+    registerMoneyRoutes(app, money);
+  };
+  const app = createHttpApp({ ids, log, routes });
   // Bound inside a folder of mode 0700 and moved when its own mode is right: nobody can connect in between, and a stale file is replaced.
   const privateDir = mkdtempSync(join(dataDir, ".admin-"));
   try {
@@ -93,6 +101,17 @@ function registerAdminRoutes(app: HttpApp, admin: AdminService): void {
     ROTATE_SIGNING_KEY_PATH,
     { schema: { body: noInputSchema, response: { 200: rotateSigningKeyAnswerSchema } } },
     async () => admin.rotateSigningKey(),
+  );
+}
+
+function registerMoneyRoutes(app: HttpApp, money: MoneyAdmin): void {
+  app.post(
+    ADD_CREDITS_PATH,
+    { schema: { body: addCreditsSchema, response: { 200: addCreditsAnswerSchema } } },
+    async (request) => money.addCredits(request.body),
+  );
+  app.post(CHECK_LEDGER_PATH, { schema: { body: noInputSchema, response: { 200: ledgerReportSchema } } }, async () =>
+    money.checkLedger(),
   );
 }
 

@@ -2,17 +2,13 @@ import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "@fairlead/protocol/clock";
-import { systemIds } from "@fairlead/protocol/ids";
 import { decodeProtectedHeader } from "jose";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Config, loadConfig } from "../config.ts";
-import { acquireServerLock, type ServerLock } from "../db/server-lock.ts";
-import { type Installation, openInstallation } from "../installation.ts";
-import { createLog } from "../log.ts";
-import { type AdminSocket, openAdminSocket } from "./admin-socket.ts";
+import { acquireServerLock } from "../db/server-lock.ts";
 import { openLocalAdmin } from "./local-admin.ts";
+import { Running } from "./running.fixture.ts";
 
-const ports = { clock: systemClock, ids: systemIds(() => systemClock.now()) };
 const ann = { email: "Ann@example.org", name: "Ann", platformAdmin: true };
 
 let dir: string;
@@ -22,36 +18,6 @@ beforeEach(() => {
   config = loadConfig({ env: { FAIRLEAD_DATA_DIR: join(dir, "data") } });
 });
 afterEach(() => rmSync(dir, { recursive: true }));
-
-/** What a running server holds, as far as administration goes. */
-class Running {
-  readonly #lock: ServerLock;
-  readonly installation: Installation;
-  readonly #socket: AdminSocket;
-
-  private constructor(lock: ServerLock, installation: Installation, socket: AdminSocket) {
-    this.#lock = lock;
-    this.installation = installation;
-    this.#socket = socket;
-  }
-
-  static async start(): Promise<Running> {
-    const first = await openLocalAdmin(config);
-    await first.close();
-    const lock = acquireServerLock(config.dataDir);
-    if (!lock) throw new Error("the lock is held");
-    const installation = await openInstallation(config, { ...ports, publicUrl: "https://fairlead.example.org" });
-    const { admin } = installation;
-    const log = createLog({ level: "silent" });
-    return new Running(lock, installation, await openAdminSocket({ ...ports, dataDir: config.dataDir, admin, log }));
-  }
-
-  async stop(): Promise<void> {
-    await this.#socket.close();
-    await this.installation.close();
-    this.#lock.release();
-  }
-}
 
 describe("local administration without a server", () => {
   test("makes the data folder and the store, for their owner only", async () => {
@@ -99,7 +65,7 @@ describe("links that the operator makes", () => {
   const tokenIn = (url: string): string => url.split("/").at(-1) ?? "";
 
   test("a reset link is for its user, one hour and one use, and voids the one before", async () => {
-    const server = await Running.start();
+    const server = await Running.start(config);
     const { oneTimeLinks } = server.installation;
     const admin = await openLocalAdmin(config);
     const { user } = await admin.createUser(ann);
@@ -115,7 +81,7 @@ describe("links that the operator makes", () => {
   });
 
   test("a set-up link is there until somebody is, and never two of them", async () => {
-    const server = await Running.start();
+    const server = await Running.start(config);
     const { oneTimeLinks } = server.installation;
     const admin = await openLocalAdmin(config);
     const first = await admin.setUpLink();
@@ -136,7 +102,7 @@ describe("links that the operator makes", () => {
   });
 
   test("the audit log tells that they were made, and no token", async () => {
-    const server = await Running.start();
+    const server = await Running.start(config);
     const admin = await openLocalAdmin(config);
     const { url } = await admin.setUpLink();
     await admin.createUser(ann);
@@ -155,14 +121,14 @@ test.each(["with", "without"])(
     await offline.createUser(ann);
     const { token } = await offline.createToken({ email: ann.email });
     await offline.close();
-    const server = way === "with" ? await Running.start() : null;
+    const server = way === "with" ? await Running.start(config) : null;
     const admin = await openLocalAdmin(config);
     const { keyId } = await admin.rotateSigningKey();
     const { token: next } = await admin.createToken({ email: ann.email });
     await admin.close();
     await server?.stop();
     expect(decodeProtectedHeader(next).kid).toBe(keyId);
-    const after = await Running.start();
+    const after = await Running.start(config);
     for (const good of [token, next])
       expect(await after.installation.tokens.verify(good)).toMatchObject({ audience: "platform" });
     const actions = (await after.installation.db.selectFrom("audit_event").select("action").execute()).map(
@@ -175,7 +141,7 @@ test.each(["with", "without"])(
 
 describe("local administration of a running server", () => {
   test("goes through a socket that only its owner can open", async () => {
-    const server = await Running.start();
+    const server = await Running.start(config);
     const socket = join(config.dataDir, "admin.sock");
     expect(statSync(socket).isSocket()).toBe(true);
     expect(statSync(socket).mode & 0o777).toBe(0o600);
@@ -191,7 +157,7 @@ describe("local administration of a running server", () => {
   });
 
   test("a token lives for twelve hours unless another time is asked", async () => {
-    const server = await Running.start();
+    const server = await Running.start(config);
     const admin = await openLocalAdmin(config);
     await admin.createUser(ann);
     const before = systemClock.now();
@@ -203,7 +169,7 @@ describe("local administration of a running server", () => {
   });
 
   test("errors are the same as without a server", async () => {
-    const server = await Running.start();
+    const server = await Running.start(config);
     const admin = await openLocalAdmin(config);
     await expect(admin.createUser({ ...ann, name: "" })).rejects.toMatchObject({ name: "DomainError", param: "name" });
     await expect(admin.createToken({ email: "none@example.org" })).rejects.toMatchObject({ code: "not_found" });
@@ -217,7 +183,7 @@ describe("local administration of a running server", () => {
     const first = await openLocalAdmin(config);
     await first.close();
     writeFileSync(join(config.dataDir, "admin.sock"), "stale");
-    const server = await Running.start();
+    const server = await Running.start(config);
     const admin = await openLocalAdmin(config);
     expect(await admin.createUser(ann)).toMatchObject({ created: true });
     await server.stop();
@@ -230,7 +196,7 @@ describe("local administration of a running server", () => {
     const admin = await openLocalAdmin(config);
     const answer = admin.createUser(ann);
     lock?.release();
-    const server = await Running.start();
+    const server = await Running.start(config);
     expect(await answer).toMatchObject({ created: true });
     await server.stop();
   });
@@ -239,5 +205,5 @@ describe("local administration of a running server", () => {
 test("a data folder whose path is too long for a socket is refused in words", async () => {
   const deep = join(dir, "x".repeat(100));
   config = loadConfig({ env: { FAIRLEAD_DATA_DIR: deep } });
-  await expect(Running.start()).rejects.toThrow(/too long for a socket/);
+  await expect(Running.start(config)).rejects.toThrow(/too long for a socket/);
 });

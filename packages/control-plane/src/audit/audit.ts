@@ -72,6 +72,9 @@ export interface SystemActor {
   readonly userId?: string;
 }
 
+/** Whoever administers from the server's own machine. */
+export const OPERATOR: SystemActor = { kind: "system", name: "local_admin" };
+
 export type AuditActor = UserPrincipal | NodePrincipal | SystemActor;
 
 export interface AuditResource {

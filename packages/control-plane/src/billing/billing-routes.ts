@@ -1,4 +1,3 @@
-import { ONE_LINE } from "@fairlead/protocol/text";
 import type { FastifySchema } from "fastify";
 import { z } from "zod";
 import { reference } from "../http/fields.ts";
@@ -9,8 +8,7 @@ import { idempotencyHeaders, REPLAYED_HEADER } from "../idempotency/idempotency-
 import type { IdempotencyService } from "../idempotency/idempotency-service.ts";
 import type { Once } from "../idempotency/once.ts";
 import type { BillingAccessService } from "./billing-access-service.ts";
-import { BILLING_MODES, type LedgerEntry, ledgerEntrySchema, toLedgerEntry } from "./ledger.ts";
-import { MAX_NANO_DOLLARS } from "./money.ts";
+import { BILLING_MODES, creditFields, type LedgerEntry, ledgerEntrySchema, toLedgerEntry } from "./ledger.ts";
 
 export interface BillingRouteServices {
   readonly billingAccess: BillingAccessService;
@@ -64,23 +62,7 @@ const addCredits = {
   errors: ["not_found", "permission_denied", "idempotency_mismatch"],
   headers: idempotencyHeaders,
   params,
-  body: z
-    .strictObject({
-      amountNanoDollars: z
-        .number()
-        .int()
-        .min(-MAX_NANO_DOLLARS)
-        .max(MAX_NANO_DOLLARS)
-        .refine((amount) => amount !== 0, "must not be 0"),
-      note: z
-        .string()
-        .trim()
-        .max(200, "must have at most 200 characters")
-        .regex(...ONE_LINE)
-        .default("")
-        .describe("For people: an invoice's number, for example."),
-    })
-    .meta({ examples: [{ amountNanoDollars: 25_000_000_000, note: "Invoice 17" }] }),
+  body: z.strictObject(creditFields).meta({ examples: [{ amountNanoDollars: 25_000_000_000, note: "Invoice 17" }] }),
   response: { 200: z.object({ ledgerEntry: ledgerEntrySchema }) },
 } satisfies FastifySchema;
 

@@ -8,6 +8,7 @@ import { BillingService, type PricedCall } from "./billing-service.ts";
 import { BillingStore } from "./billing-store.ts";
 import { STREAM_STEP_TOKENS } from "./hold.ts";
 import type { BillingMode } from "./ledger.ts";
+import { LedgerCheck } from "./ledger-check.ts";
 
 const PROJECT = "prj_1";
 const log = pino({ level: "silent" });
@@ -233,6 +234,34 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       expect(sum).toBe(0);
     });
 
+    test("the ledger is proved to be whole while calls run, and what is not is found", async () => {
+      await credit(1000);
+      const check = new LedgerCheck(store.longReads);
+      await billing.open(call());
+      (await billing.open(call())).settle(usageOf(10, 20));
+      await billing.flush();
+      expect(await check.run()).toEqual({ projects: 1, entries: 5, wrong: [] });
+      await store.db.updateTable("project_balance").set({ balance: 871 }).execute();
+      await store.db.updateTable("open_hold").set({ held: 99 }).execute();
+      const found = { balance: 871, sum: 870, lowest: 800, held: 100, openHolds: 99, chargedTwice: 0 };
+      expect((await check.run()).wrong).toEqual([{ projectId: PROJECT, entries: 5, ...found }]);
+    });
+
+    test("a call that runs over midnight counts for the day on which it ends", async () => {
+      await credit(10_000);
+      const budget = { total: null, daily: 250, monthly: null };
+      clock.advance(24 * 3_600_000 - 1);
+      const hold = await billing.open(call({ budget }));
+      clock.advance(1);
+      hold.settle(usageOf(10, 90));
+      expect((await billing.keyAccount("key_1")).spent("2026-01-01")).toBe(0);
+      expect((await billing.keyAccount("key_1")).spent("2026-01-02")).toBe(100);
+      await billing.flush();
+      const next = service();
+      expect((await next.keyAccount("key_1")).spent("2026-01-02")).toBe(100);
+      await next.close();
+    });
+
     test("a credit whose commit was answered by nobody can be spent", async () => {
       const change = { projectId: PROJECT, kind: "credit", amount: 1000, note: "" } as const;
       const lost = billing.change(change, async (write) => {
@@ -257,6 +286,25 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       await billing.flush();
       const next = service();
       await expect(next.open(call({ budget }))).rejects.toMatchObject({ code: "key_budget_exceeded" });
+      await next.close();
+    });
+
+    test("what keys have spent today, this month and in all is told at once, and by the next process", async () => {
+      await credit(1000);
+      (await billing.open(call())).settle(usageOf(10, 20));
+      clock.advance(24 * 3_600_000);
+      (await billing.open(call())).settle(usageOf(10, 10));
+      const spent = new Map([
+        ["key_1", { total: 50, daily: 20, monthly: 50 }],
+        ["key_2", { total: 0, daily: 0, monthly: 0 }],
+      ]);
+      expect(await billing.spent(["key_1", "key_2"])).toEqual(spent);
+      await billing.flush();
+      const next = service();
+      expect(await next.spent(["key_1", "key_2"])).toEqual(spent);
+      clock.advance(31 * 24 * 3_600_000);
+      expect((await next.spent(["key_1"])).get("key_1")).toEqual({ total: 50, daily: 0, monthly: 0 });
+      expect(await next.spent([])).toEqual(new Map());
       await next.close();
     });
 

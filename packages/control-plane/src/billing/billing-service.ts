@@ -10,7 +10,7 @@ import { WriteBehind } from "../db/write-behind.ts";
 import { Account } from "./account.ts";
 import { BillingBatch } from "./billing-batch.ts";
 import { BillingStore } from "./billing-store.ts";
-import { hasBudget, windowsOf } from "./budget.ts";
+import { hasBudget, type KeySpent, spentAt, windowsOf } from "./budget.ts";
 import { type BillableCall, Hold, type HoldBook, type Settlement } from "./hold.ts";
 import { KeyAccount } from "./key-account.ts";
 import type { BillingMode, LedgerEntry } from "./ledger.ts";
@@ -90,6 +90,16 @@ export class BillingService {
   /** What a key has spent and what its running calls hold. @throws DomainError unavailable when the store cannot be asked. */
   async keyAccount(keyId: string): Promise<KeyAccount> {
     return this.#keys.known(keyId) ?? orUnavailable(this.#keys.get(keyId));
+  }
+
+  /** What keys' calls have cost today, this month and in all. */
+  async spent(keyIds: readonly string[]): Promise<ReadonlyMap<string, KeySpent>> {
+    const now = this.#deps.clock.now();
+    const unread = keyIds.filter((id) => this.#keys.known(id) === null);
+    const read = await this.#store.spendingOf(unread, windowsOf(now));
+    const spentBy = (id: string) => (window: string) =>
+      this.#keys.known(id)?.spent(window) ?? read.get(id)?.get(window) ?? 0;
+    return new Map(keyIds.map((id) => [id, spentAt(now, spentBy(id))]));
   }
 
   /**

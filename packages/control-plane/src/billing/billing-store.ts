@@ -6,12 +6,21 @@ import { type LedgerEntry, ledgerKindSchema, type OpenHold } from "./ledger.ts";
 /** Rows of one statement: both databases bound how many values one may carry. */
 const CHUNK = 500;
 
-/** Nano-dollars. */
-export interface WrongBalance {
+/** A project's money, as three tables tell of it. Nano-dollars. */
+export interface CheckedProject {
   readonly projectId: string;
+  readonly entries: number;
   readonly balance: number;
   /** Of its ledger. */
   readonly sum: number;
+  /** The lowest of the sums of its ledger's first rows. */
+  readonly lowest: number;
+  /** What its ledger's holds have taken and not given back. */
+  readonly held: number;
+  /** What the holds that are open have. */
+  readonly openHolds: number;
+  /** How many settlements are not their call's first. */
+  readonly chargedTwice: number;
 }
 
 export class BillingStore {
@@ -55,16 +64,35 @@ export class BillingStore {
     return Number(row?.sum ?? 0);
   }
 
-  /** Of all projects; the two are written in one transaction. */
-  async wrongBalances(): Promise<readonly WrongBalance[]> {
-    const sum = sql<number>`coalesce((select sum(amount) from ledger_entry
-      where ledger_entry.project_id = project_balance.project_id), 0)`;
-    const rows = await this.#db
-      .selectFrom("project_balance")
-      .select(["project_id", "balance", sum.as("sum")])
-      .where(({ eb }) => eb("balance", "<>", sum))
-      .execute();
-    return rows.map((row) => ({ projectId: row.project_id, balance: row.balance, sum: Number(row.sum) }));
+  /** Of all projects, by one statement: what runs meanwhile is in all of it or in none. Reads every row. */
+  async checkedProjects(): Promise<readonly CheckedProject[]> {
+    const { rows } = await sql<Record<keyof CheckedProject, string | number>>`
+      with running as (
+        select project_id, kind, call_id, amount, sum(amount) over (partition by project_id order by id) as total from ledger_entry
+      ), ledger as (
+        select project_id, count(*) as entries, sum(amount) as sum, min(total) as lowest,
+          -sum(case when kind in ('hold', 'release') then amount else 0 end) as held,
+          count(case when kind = 'settle' then 1 end) - count(distinct case when kind = 'settle' then call_id end) as twice
+        from running group by project_id
+      ), holds as (select project_id, sum(held) as held from open_hold group by project_id),
+      ids as (select project_id from ledger union select project_id from project_balance union select project_id from holds)
+      select ids.project_id as "projectId", coalesce(ledger.entries, 0) as "entries", coalesce(project_balance.balance, 0) as "balance",
+        coalesce(ledger.sum, 0) as "sum", coalesce(ledger.lowest, 0) as "lowest", coalesce(ledger.held, 0) as "held",
+        coalesce(holds.held, 0) as "openHolds", coalesce(ledger.twice, 0) as "chargedTwice"
+      from ids left join ledger on ledger.project_id = ids.project_id
+        left join project_balance on project_balance.project_id = ids.project_id
+        left join holds on holds.project_id = ids.project_id order by ids.project_id`.execute(this.#db);
+    // PostgreSQL sums into numbers without bounds, which come as text.
+    return rows.map(({ projectId, ...sums }) => ({
+      projectId: String(projectId),
+      entries: Number(sums.entries),
+      balance: Number(sums.balance),
+      sum: Number(sums.sum),
+      lowest: Number(sums.lowest),
+      held: Number(sums.held),
+      openHolds: Number(sums.openHolds),
+      chargedTwice: Number(sums.chargedTwice),
+    }));
   }
 
   async hasEntry(id: string): Promise<boolean> {
@@ -92,6 +120,23 @@ export class BillingStore {
       .where("period", "in", [...periods])
       .execute();
     return new Map(rows.map(({ period, spent }) => [period, spent]));
+  }
+
+  /** The same of several keys. @returns nano-dollars by key, then by period; nothing of those that have spent nothing. */
+  async spendingOf(
+    keyIds: readonly string[],
+    periods: readonly string[],
+  ): Promise<ReadonlyMap<string, ReadonlyMap<string, number>>> {
+    if (keyIds.length === 0) return new Map();
+    const rows = await this.#db
+      .selectFrom("key_spending")
+      .selectAll()
+      .where("key_id", "in", [...keyIds])
+      .where("period", "in", [...periods])
+      .execute();
+    return new Map(
+      keyIds.map((id) => [id, new Map(rows.flatMap((row) => (row.key_id === id ? [[row.period, row.spent]] : [])))]),
+    );
   }
 
   /** Holds that no settlement has closed, the oldest first. */

@@ -46,6 +46,14 @@ export interface Need {
   readonly now: number;
 }
 
+/** Nano-dollars that calls have cost in the periods that count now. */
+export type KeySpent = Readonly<Record<BudgetPeriod, number>>;
+
+export function spentAt(now: number, spent: (window: string) => number): KeySpent {
+  const of = (period: BudgetPeriod): number => spent(windowOf(period, now));
+  return { total: of("total"), daily: of("daily"), monthly: of("monthly") };
+}
+
 /** Whether a key may set aside this much more. @returns the refusal, or null. */
 export function judgeBudget(budget: KeyBudget, spending: KeySpending, need: Need): DomainError | null {
   let refusal: DomainError | null = null;

@@ -1,5 +1,7 @@
 import { rfc3339 } from "@fairlead/protocol/clock";
+import { ONE_LINE } from "@fairlead/protocol/text";
 import { z } from "zod";
+import { MAX_NANO_DOLLARS } from "./money.ts";
 
 /** The ledger: rows are added and never changed; a project's balance is their sum (design §9). Pure. */
 
@@ -37,6 +39,23 @@ export interface OpenHold {
   readonly delivered: number;
   readonly openedAt: number;
 }
+
+/** What a change of a balance from outside is made of, on the wire. */
+export const creditFields = {
+  amountNanoDollars: z
+    .number()
+    .int()
+    .min(-MAX_NANO_DOLLARS)
+    .max(MAX_NANO_DOLLARS)
+    .refine((amount) => amount !== 0, "must not be 0"),
+  note: z
+    .string()
+    .trim()
+    .max(200, "must have at most 200 characters")
+    .regex(...ONE_LINE)
+    .default("")
+    .describe("For people: an invoice's number, for example."),
+};
 
 export const ledgerEntrySchema = z
   .object({

@@ -1,0 +1,52 @@
+import { systemClock } from "@fairlead/protocol/clock";
+import { systemIds } from "@fairlead/protocol/ids";
+import type { BillingService } from "../billing/billing-service.ts";
+import type { Config } from "../config.ts";
+import { acquireServerLock, type ServerLock } from "../db/server-lock.ts";
+import { type Installation, openInstallation } from "../installation.ts";
+import { createLog } from "../log.ts";
+import { type AdminSocket, openAdminSocket } from "./admin-socket.ts";
+import { openLocalAdmin, openMoney } from "./local-admin.ts";
+
+const ports = { clock: systemClock, ids: systemIds(() => systemClock.now()) };
+
+interface Parts {
+  readonly lock: ServerLock;
+  readonly installation: Installation;
+  readonly billing: BillingService;
+  readonly socket: AdminSocket;
+}
+
+/** What a running server holds, as far as administration goes. */
+export class Running {
+  readonly installation: Installation;
+  readonly billing: BillingService;
+  readonly #parts: Parts;
+
+  private constructor(parts: Parts) {
+    this.installation = parts.installation;
+    this.billing = parts.billing;
+    this.#parts = parts;
+  }
+
+  static async start(config: Config): Promise<Running> {
+    const first = await openLocalAdmin(config);
+    await first.close();
+    const lock = acquireServerLock(config.dataDir);
+    if (!lock) throw new Error("the lock is held");
+    const installation = await openInstallation(config, { ...ports, publicUrl: "https://fairlead.example.org" });
+    const { admin } = installation;
+    const log = createLog({ level: "silent" });
+    const { billing, money } = openMoney(config, ports, installation);
+    const socket = await openAdminSocket({ ...ports, dataDir: config.dataDir, admin, money, log });
+    return new Running({ lock, installation, billing, socket });
+  }
+
+  async stop(): Promise<void> {
+    const { socket, billing, installation, lock } = this.#parts;
+    await socket.close();
+    await billing.close();
+    await installation.close();
+    lock.release();
+  }
+}
