@@ -108,14 +108,14 @@ export function createPlatform(context: Context, services: Services, inference: 
 type RouteServices = Services & { readonly limits: RateLimits; readonly clock: Clock; readonly publicUrl: string };
 
 function registerRoutes(app: PlatformApp, services: RouteServices): void {
-  const { auditLog, idempotency, projects, projectRemoval, members, invitations, keys, nodes, limits } = services;
+  const { auditLog, idempotency, projects, projectRemoval, members, invitations, nodes, limits } = services;
   registerPages(app, services, randomBytes);
   registerMeRoutes(app, services);
   registerOAuthRoutes(app, { ...services, limit: limits.oauth });
   registerProjectRoutes(app, { projects, projectRemoval, idempotency });
   registerMemberRoutes(app, members);
   registerInvitationRoutes(app, { invitations, idempotency, limit: limits.invitations });
-  registerKeyRoutes(app, { keys, idempotency, clock: services.clock });
+  registerKeyRoutes(app, services);
   registerProviderRoutes(app, services);
   registerAliasRoutes(app, services.aliases);
   registerNodeRoutes(app, { ...nodes, idempotency });

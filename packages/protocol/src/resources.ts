@@ -127,6 +127,8 @@ export const projectLimitsSchema = z
   });
 export type ProjectLimits = z.infer<typeof projectLimitsSchema>;
 
+const spentNanoDollars = z.number().int();
+
 export const projectKeySchema = z
   .object({
     id: z.string(),
@@ -142,6 +144,9 @@ export const projectKeySchema = z
     expiresAt: z.string().nullable().describe("From then on it is refused; null: never."),
     lastUsedAt: z.string().nullable().describe("To about a minute; null: not yet."),
     limits: keyLimitsSchema,
+    spent: z
+      .object({ total: spentNanoDollars, daily: spentNanoDollars, monthly: spentNanoDollars })
+      .describe("Whole nano-dollars that its calls have cost: in all, today, and this month (UTC)."),
     previousSecret: z
       .object({ keyId: z.string(), expiresAt: z.string(), lastUsedAt: z.string().nullable() })
       .nullable()
@@ -167,6 +172,7 @@ export const projectKeySchema = z
           parallelCalls: 4,
           budget: { total: null, daily: null, monthly: 50_000_000_000 },
         },
+        spent: { total: 61_204_118_300, daily: 1_250_000_000, monthly: 18_070_500_000 },
         previousSecret: null,
       },
     ],

@@ -95,6 +95,7 @@ describe("fairlead key", () => {
   const limited = {
     ...key,
     id: "key_2",
+    spent: { total: 3_500_000_000, daily: 250_000_000, monthly: 1_000_000_000 },
     limits: {
       modelAllowList: ["a/b"],
       requestsPerMinute: 60,
@@ -104,13 +105,13 @@ describe("fairlead key", () => {
     },
   };
 
-  test("list shows state, expiry and limits of every key", async () => {
+  test("list shows state, expiry, limits and spending of every key", async () => {
     const expired = { ...key, id: "key_3", expiresAt: "2026-02-01T00:00:00.000Z" };
     const keys = [key, limited, expired, { ...key, id: "key_4", enabled: false }];
     const { out } = await call(["list"], { [`GET ${KEYS}`]: { body: { keys, nextPageToken: "" } } });
     expect(out).toMatch(/key_1 +laptop +4Zt0aB9xQ2mLk7Rw +good +never +none\n/);
     const limits = "a/b, 60 requests/min, 1000 tokens/min, 2 at once, \\$25.00 in all, \\$0.50 a day, \\$0.00 a month";
-    expect(out).toMatch(new RegExp(`key_2 .* ${limits}\n`));
+    expect(out).toMatch(new RegExp(`key_2 .* ${limits} +\\$0.25 today, \\$1.00 this month, \\$3.50 in all\n`));
     expect(out).toMatch(/key_3 .* expired +2026-02-01/);
     expect(out).toMatch(/key_4 .* disabled/);
   });

@@ -43,6 +43,15 @@ describe.each(STORES)("migrate on $name", ({ openEmpty, openShared }) => {
     await store.close();
   });
 
+  test("applies a step that came between others after them, in a store that has run those", async () => {
+    const store = await openEmpty();
+    const three: Migration = { name: "0003-three", up: (db) => run(db, "create table three (a integer)") };
+    await migrate(store.db, { clock, migrations: [one, three] });
+    expect(await migrate(store.db, { clock, migrations: [one, two, three] })).toEqual(["0002-two"]);
+    expect(await tables(store)).toEqual(["one", "schema_migration", "three", "two"]);
+    await store.close();
+  });
+
   test("leaves the store as it was when one step fails", async () => {
     const store = await openEmpty();
     const broken: Migration = { name: "0002-broken", up: (db) => run(db, "create nonsense") };

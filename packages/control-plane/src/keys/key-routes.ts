@@ -1,6 +1,6 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
-import { projectKeySchema } from "@fairlead/protocol/resources";
+import { type ProjectKey, projectKeySchema } from "@fairlead/protocol/resources";
 import { nameSchema } from "@fairlead/protocol/text";
 import type { FastifySchema } from "fastify";
 import { z } from "zod";
@@ -18,6 +18,8 @@ import type { KeyName, KeyService, KeyWithValue } from "./key-service.ts";
 export interface KeyRouteServices {
   readonly keys: KeyService;
   readonly idempotency: IdempotencyService;
+  /** What keys' calls have cost. */
+  readonly billing: { spent(keyIds: readonly string[]): Promise<ReadonlyMap<string, ProjectKey["spent"]>> };
   readonly clock: Clock;
 }
 
@@ -123,9 +125,16 @@ const deleteProjectKey = {
 
 /** Interface §4.2, create key; the others are ours (design §4). */
 export function registerKeyRoutes(app: PlatformApp, services: KeyRouteServices): void {
-  const { keys, clock } = services;
+  const { keys, billing, clock } = services;
   const onRequest = requirePrincipal("user");
-  const told = (key: KeyRecord): z.infer<typeof projectKeySchema> => toProjectKey(key, clock.now());
+  const tell = async (keys: readonly KeyRecord[]): Promise<ProjectKey[]> => {
+    const spent = await billing.spent(keys.map(({ id }) => id));
+    return keys.map((key) => toProjectKey(key, { now: clock.now(), spent: spent.get(key.id) }));
+  };
+  const tellOne = async (key: KeyRecord): Promise<ProjectKey> => {
+    const spent = await billing.spent([key.id]);
+    return toProjectKey(key, { now: clock.now(), spent: spent.get(key.id) });
+  };
 
   registerKeyMaking(app, services);
 
@@ -136,15 +145,15 @@ export function registerKeyRoutes(app: PlatformApp, services: KeyRouteServices):
       fetch: (page) => keys.list(caller, request.params.project_id, { userId, ...page }),
       cursorOf: (key) => key.id,
     });
-    return { keys: items.map(told), nextPageToken };
+    return { keys: await tell(items), nextPageToken };
   });
 
   app.get("/v1/projects/:project_id/keys/:id", { onRequest, schema: getProjectKey }, async (request) =>
-    told(await keys.get(principalOf(request, "user"), keyName(request.params))),
+    tellOne(await keys.get(principalOf(request, "user"), keyName(request.params))),
   );
 
   app.patch("/v1/projects/:project_id/keys/:id", { onRequest, schema: updateProjectKey }, async (request) =>
-    told(await keys.update(principalOf(request, "user"), keyName(request.params), request.body)),
+    tellOne(await keys.update(principalOf(request, "user"), keyName(request.params), request.body)),
   );
 
   app.delete("/v1/projects/:project_id/keys/:id", { onRequest, schema: deleteProjectKey }, async (request) => {
@@ -154,13 +163,15 @@ export function registerKeyRoutes(app: PlatformApp, services: KeyRouteServices):
 }
 
 /** The two that answer a secret. */
-function registerKeyMaking(app: PlatformApp, { keys, idempotency, clock }: KeyRouteServices): void {
+function registerKeyMaking(app: PlatformApp, { keys, idempotency, billing, clock }: KeyRouteServices): void {
   const onRequest = requirePrincipal("user");
-  const creation = {
-    answer: ({ key, value }: KeyWithValue) => ({ key: toProjectKey(key, clock.now(), value) }),
+  const creation = (spent?: ProjectKey["spent"]) => ({
+    answer: ({ key, value }: KeyWithValue) => ({
+      key: toProjectKey(key, { now: clock.now(), spent, keyValue: value }),
+    }),
     idOf: ({ key }: KeyWithValue) => key.id,
     secret: true,
-  };
+  });
 
   app.post("/v1/projects/:project_id/keys", { onRequest, schema: createProjectKey }, async (request, reply) => {
     const { project_id: projectId } = request.params;
@@ -172,7 +183,7 @@ function registerKeyMaking(app: PlatformApp, { keys, idempotency, clock }: KeyRo
     const call = { key: request.headers["idempotency-key"], userId: caller.userId, projectId };
     const { answer, replayed } = await idempotency.create(
       { ...call, route: "POST /v1/projects/{project_id}/keys", body: request.body },
-      { ...creation, make: (once: Once<KeyWithValue>) => keys.create(caller, { ...input, projectId }, once) },
+      { ...creation(), make: (once: Once<KeyWithValue>) => keys.create(caller, { ...input, projectId }, once) },
     );
     if (replayed) void reply.header(REPLAYED_HEADER, "true");
     return answer;
@@ -182,10 +193,14 @@ function registerKeyMaking(app: PlatformApp, { keys, idempotency, clock }: KeyRo
     const caller = principalOf(request, "user");
     const name = keyName(request.params);
     const call = { key: request.headers["idempotency-key"], userId: caller.userId, projectId: name.projectId };
+    const spent = await billing.spent([name.id]);
     const { answer } = await idempotency.create(
       // Which key it is belongs to what a repeat must repeat.
       { ...call, route: "POST /v1/projects/{project_id}/keys/{id}:rotate", body: { ...request.body, id: name.id } },
-      { ...creation, make: (once: Once<KeyWithValue>) => keys.rotate(caller, { ...name, ...request.body }, once) },
+      {
+        ...creation(spent.get(name.id)),
+        make: (once: Once<KeyWithValue>) => keys.rotate(caller, { ...name, ...request.body }, once),
+      },
     );
     return answer;
   });

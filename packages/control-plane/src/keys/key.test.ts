@@ -30,7 +30,7 @@ const record: KeyRecord = {
 
 describe("a project key", () => {
   test("is told with the interface's fields and ours, and its value only where it is made", () => {
-    expect(toProjectKey(record, 0)).toEqual({
+    expect(toProjectKey(record, { now: 0 })).toEqual({
       id: "key_1",
       projectId: "prj_1",
       userId: "usr_1",
@@ -41,10 +41,11 @@ describe("a project key", () => {
       expiresAt: null,
       lastUsedAt: null,
       limits: NO_LIMITS,
+      spent: { total: 0, daily: 0, monthly: 0 },
       previousSecret: null,
     });
-    expect(toProjectKey(record, 0, "flk_secret").keyValue).toBe("flk_secret");
-    expect(JSON.stringify(toProjectKey(record, 0))).not.toContain(record.secretHash);
+    expect(toProjectKey(record, { now: 0, keyValue: "flk_secret" }).keyValue).toBe("flk_secret");
+    expect(JSON.stringify(toProjectKey(record, { now: 0 }))).not.toContain(record.secretHash);
   });
 
   test.each(["", "   ", "x".repeat(81), "two\nlines", "nul\0"])("may not be named %j", (name) => {
@@ -87,7 +88,7 @@ describe("a rotation", () => {
 
   test("shows the secret before it while that works, and not a moment longer", () => {
     const key = rotated(used, next);
-    expect(toProjectKey(key, 999)).toMatchObject({
+    expect(toProjectKey(key, { now: 999 })).toMatchObject({
       keyId: "pub2",
       previousSecret: {
         keyId: "pub",
@@ -95,8 +96,8 @@ describe("a rotation", () => {
         lastUsedAt: "1970-01-01T00:00:00.005Z",
       },
     });
-    expect(toProjectKey(key, 1000).previousSecret).toBeNull();
-    expect(JSON.stringify(toProjectKey(key, 0))).not.toContain(record.secretHash);
+    expect(toProjectKey(key, { now: 1000 }).previousSecret).toBeNull();
+    expect(JSON.stringify(toProjectKey(key, { now: 0 }))).not.toContain(record.secretHash);
   });
 
   test.each([-1, 0.5, 30 * 24 * 3600 + 1, "60", null])("takes no overlap of %j", (overlap) => {

@@ -83,11 +83,16 @@ export function rotated(
   return { ...key, ...current, previous: endsAt === null ? null : { publicId, secretHash, endsAt, lastUsedAt } };
 }
 
-/**
- * @param now Unix milliseconds: a previous secret is told of while it works.
- * @param keyValue only in the answer that makes it.
- */
-export function toProjectKey(record: KeyRecord, now: number, keyValue?: string): ProjectKey {
+export interface KeyTelling {
+  /** Unix milliseconds: a previous secret is told of while it works. */
+  readonly now: number;
+  /** By default nothing. */
+  readonly spent?: ProjectKey["spent"] | undefined;
+  /** Only in the answer that makes it. */
+  readonly keyValue?: string;
+}
+
+export function toProjectKey(record: KeyRecord, { now, spent = NOTHING_SPENT, keyValue }: KeyTelling): ProjectKey {
   return {
     id: record.id,
     projectId: record.projectId,
@@ -100,9 +105,12 @@ export function toProjectKey(record: KeyRecord, now: number, keyValue?: string):
     expiresAt: timeOrNull(record.expiresAt),
     lastUsedAt: timeOrNull(record.lastUsedAt),
     limits: record.limits,
+    spent,
     previousSecret: toPreviousSecret(record.previous, now),
   };
 }
+
+const NOTHING_SPENT: ProjectKey["spent"] = { total: 0, daily: 0, monthly: 0 };
 
 function toPreviousSecret(previous: PreviousSecret | null, now: number): ProjectKey["previousSecret"] {
   if (previous === null || previous.endsAt <= now) return null;

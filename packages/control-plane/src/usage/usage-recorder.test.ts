@@ -1,0 +1,138 @@
+import { pino } from "pino";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { WorkerPrincipal } from "../auth/principal.ts";
+import type { CallEnd } from "../inference/inference-call.ts";
+import { asKey, countingIds, TestClock } from "../testing.fixture.ts";
+import type { UsageRecord } from "./usage.ts";
+import type { UsageBatch } from "./usage-batch.ts";
+import { UsageRecorder } from "./usage-recorder.ts";
+
+const AWAY = new Error("the store is away");
+const WORKER: WorkerPrincipal = { kind: "worker", subjectId: "agt_1", nodeId: "nod_1", projectId: "prj_1" };
+const end: CallEnd = {
+  id: "req_1",
+  caller: asKey("prj_1"),
+  dialect: "chat",
+  outcome: "ok",
+  status: 200,
+  stream: true,
+  model: "attic/small",
+  upstreamId: "node:attic",
+  usage: { inputTokens: 10, cachedInputTokens: 4, outputTokens: 5, reasoningTokens: 2 },
+  estimated: false,
+  cost: 1234,
+  attempts: 2,
+  overheadMs: 0.4,
+  firstTokenMs: 96,
+  durationMs: 1840,
+};
+
+describe("what calls used", () => {
+  const clock = new TestClock();
+  let written: (readonly UsageRecord[])[];
+  let fault: Error | null;
+  let recorder: UsageRecorder;
+
+  beforeEach(() => {
+    vi.useFakeTimers();
+    written = [];
+    fault = null;
+    let batch: UsageBatch | null = null;
+    recorder = new UsageRecorder({
+      usage: {
+        statements: (given) => {
+          batch = given;
+          return [];
+        },
+      },
+      writeTogether: async () => {
+        if (fault !== null) throw fault;
+        written.push([...(batch?.records ?? [])]);
+      },
+      clock,
+      ids: countingIds(),
+      log: pino({ level: "silent" }),
+    });
+  });
+  afterEach(() => void vi.useRealTimers());
+
+  test("is written together, all that was told of a call and nothing else", async () => {
+    recorder.record(end);
+    recorder.record({ ...end, id: "req_2", usage: null, model: null, upstreamId: null, status: null, cost: 0 });
+    await vi.advanceTimersByTimeAsync(100);
+    expect(written).toHaveLength(1);
+    const [first, second] = written[0] ?? [];
+    expect(first).toEqual({
+      id: expect.stringMatching(/^usg_/),
+      projectId: "prj_1",
+      requestId: "req_1",
+      at: clock.now(),
+      keyId: "key_1",
+      userId: "usr_1",
+      workerId: null,
+      model: "attic/small",
+      upstream: "node:attic",
+      dialect: "chat",
+      stream: true,
+      outcome: "ok",
+      status: 200,
+      inputTokens: 10,
+      cachedInputTokens: 4,
+      outputTokens: 5,
+      reasoningTokens: 2,
+      estimated: false,
+      cost: 1234,
+      attempts: 2,
+      overheadMs: 0.4,
+      firstTokenMs: 96,
+      durationMs: 1840,
+    });
+    expect(second).toMatchObject({ model: null, upstream: null, inputTokens: 0, outputTokens: 0 });
+    expect(second?.id).not.toBe(first?.id);
+  });
+
+  test("names the worker where no key called", async () => {
+    recorder.record({ ...end, caller: WORKER });
+    await recorder.flush();
+    expect(written[0]).toMatchObject([{ keyId: null, userId: null, workerId: "agt_1" }]);
+  });
+
+  test("takes any name that a model was called by, and keeps one that every store can hold", async () => {
+    recorder.record({ ...end, model: `a/\0\n\ud800'; drop table "usage_record" -- ${"🔑".repeat(5000)}` });
+    await recorder.flush();
+    const [record] = written[0] ?? [];
+    expect(record?.model).toMatch(/^a\/\ufffd\ufffd\ufffd'; drop table "usage_record" -- 🔑+\ufffd?$/u);
+    expect(record?.model).toHaveLength(300);
+  });
+
+  test("waits for a store that is away, each record once", async () => {
+    fault = AWAY;
+    recorder.record(end);
+    await vi.advanceTimersByTimeAsync(100);
+    recorder.record({ ...end, id: "req_2" });
+    await vi.advanceTimersByTimeAsync(1000);
+    fault = null;
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(written.flat().map(({ requestId }) => requestId)).toEqual(["req_1", "req_2"]);
+    expect(recorder.dropped).toBe(0);
+  });
+
+  test("is bounded while the store is away, and what is lost is counted", async () => {
+    fault = AWAY;
+    const many = 60_000;
+    for (let n = 0; n < many; n++) recorder.record(end);
+    fault = null;
+    await recorder.flush();
+    expect(recorder.dropped).toBe(10_000);
+    expect(written.flat()).toHaveLength(many - recorder.dropped);
+  });
+
+  test("is written to the last when the server stops, and a store that is away does not hold it up", async () => {
+    recorder.record(end);
+    await recorder.close();
+    expect(written.flat()).toHaveLength(1);
+    fault = AWAY;
+    recorder.record(end);
+    await expect(recorder.close()).resolves.toBeUndefined();
+  });
+});
