@@ -9,7 +9,8 @@ import type { DaemonConfig } from "./config.ts";
 import { ConnectCheck } from "./gateway/connect-check.ts";
 import { createGateway } from "./gateway/gateway.ts";
 import { PlatformKeys, platformKeysSchema } from "./gateway/platform-keys.ts";
-import { readDiskFreeMb, readStaticFacts, type StaticFacts } from "./host/host-facts.ts";
+import { readHostFacts, readStaticFacts, type StaticFacts } from "./host/host-facts.ts";
+import { type Machine, startMachine } from "./host/machine.ts";
 import { notifySystemd } from "./host/systemd.ts";
 import { enroll } from "./link/enroll.ts";
 import { nodeHttpClient } from "./link/http-client.ts";
@@ -175,19 +176,40 @@ async function startWorkloads(base: Base, identity: EnrolledIdentity, tokens: Id
   const reporter = new Reporter({ nodeId, operatingSystem, callReady, timers, random, log });
   const health = new HealthMonitor({ probe: createEngineProbe(http), clock, timers, onChange: () => loop.wake() });
   let snapshot: Snapshot | null = null;
+  const report = (): void => {
+    if (snapshot === null) return;
+    const { epoch, generation } = snapshot.desired;
+    const conditions = machine.board.list();
+    reporter.update({ epoch, generation, workloadReports: buildReports(snapshot), conditions });
+  };
+  const machine: Machine = await startMachine({
+    runtime,
+    files: diskFiles,
+    stateDir: config.stateDir,
+    registryAuth: async () => null,
+    skewMs: () => base.serverClock.skew(),
+    now: () => base.serverClock.now(),
+    desired: () => desired.current(),
+    clock,
+    timers,
+    log,
+    onEvent: events.push,
+    onConditions: () => report(),
+  });
   const loop = new ReconcileLoop({
     runtime,
     owner: { installationId: identity.enrolled.installationId, nodeId },
     health,
     inFlight: (container) => inFlight.count(container.id),
+    pulls: machine.pulls,
     clock,
     timers,
     log,
     onEvent: events.push,
     onSnapshot: (next) => {
       snapshot = next;
-      const { epoch, generation } = next.desired;
-      reporter.update({ epoch, generation, workloadReports: buildReports(next) });
+      machine.observed(next);
+      report();
     },
   });
   loop.start(desired.current());
@@ -198,7 +220,7 @@ async function startWorkloads(base: Base, identity: EnrolledIdentity, tokens: Id
     handler: gatewayHandler({ snapshot: () => snapshot, inFlight, connect, log }),
     onDesired: desiredStateTaker({ desired, loop, log }),
     close: async () => {
-      await Promise.all([loop.close(), reporter.close()]);
+      await Promise.all([loop.close(), reporter.close(), machine.close()]);
       health.close();
     },
   };
@@ -298,7 +320,7 @@ function connect(base: Base, { identity, tokens, node }: ConnectParts): { close(
       protocolVersions: [...PROTOCOL_VERSIONS],
       daemonVersion: DAEMON_VERSION,
       bootId,
-      host: await hostFacts(base),
+      host: await readHostFacts(base.facts, base.runtime),
     }),
     held,
     onState: node.onDesired,
@@ -317,14 +339,6 @@ function connect(base: Base, { identity, tokens, node }: ConnectParts): { close(
       await Promise.all([link.close(), tunnel.close()]);
     },
   };
-}
-
-async function hostFacts({
-  runtime,
-  facts,
-}: Base): Promise<StaticFacts & { diskFreeMb: number; dockerVersion: string }> {
-  const engine = await runtime.version().catch(() => ({ version: "", rootFolder: "/" }));
-  return { ...facts, diskFreeMb: await readDiskFreeMb(engine.rootFolder), dockerVersion: engine.version };
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -3,7 +3,7 @@ import { secretNameSchema } from "./secrets.ts";
 
 /** What a person writes to say which engine a node runs. A preset fills in what is left out; what is set wins. */
 
-export const PRESET_NAMES = ["fairlead-demo", "llama.cpp", "custom"] as const;
+export const PRESET_NAMES = ["fairlead-demo", "llama.cpp", "vllm", "ollama", "openclaw", "custom"] as const;
 export type PresetName = (typeof PRESET_NAMES)[number];
 
 /** `http`: the health path answers 2xx. `completion`: the engine also answers one real token. */
@@ -21,11 +21,23 @@ export const healthSchema = z.strictObject({
 });
 export type Health = z.infer<typeof healthSchema>;
 
+/** Every GPU, so many of them, or those with these ids (`nvidia-smi -L` shows them; an index is an id too). */
+export const gpusSchema = z.union([
+  z.literal("all"),
+  z.number().int().min(0).max(64),
+  z
+    .array(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9:/._-]{0,127}$/, "must be a GPU's id"))
+    .min(1)
+    .max(64),
+]);
+export type Gpus = z.infer<typeof gpusSchema>;
+
 export const resourcesSchema = z.strictObject({
   cpus: z.number().positive().max(1024).optional(),
   memoryMb: z.number().int().min(16).optional(),
   shmMb: z.number().int().min(1).optional(),
   pids: z.number().int().min(1).optional(),
+  gpus: gpusSchema.optional(),
 });
 export type Resources = z.infer<typeof resourcesSchema>;
 
@@ -36,6 +48,11 @@ export const volumeSchema = z.strictObject({
 export type Volume = z.infer<typeof volumeSchema>;
 
 const environmentName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be an environment variable's name");
+
+const MAX_SECRETS = 64;
+
+/** `file`: rests in memory only and follows a change at once. `env`: a change restarts the engine, and Docker shows it. */
+const secretUseSchema = z.strictObject({ as: z.enum(["file", "env"]) });
 
 export const engineConfigSchema = z
   .strictObject({
@@ -49,31 +66,17 @@ export const engineConfigSchema = z
     volumes: z.array(volumeSchema).max(32).optional(),
     resources: resourcesSchema.optional(),
     models: z.array(z.string().min(1).max(256)).max(256).optional(),
-const MAX_SECRETS = 64;
-
-/** `file`: rests in memory only and follows a change at once. `env`: a change restarts the engine, and Docker shows it. */
-const secretUseSchema = z.strictObject({ as: z.enum(["file", "env"]) });
-
     update: z.enum(["start-first", "stop-first"]).optional(),
-  })
-  .refine((config) => config.image !== undefined || (config.preset ?? "custom") !== "custom", {
-    message: "set `image`, or a `preset` that brings one",
-    path: ["image"],
-  })
-  .meta({
-    id: "EngineConfig",
-    description: "Which engine a node runs. A preset fills in what is left out; what is set wins.",
-    examples: [
-      { preset: "fairlead-demo" },
-      { image: "ghcr.io/example/engine:2", port: 9000, health: { path: "/ready" }, resources: { memoryMb: 8192 } },
-    ],
     secrets: z
       .record(secretNameSchema, secretUseSchema)
       .refine((secrets) => Object.keys(secrets).length <= MAX_SECRETS, `must be at most ${MAX_SECRETS}`)
       .optional(),
     registryAuthSecret: secretNameSchema.optional(),
-  });
-export type EngineConfig = z.infer<typeof engineConfigSchema>;
+  })
+  .refine((config) => config.image !== undefined || (config.preset ?? "custom") !== "custom", {
+    message: "set `image`, or a `preset` that brings one",
+    path: ["image"],
+  })
   .superRefine(({ env = {}, secrets = {} }, context) => {
     for (const [name, { as }] of Object.entries(secrets)) {
       if (as !== "env") continue;
@@ -83,3 +86,12 @@ export type EngineConfig = z.infer<typeof engineConfigSchema>;
       if (fault) context.addIssue({ code: "custom", message: fault, path: ["secrets", name] });
     }
   })
+  .meta({
+    id: "EngineConfig",
+    description: "Which engine a node runs. A preset fills in what is left out; what is set wins.",
+    examples: [
+      { preset: "fairlead-demo" },
+      { image: "ghcr.io/example/engine:2", port: 9000, health: { path: "/ready" }, resources: { memoryMb: 8192 } },
+    ],
+  });
+export type EngineConfig = z.infer<typeof engineConfigSchema>;

@@ -20,6 +20,7 @@ function engineSpec(nodeId: string, config: EngineConfig, held: HeldSecrets): Wo
   const preset = presetOf(config);
   const image = config.image ?? preset.image;
   if (image === null) throw new TypeError("an engine config without an image passed its schema");
+  const port = config.port ?? preset.port;
   const spec = {
     workloadId: `${nodeId}-${ENGINE_WORKLOAD}`,
     workloadType: WORKLOAD_TYPE_ENGINE,
@@ -27,12 +28,12 @@ function engineSpec(nodeId: string, config: EngineConfig, held: HeldSecrets): Wo
     image,
     command: config.command ?? [],
     args: config.args ?? [...preset.args],
-    env: config.env ?? {},
-    port: config.port ?? preset.port,
+    env: { ...preset.env(port), ...config.env },
+    port,
     health: healthSchema.parse({ ...preset.health, ...config.health }),
-    volumes: config.volumes ?? [],
-    resources: config.resources ?? {},
-    models: config.models ?? null,
+    volumes: config.volumes ?? [...preset.volumes],
+    resources: { ...preset.resources, ...config.resources },
+    models: config.models ?? (preset.models && [...preset.models]),
     versionPath: preset.versionPath,
     update: config.update ?? preset.update,
   } satisfies Omit<WorkloadSpec, "specHash">;

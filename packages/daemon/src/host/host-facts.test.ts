@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readDiskFreeMb, readStaticFacts } from "./host-facts.ts";
+import { readHostFacts, readStaticFacts } from "./host-facts.ts";
 
 test("the machine's facts are those of this machine", async () => {
   const facts = await readStaticFacts();
@@ -9,6 +9,12 @@ test("the machine's facts are those of this machine", async () => {
   expect(facts.kernel).not.toBe("");
 });
 
-test("free space is told for a folder that does not exist yet", async () => {
-  expect(await readDiskFreeMb("/var/lib/no-such-engine")).toBeGreaterThan(0);
+test("facts that change are read anew, and those that cannot be read are empty", async () => {
+  const facts = await readStaticFacts();
+  const version = () => Promise.reject(new Error("away"));
+  expect(await readHostFacts(facts, { version })).toMatchObject({ ...facts, dockerVersion: "" });
+  const engine = { version: "20.10", rootFolder: "/var/lib/no-such-engine" };
+  const read = await readHostFacts(facts, { version: async () => engine });
+  expect(read.dockerVersion).toBe("20.10");
+  expect(read.diskFreeMb).toBeGreaterThan(0);
 });

@@ -1,10 +1,13 @@
 import { cpus, hostname } from "node:os";
 import type { HostFacts } from "@fairlead/protocol/daemon-link";
-import { fsSize, mem, osInfo } from "systeminformation";
+import { mem, osInfo } from "systeminformation";
+import type { ContainerRuntime } from "../runtime/container-runtime.ts";
+import { readDiskSpace } from "./disk.ts";
+import { readGpus } from "./gpus.ts";
 
 const MEGABYTE = 1024 * 1024;
 
-export type StaticFacts = Omit<HostFacts, "diskFreeMb" | "dockerVersion">;
+export type StaticFacts = Omit<HostFacts, "diskFreeMb" | "dockerVersion" | "gpus">;
 
 /** What does not change while the daemon runs; asked once. */
 export async function readStaticFacts(): Promise<StaticFacts> {
@@ -19,11 +22,14 @@ export async function readStaticFacts(): Promise<StaticFacts> {
   };
 }
 
-/** Free space where a folder lies, in megabytes; 0 where that cannot be told. @param folder the container engine's root. */
-export async function readDiskFreeMb(folder: string): Promise<number> {
-  const systems = await fsSize();
-  const holding = systems
-    .filter(({ mount }) => mount === "/" || folder === mount || folder.startsWith(`${mount}/`))
-    .toSorted((a, b) => b.mount.length - a.mount.length)[0];
-  return Math.floor((holding?.available ?? 0) / MEGABYTE);
+/** All that is told of the machine at each hello; what cannot be read is "" or 0. */
+export async function readHostFacts(
+  facts: StaticFacts,
+  runtime: Pick<ContainerRuntime, "version">,
+): Promise<HostFacts> {
+  const engine = await runtime.version().catch(() => ({ version: "", rootFolder: "/" }));
+  const [space, reading] = await Promise.all([readDiskSpace(engine.rootFolder), readGpus()]);
+  const gpus = reading.state === "present" ? [...reading.gpus] : [];
+  const diskFreeMb = Math.floor((space?.freeBytes ?? 0) / MEGABYTE);
+  return { ...facts, diskFreeMb, dockerVersion: engine.version, gpus };
 }

@@ -26,8 +26,8 @@ export class ServerClock {
     return this.#serverMinusMonotonic + this.#clock.monotonic();
   }
 
-  /** Milliseconds by which this node's clock is ahead. */
-  skew(): number {
-    return Math.round(this.#clock.now() - this.now());
+  /** Milliseconds by which this node's clock is ahead; null until the server has been heard. */
+  skew(): number | null {
+    return this.#serverMinusMonotonic === null ? null : Math.round(this.#clock.now() - this.now());
   }
 }

@@ -8,6 +8,7 @@ import { DockerRuntime } from "../runtime/docker-runtime.ts";
 import { containerName } from "../runtime/ownership.ts";
 import { aDesiredState, aSpec } from "../testing/builders.ts";
 import { DOCKER_SOCKET, type DockerCorner, dockerCorner, removeAllOf, whyNoDocker } from "../testing/docker-engine.ts";
+import { freePulls } from "../testing/loop-harness.ts";
 import { silentLog } from "../testing/silent-log.ts";
 import { systemTimers } from "../timers.ts";
 import { createEngineProbe } from "./engine-facts.ts";
@@ -63,6 +64,7 @@ describe.skipIf(reason !== null)(title, () => {
       owner,
       health,
       inFlight: () => 0,
+      pulls: freePulls,
       clock: systemClock,
       timers: systemTimers,
       log: silentLog,

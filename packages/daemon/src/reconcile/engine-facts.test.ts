@@ -11,7 +11,7 @@ import { createEngineProbe, imageDigest, imageVersion } from "./engine-facts.ts"
 import type { ProbeTarget } from "./health.ts";
 
 const probe = createEngineProbe(nodeHttpClient);
-const image = { id: "sha256:id", repoDigests: [], labels: {} };
+const image = { id: "sha256:id", repoDigests: [], labels: {}, tags: [] };
 let server: Server;
 let answers: Record<string, { status?: number; body?: unknown }>;
 let bodies: string[];

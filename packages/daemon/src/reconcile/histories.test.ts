@@ -111,7 +111,7 @@ class History {
         else sick.delete(event.image);
         return;
       case "unpull":
-        return runtime.removeImage(event.image);
+        return runtime.loseImage(event.image);
       case "fail":
         return runtime.failNext(event.call, new RuntimeError(event.kind, "a fault"));
       case "restart":

@@ -44,7 +44,7 @@ test("without a desired state nothing is touched", async () => {
 });
 
 test("an image is pulled only where it is absent", async () => {
-  start().runtime.removeImage(v1.image);
+  start().runtime.loseImage(v1.image);
   machine.runtime.registry.add(v1.image);
   machine.startDaemon(wants(1, v1));
   expect(await changesOf(1000)).toEqual([`pull ${v1.image}`, `create ${name1}`, `start ${name1}`]);
@@ -283,7 +283,7 @@ describe("updates", () => {
   });
 
   test("an image that cannot be pulled costs nothing: the old one serves on", async () => {
-    start().runtime.removeImage(v2.image);
+    start().runtime.loseImage(v2.image);
     machine.startDaemon(wants(1, v1));
     await machine.time.advance(10_000);
     machine.loop.desiredChanged(wants(2, v2));
@@ -298,7 +298,7 @@ describe("updates", () => {
   });
 
   test("a pull that nobody wants any more is cancelled", async () => {
-    start().runtime.removeImage(v2.image);
+    start().runtime.loseImage(v2.image);
     machine.runtime.pullGate = new Promise(() => undefined);
     machine.startDaemon(wants(1, v2));
     await machine.time.advance(1000);

@@ -3,8 +3,9 @@ import type { DesiredState } from "@fairlead/protocol/workload";
 import { type Log, reasonOf } from "../log.ts";
 import { type Container, type ContainerRuntime, type Owner, RuntimeError } from "../runtime/container-runtime.ts";
 import { probeSettingsOf, workloadOf } from "../runtime/ownership.ts";
+import type { WorkloadSecrets } from "../secrets/workload-secrets.ts";
 import { sleep, type Timers } from "../timers.ts";
-import { execute } from "./execute.ts";
+import { execute, type PullPorts } from "./execute.ts";
 import type { HealthMonitor, HealthOf, ProbeTarget } from "./health.ts";
 import { type Observed, observe } from "./observe.ts";
 import { plan } from "./plan.ts";
@@ -28,6 +29,8 @@ export interface LoopDeps {
   readonly owner: Owner;
   readonly health: Pick<HealthMonitor, "track" | "statusOf" | "pardon">;
   readonly inFlight: (container: Container) => number;
+  readonly secrets: WorkloadSecrets;
+  readonly pulls: PullPorts;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Log;
@@ -49,6 +52,7 @@ export interface Snapshot {
   /** Percent by image. */
   readonly pulls: ReadonlyMap<string, number>;
   readonly failures: (workloadId: string, image: string) => readonly string[];
+  readonly missingSecrets: WorkloadSecrets["missing"];
   /** Monotonic milliseconds. */
   readonly now: number;
 }
@@ -64,6 +68,8 @@ const AWAY_RETRY_MS = 2000;
 /** Events come in bursts; one list answers all of a burst. */
 const HINT_MS = 100;
 const CLOSE_MS = 5000;
+/** Docker tells of a pull's progress many times a second. */
+const PROGRESS_MS = 1000;
 
 export class ReconcileLoop {
   readonly #deps: LoopDeps;
@@ -79,6 +85,7 @@ export class ReconcileLoop {
   #rounds: Promise<void> | null = null;
   #cancelTimer: () => void = () => undefined;
   #hinted = false;
+  #progressTold = Number.NEGATIVE_INFINITY;
 
   constructor(deps: LoopDeps) {
     this.#deps = deps;
@@ -162,6 +169,7 @@ export class ReconcileLoop {
       records: this.#records,
       health: statusOf,
       inFlight: this.#deps.inFlight,
+      missingSecrets: this.#missingSecrets,
       now,
     });
     this.#retries.keepOnly(planned.steps);
@@ -235,13 +243,9 @@ export class ReconcileLoop {
     this.#deps.log.info({ step: describe(step) }, "doing");
     if (step.type === "stop")
       this.#amend(step.name, { stopping: { reason: step.reason, detail: this.#whyUnhealthy(step.name) } });
-    const onProgress = (percent: number): void => {
-      if (step.type !== "pull" || this.#pulls.get(step.image) === percent) return;
-      this.#pulls.set(step.image, percent);
-      this.#publish();
-    };
-    const { runtime, owner } = this.#deps;
-    const ended = execute(step, { runtime, owner, onProgress, signal: cancel.signal })
+    const { runtime, owner, pulls, secrets } = this.#deps;
+    const onProgress = (percent: number): void => this.#progress(step, percent);
+    const ended = execute(step, { runtime, owner, pulls, secrets, onProgress, signal: cancel.signal })
       .then(
         () => this.#succeeded(step),
         (error: unknown) => this.#failed(step, error),
@@ -252,6 +256,15 @@ export class ReconcileLoop {
         this.wake();
       });
     this.#operations.set(key, { step, cancel, ended });
+  }
+
+  #progress(step: Step, percent: number): void {
+    if (step.type !== "pull" || this.#pulls.get(step.image) === percent) return;
+    this.#pulls.set(step.image, percent);
+    const now = this.#deps.clock.monotonic();
+    if (now - this.#progressTold < PROGRESS_MS) return;
+    this.#progressTold = now;
+    this.#publish();
   }
 
   #whyUnhealthy(name: string): string {
@@ -289,6 +302,8 @@ export class ReconcileLoop {
     onEvent("step_failed", step.workloadId, message);
   }
 
+  readonly #missingSecrets: WorkloadSecrets["missing"] = (spec) => this.#deps.secrets.missing(spec);
+
   #publish(): void {
     const desired = this.#desired;
     if (desired === null) return;
@@ -301,6 +316,7 @@ export class ReconcileLoop {
       running: [...this.#operations.values()].map((operation) => operation.step),
       pulls: new Map(this.#pulls),
       failures: (workloadId, image) => this.#retries.messages(workloadId, image),
+      missingSecrets: this.#missingSecrets,
       now: this.#deps.clock.monotonic(),
     });
   }

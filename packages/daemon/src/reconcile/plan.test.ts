@@ -10,7 +10,7 @@ import { describe } from "./steps.ts";
 
 /** A small language for pictures of one node. `v1` is the older spec of the workload, `v2` the wanted one. */
 const NOW = 1_000_000;
-const image: ImageFacts = { id: "sha256:1", repoDigests: [], labels: {} };
+const image: ImageFacts = { id: "sha256:1", repoDigests: [], labels: {}, tags: [] };
 const hashOf = (version: string): string => version.padEnd(64, "0");
 const specOf = (version: string, update: WorkloadSpec["update"]): WorkloadSpec =>
   aSpec({ specHash: hashOf(version), update });

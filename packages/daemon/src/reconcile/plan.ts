@@ -1,6 +1,7 @@
 import type { WorkloadSpec } from "@fairlead/protocol/workload";
 import type { Container } from "../runtime/container-runtime.ts";
 import { workloadOf } from "../runtime/ownership.ts";
+import type { MissingSecret } from "../secrets/workload-secrets.ts";
 import type { Step, StopReason } from "./steps.ts";
 import { isUp, type Known, recordOf, viewOf, type WorkloadView } from "./workload-view.ts";
 
@@ -12,6 +13,8 @@ import { isUp, type Known, recordOf, viewOf, type WorkloadView } from "./workloa
 export interface PlanInput extends Known {
   /** Requests that a container is answering now. */
   readonly inFlight: (container: Container) => number;
+  /** Secrets that a workload waits for. One that runs already is never stopped for them. */
+  readonly missingSecrets: (spec: WorkloadSpec) => readonly MissingSecret[];
   /** Monotonic milliseconds. */
   readonly now: number;
 }
@@ -57,6 +60,7 @@ function planWorkload(spec: WorkloadSpec, input: PlanInput): Next[] {
   if (leftOver) return [discard(leftOver, "superseded")];
   if (view.rolledBack) return [planRolledBack(view, input)];
   if (view.current === null) return planMissing(view, input);
+  if (!isUp(view.current) && input.missingSecrets(spec).length > 0) return [view.former && keepUp(view.former, input)];
   if (isUp(view.current) && input.health(view.current).state === "ready") return [planSwitch(view, input)];
   return [planComing(view, view.current, input)];
 }
@@ -66,9 +70,12 @@ function planMissing(view: WorkloadView, input: PlanInput): Next[] {
   const { spec, name, record, former } = view;
   const meanwhile = former === null ? null : keepUp(former, input);
   if (input.observed.foreign.has(name)) return [meanwhile];
+  const missing = input.missingSecrets(spec);
   if ((input.observed.images.get(spec.image) ?? null) === null) {
-    return [{ step: { type: "pull", workloadId: spec.workloadId, image: spec.image } }, meanwhile];
+    if (missing.some(({ as }) => as === "registry")) return [meanwhile];
+    return [{ step: { type: "pull", workloadId: spec.workloadId, image: spec.image, spec } }, meanwhile];
   }
+  if (missing.length > 0) return [meanwhile];
   if (record.notBefore > input.now) return [{ wakeAt: record.notBefore }, meanwhile];
   const { projectId, generation } = input.desired;
   return [{ step: { type: "create", workloadId: spec.workloadId, name, spec, projectId, generation } }];

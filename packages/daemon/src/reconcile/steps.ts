@@ -11,7 +11,7 @@ interface OnContainer {
 
 /** Everything that the daemon ever does to the container engine. A step is data: the plan makes every choice. */
 export type Step =
-  | { readonly type: "pull"; readonly workloadId: string; readonly image: string }
+  | { readonly type: "pull"; readonly workloadId: string; readonly image: string; readonly spec: WorkloadSpec }
   | {
       readonly type: "create";
       readonly workloadId: string;

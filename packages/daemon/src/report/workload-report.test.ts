@@ -50,7 +50,7 @@ test("a ready workload tells what really runs", async () => {
 });
 
 test("an image on its way: pulling, with how far it is", async () => {
-  start().runtime.removeImage(v1.image);
+  start().runtime.loseImage(v1.image);
   machine.runtime.pullGate = new Promise(() => undefined);
   machine.startDaemon(wants(1, v1));
   await machine.time.advance(1000);
@@ -58,7 +58,7 @@ test("an image on its way: pulling, with how far it is", async () => {
 });
 
 test("an image that no registry has: backing off, with the registry's words", async () => {
-  start().runtime.removeImage(v1.image);
+  start().runtime.loseImage(v1.image);
   machine.startDaemon(wants(1, v1));
   await machine.time.advance(1000);
   expect(report()).toMatchObject({

@@ -6,6 +6,7 @@ import type { Observed } from "../reconcile/observe.ts";
 import { isUp, recordOf, viewOf, type WorkloadView } from "../reconcile/workload-view.ts";
 import type { Container } from "../runtime/container-runtime.ts";
 import { generationOf } from "../runtime/ownership.ts";
+import { describeMissing } from "../secrets/workload-secrets.ts";
 
 /** What the loop knows, as the reports that the control plane takes. Pure. */
 
@@ -116,6 +117,8 @@ function messageOf(view: WorkloadView, context: Context): string {
   }
   const percent = snapshot.pulls.get(spec.image);
   if (percent !== undefined) reasons.push(`pulling ${spec.image}: ${percent} %`);
+  const missing = snapshot.missingSecrets(spec);
+  if (missing.length > 0) reasons.push(describeMissing(missing));
   reasons.push(...failuresOf(view, snapshot));
   if (current !== null) reasons.push(...whyNotReady(current, snapshot));
   else if (record.lastExit !== null) reasons.push(record.lastExit.reason);

@@ -122,7 +122,8 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
     });
 
     test("a pull that cannot succeed says so", async () => {
-      const options = { onProgress: () => undefined, inactivityMs: 10_000, signal: new AbortController().signal };
+      const { signal } = new AbortController();
+      const options = { credentials: null, onProgress: () => undefined, inactivityMs: 10_000, signal };
       await expect(harness.runtime.pull(harness.missingImage, options)).rejects.toMatchObject({ kind: "pull-failed" });
     });
   });

@@ -88,6 +88,13 @@ export function withTag(reference: string): string {
   return name.includes(":") || name.includes("@") ? reference : `${reference}:latest`;
 }
 
+/** The registry that a reference names: its first part where that is a host, else Docker Hub. */
+export function registryOf(reference: string): string {
+  const [host = ""] = reference.split("/");
+  const isHost = reference.includes("/") && (/[.:]/.test(host) || host === "localhost");
+  return isHost ? host : "https://index.docker.io/v1/";
+}
+
 const failureSchema = z.object({
   statusCode: z.number().optional(),
   json: z.object({ message: z.string() }).optional().catch(undefined),

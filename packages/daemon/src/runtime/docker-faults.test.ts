@@ -43,9 +43,9 @@ const json = (response: ServerResponse, status: number, body: unknown): void => 
 };
 const pull = (
   inactivityMs = 5000,
-  onProgress: (percent: number) => void = () => undefined,
+  onProgress: PullOptions["onProgress"] = () => undefined,
   signal = new AbortController().signal,
-) => runtime.pull("example/engine", { onProgress, inactivityMs, signal });
+) => runtime.pull("example/engine", { credentials: null, onProgress, inactivityMs, signal });
 
 describe("pulls", () => {
   test("an error line inside a 200 stream fails the pull", async () => {
@@ -74,9 +74,14 @@ describe("pulls", () => {
       request.method === "POST"
         ? response.writeHead(200).end(line("a", 50) + line("b", 0) + line("a", 100) + line("b", 100))
         : json(response, 200, { Id: "sha256:1", RepoDigests: [] });
-    const seen: number[] = [];
-    await pull(5000, (percent) => seen.push(percent));
-    expect(seen).toEqual([50, 25, 50, 100]);
+    const seen: number[][] = [];
+    await pull(5000, ({ percent, pendingBytes }) => seen.push([percent, pendingBytes]));
+    expect(seen).toEqual([
+      [50, 50],
+      [25, 150],
+      [50, 100],
+      [100, 0],
+    ]);
   });
 
   test("a pull that goes silent is given up (amazon-ecs-agent#1249)", async () => {

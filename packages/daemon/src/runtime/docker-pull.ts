@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline";
 import { z } from "zod";
-import { type PullOptions, RuntimeError } from "./container-runtime.ts";
+import { type PullOptions, type PullProgress, RuntimeError } from "./container-runtime.ts";
 
 const lineSchema = z.object({
   id: z.string().optional(),
@@ -50,18 +50,18 @@ async function readLines(lines: AsyncIterable<string>, { layers, options, onLine
     const { current, total } = line.progressDetail ?? {};
     if (line.id === undefined || line.status !== "Downloading" || current === undefined || !total) continue;
     layers.set(line.id, { current, total });
-    options.onProgress(percentOf(layers));
+    options.onProgress(progressOf(layers));
   }
 }
 
-function percentOf(layers: ReadonlyMap<string, { current: number; total: number }>): number {
+function progressOf(layers: ReadonlyMap<string, { current: number; total: number }>): PullProgress {
   let current = 0;
   let total = 0;
   for (const layer of layers.values()) {
     current += layer.current;
     total += layer.total;
   }
-  return Math.floor((100 * current) / total);
+  return { percent: Math.floor((100 * current) / total), pendingBytes: total - current };
 }
 
 function parseLine(text: string): PullLine | null {

@@ -1,3 +1,4 @@
+import { buffer } from "node:stream/consumers";
 import Docker from "dockerode";
 import { z } from "zod";
 import {
@@ -5,15 +6,20 @@ import {
   type ContainerPlan,
   type ContainerRuntime,
   type ImageFacts,
+  type LogLine,
+  type LogOptions,
   type Owner,
   type PullOptions,
+  type RegistryCredentials,
   RuntimeError,
   type RuntimeVersion,
 } from "./container-runtime.ts";
-import { containerOf, runtimeErrorOf, summariesOf, textOfLogs, withTag } from "./docker-answers.ts";
+import { containerOf, registryOf, runtimeErrorOf, summariesOf, textOfLogs, withTag } from "./docker-answers.ts";
 import { followEvents } from "./docker-events.ts";
+import { linesOf, logQuery } from "./docker-logs.ts";
 import { followPull } from "./docker-pull.ts";
 import { containerBody } from "./docker-spec.ts";
+import { lookUpUser, userPart } from "./docker-user.ts";
 import { LABELS } from "./ownership.ts";
 
 const ASK_MS = 10_000;
@@ -22,9 +28,11 @@ const CHANGE_MS = 60_000;
 const STOP_MARGIN_MS = 15_000;
 
 const versionSchema = z.object({ ServerVersion: z.string(), DockerRootDir: z.string() });
+const userSchema = z.object({ Config: z.object({ User: z.string() }) });
 const imageSchema = z.object({
   Id: z.string(),
   RepoDigests: z.array(z.string()).nullable(),
+  RepoTags: z.array(z.string()).nullish(),
   Config: z.object({ Labels: z.record(z.string(), z.string()).nullish() }).nullish(),
 });
 
@@ -69,15 +77,16 @@ export class DockerRuntime implements ContainerRuntime {
   image(reference: string): Promise<ImageFacts | null> {
     return orNull("no-such-image", async () => {
       const answer = await within(ASK_MS, () => this.#docker.getImage(reference).inspect());
-      const { Id, RepoDigests, Config } = imageSchema.parse(answer);
-      return { id: Id, repoDigests: RepoDigests ?? [], labels: Config?.Labels ?? {} };
+      const { Id, RepoDigests, RepoTags, Config } = imageSchema.parse(answer);
+      return { id: Id, repoDigests: RepoDigests ?? [], tags: RepoTags ?? [], labels: Config?.Labels ?? {} };
     });
   }
 
   async pull(reference: string, options: PullOptions): Promise<void> {
     const fromImage = withTag(reference);
     const giveUp = AbortSignal.any([options.signal, AbortSignal.timeout(options.inactivityMs)]);
-    const stream = await this.#openPull(fromImage, { opening: giveUp, pulling: options.signal });
+    const signals = { opening: giveUp, pulling: options.signal };
+    const stream = await this.#openPull(fromImage, options.credentials, signals);
     await followPull(stream, options);
     if ((await this.image(fromImage)) === null) {
       throw new RuntimeError("pull-failed", `the pull ended, but ${fromImage} is not here`);
@@ -87,6 +96,7 @@ export class DockerRuntime implements ContainerRuntime {
   /** Until its first line a pull has no stream to watch, so opening it has a limit of its own. */
   async #openPull(
     fromImage: string,
+    credentials: RegistryCredentials | null,
     signals: { opening: AbortSignal; pulling: AbortSignal },
   ): Promise<NodeJS.ReadableStream> {
     const cancel = new AbortController();
@@ -94,7 +104,9 @@ export class DockerRuntime implements ContainerRuntime {
     signals.pulling.addEventListener("abort", abort);
     signals.opening.addEventListener("abort", abort);
     try {
-      return await this.#docker.createImage({ fromImage, abortSignal: cancel.signal });
+      // They travel in a header of their own, never in the URL.
+      const auth = credentials && { ...credentials, serveraddress: registryOf(fromImage) };
+      return await this.#docker.createImage(auth ?? undefined, { fromImage, abortSignal: cancel.signal });
     } catch (error) {
       const failure = runtimeErrorOf(error);
       const kind = failure.kind === "unavailable" && !signals.opening.aborted ? "unavailable" : "pull-failed";
@@ -104,6 +116,18 @@ export class DockerRuntime implements ContainerRuntime {
     }
   }
 
+  async imagesInUse(): Promise<ReadonlySet<string>> {
+    const answer = await within(ASK_MS, (abortSignal) => this.#docker.listContainers({ all: true, abortSignal }));
+    return new Set(summariesOf(answer).map((container) => container.imageId));
+  }
+
+  async removeImage(reference: string): Promise<void> {
+    // Never by force: what a container uses is the engine's last word, whatever was seen before (kubernetes#123631).
+    await unless(404, () =>
+      within(CHANGE_MS, (abortSignal) => this.#docker.getImage(reference).remove({ abortSignal })),
+    );
+  }
+
   async create(plan: ContainerPlan): Promise<string> {
     // Only `_query` goes into the URL: environment values would land in the engine's log otherwise.
     const options = { _query: { name: plan.name }, _body: containerBody(plan) };
@@ -111,6 +135,18 @@ export class DockerRuntime implements ContainerRuntime {
       this.#docker.createContainer({ ...options, abortSignal }),
     );
     return container.id;
+  }
+
+  async userOf(id: string): Promise<number> {
+    const container = this.#docker.getContainer(id);
+    const answer = await within(ASK_MS, (abortSignal) => container.inspect({ abortSignal }));
+    const user = userPart(userSchema.parse(answer).Config.User);
+    if (typeof user === "number") return user;
+    // From the container that is made already, since an image cannot be read.
+    const archive = await within(ASK_MS, async (abortSignal) =>
+      buffer(await container.getArchive({ path: "/etc/passwd", abortSignal })),
+    );
+    return lookUpUser(user, archive);
   }
 
   async start(id: string): Promise<void> {
@@ -135,6 +171,23 @@ export class DockerRuntime implements ContainerRuntime {
     return textOfLogs(
       await within(ASK_MS, (abortSignal) => this.#docker.getContainer(id).logs({ ...options, abortSignal })),
     );
+  }
+
+  async *followLogs(id: string, options: LogOptions, signal: AbortSignal): AsyncIterable<LogLine> {
+    // The client listens to this signal for as long as the stream lives, so it must not be the caller's own.
+    const cancel = new AbortController();
+    const abort = (): void => cancel.abort();
+    signal.addEventListener("abort", abort, { once: true });
+    try {
+      if (signal.aborted) return;
+      const ask = { stdout: true, stderr: true, timestamps: true, ...logQuery(options), abortSignal: cancel.signal };
+      yield* linesOf(await this.#docker.getContainer(id).logs(ask as Docker.ContainerLogsOptions & { follow: true }));
+    } catch (error) {
+      if (!signal.aborted) throw runtimeErrorOf(error);
+    } finally {
+      signal.removeEventListener("abort", abort);
+      cancel.abort();
+    }
   }
 
   watch(owner: Owner, onChange: () => void, signal: AbortSignal): void {

@@ -1,5 +1,7 @@
+import type { Gpus } from "@fairlead/protocol/engine-config";
+import { SECRETS_MOUNT_PATH } from "@fairlead/protocol/secrets";
 import type { ContainerCreateOptions, MountSettings } from "dockerode";
-import type { ContainerPlan } from "./container-runtime.ts";
+import type { ContainerPlan, ContainerSecrets } from "./container-runtime.ts";
 import { LABELS, ownershipLabels } from "./ownership.ts";
 
 /** A container plan as the body of Docker's create call. Pure. */
@@ -8,11 +10,11 @@ const DEFAULT_PIDS = 4096;
 const MEGABYTE = 1024 * 1024;
 
 export function containerBody(plan: ContainerPlan): ContainerCreateOptions {
-  const { spec, owner } = plan;
+  const { spec, owner, secrets } = plan;
   return {
     Image: spec.image,
     // Values may hold newlines: they travel as an array, never as an env file or a shell line (kamal#1467).
-    Env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
+    Env: Object.entries({ ...spec.env, ...secrets?.env }).map(([name, value]) => `${name}=${value}`),
     ...(spec.command.length > 0 ? { Entrypoint: spec.command } : {}),
     ...(spec.args.length > 0 ? { Cmd: spec.args } : {}),
     Labels: ownershipLabels(owner, spec, plan.generation),
@@ -21,8 +23,9 @@ export function containerBody(plan: ContainerPlan): ContainerCreateOptions {
   };
 }
 
-function hostConfig({ spec, projectId, owner }: ContainerPlan): NonNullable<ContainerCreateOptions["HostConfig"]> {
-  const { cpus, memoryMb, shmMb, pids } = spec.resources;
+function hostConfig(plan: ContainerPlan): NonNullable<ContainerCreateOptions["HostConfig"]> {
+  const { spec, secrets } = plan;
+  const { cpus, memoryMb, shmMb, pids, gpus } = spec.resources;
   const memory = memoryMb === undefined ? {} : { Memory: memoryMb * MEGABYTE, MemorySwap: memoryMb * MEGABYTE };
   return {
     // No host port: Docker picks a free one at every start, so a stale proxy can never hold ours (moby#20486).
@@ -40,19 +43,34 @@ function hostConfig({ spec, projectId, owner }: ContainerPlan): NonNullable<Cont
     ...(cpus === undefined ? {} : { NanoCpus: Math.round(cpus * 1e9) }),
     ...memory,
     ...(shmMb === undefined ? {} : { ShmSize: shmMb * MEGABYTE }),
-    Mounts: spec.volumes.map(
-      (volume): MountSettings => ({
-        Type: "volume",
-        Source: volumeName(projectId, volume.name),
-        Target: volume.mountPath,
-        VolumeOptions: {
-          NoCopy: false,
-          Labels: { [LABELS.installation]: owner.installationId, [LABELS.node]: owner.nodeId },
-          DriverConfig: { Name: "local", Options: {} },
-        },
-      }),
-    ),
+    ...(gpus === undefined || gpus === 0 ? {} : { DeviceRequests: [deviceRequest(gpus)] }),
+    Mounts: [...volumeMounts(plan), ...secretMounts(secrets)],
   };
+}
+
+function volumeMounts({ spec, projectId, owner }: ContainerPlan): MountSettings[] {
+  return spec.volumes.map((volume) => ({
+    Type: "volume",
+    Source: volumeName(projectId, volume.name),
+    Target: volume.mountPath,
+    VolumeOptions: {
+      NoCopy: false,
+      Labels: { [LABELS.installation]: owner.installationId, [LABELS.node]: owner.nodeId },
+      DriverConfig: { Name: "local", Options: {} },
+    },
+  }));
+}
+
+/** The folder, never a file in it: a file that is replaced would stay the old one inside the container. */
+function secretMounts(secrets: ContainerSecrets | null): MountSettings[] {
+  if (secrets === null || secrets.folder === null) return [];
+  return [{ Type: "bind", Source: secrets.folder, Target: SECRETS_MOUNT_PATH, ReadOnly: true }];
+}
+
+/** What `docker run --gpus` asks for. Docker takes either a count or ids; -1 is all of them. */
+function deviceRequest(gpus: Gpus): object {
+  const which = Array.isArray(gpus) ? { DeviceIDs: gpus } : { Count: gpus === "all" ? -1 : gpus };
+  return { Driver: "nvidia", ...which, Capabilities: [["gpu"]] };
 }
 
 /** A named volume is shared by the workloads of one project only. */

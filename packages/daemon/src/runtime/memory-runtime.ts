@@ -5,6 +5,8 @@ import {
   type ContainerPlan,
   type ContainerRuntime,
   type ImageFacts,
+  type LogLine,
+  type LogOptions,
   type Owner,
   type PullOptions,
   RuntimeError,
@@ -12,7 +14,7 @@ import {
 } from "./container-runtime.ts";
 import { isOwned, ownershipLabels } from "./ownership.ts";
 
-export type RuntimeCall = "list" | "image" | "pull" | "create" | "start" | "stop" | "remove";
+export type RuntimeCall = "list" | "image" | "pull" | "create" | "start" | "stop" | "remove" | "removeImage";
 
 /** A container engine in memory, with the faults of a real one. It keeps Docker's rules on names, states and repeats. */
 export class MemoryRuntime implements ContainerRuntime {
@@ -28,8 +30,14 @@ export class MemoryRuntime implements ContainerRuntime {
   available = true;
   /** What a registry would serve. */
   readonly registry = new Set<string>();
+  /** Users that images run as, by reference; root where nothing is said. */
+  readonly users = new Map<string, number>();
   /** Every change that was carried out, in order: `start fairlead-…`. */
   readonly changes: string[] = [];
+  /** Who asked for each pull, in order; null is anybody. */
+  readonly pulledAs: (string | null)[] = [];
+  /** What a pull says of the bytes to come. */
+  pendingBytes = 0;
   /** Held pulls end when this is resolved. */
   pullGate: Promise<void> = Promise.resolve();
   /** What a call waits for before it has its effect; a list shows what was there before it. */
@@ -40,10 +48,16 @@ export class MemoryRuntime implements ContainerRuntime {
   }
 
   addImage(reference: string, facts: Partial<ImageFacts> = {}): void {
-    this.#images.set(reference, { id: `sha256:${reference}`, repoDigests: [], labels: {}, ...facts });
+    this.#images.set(reference, {
+      id: `sha256:${reference}`,
+      repoDigests: [],
+      labels: {},
+      tags: [reference],
+      ...facts,
+    });
   }
 
-  removeImage(reference: string): void {
+  loseImage(reference: string): void {
     this.#images.delete(reference);
   }
 
@@ -123,7 +137,8 @@ export class MemoryRuntime implements ContainerRuntime {
 
   async pull(reference: string, options: PullOptions): Promise<void> {
     this.#ask("pull");
-    options.onProgress(50);
+    this.pulledAs.push(options.credentials?.username ?? null);
+    options.onProgress({ percent: 50, pendingBytes: this.pendingBytes });
     const aborted = Promise.withResolvers<never>();
     options.signal.addEventListener("abort", () =>
       aborted.reject(new RuntimeError("pull-failed", "the pull was cancelled")),
@@ -132,6 +147,24 @@ export class MemoryRuntime implements ContainerRuntime {
     if (!this.registry.has(reference)) throw new RuntimeError("pull-failed", `${reference} was not found`);
     this.addImage(reference);
     this.#changed(`pull ${reference}`);
+  }
+
+  async imagesInUse(): Promise<ReadonlySet<string>> {
+    this.#ask("list");
+    return new Set(this.all().map((container) => container.imageId));
+  }
+
+  async removeImage(reference: string): Promise<void> {
+    this.#ask("removeImage");
+    const image = await this.image(reference);
+    if (image === null) return;
+    const names = [...this.#images].filter(([, { id }]) => id === image.id).map(([name]) => name);
+    const last = names.length === 1 || reference === image.id;
+    if (last && this.all().some((container) => container.imageId === image.id)) {
+      throw new RuntimeError("conflict", `${reference} is being used`);
+    }
+    for (const name of reference === image.id ? names : [reference]) this.#images.delete(name);
+    this.#changed(`remove image ${reference}`);
   }
 
   async create(plan: ContainerPlan): Promise<string> {
@@ -146,6 +179,11 @@ export class MemoryRuntime implements ContainerRuntime {
     this.#commands.set(container.id, plan.spec.command.join(" "));
     this.#changed(`create ${plan.name}`);
     return container.id;
+  }
+
+  async userOf(id: string): Promise<number> {
+    this.#ask();
+    return this.users.get(this.#get(id).image) ?? 0;
   }
 
   async start(id: string): Promise<void> {
@@ -186,6 +224,12 @@ export class MemoryRuntime implements ContainerRuntime {
   async logs(id: string): Promise<string> {
     this.#ask();
     return `output of ${this.#get(id).name}\n`;
+  }
+
+  async *followLogs(id: string, { tail }: LogOptions): AsyncIterable<LogLine> {
+    this.#ask();
+    const line = { at: rfc3339(this.#clock.now()), stream: "stdout", text: `output of ${this.#get(id).name}` } as const;
+    if (tail !== 0) yield line;
   }
 
   watch(_owner: Owner, onChange: () => void, signal: AbortSignal): void {

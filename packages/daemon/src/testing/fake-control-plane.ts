@@ -1,4 +1,5 @@
 import type { Heartbeat, Hello, NodeEvent, Observation } from "@fairlead/protocol/daemon-link";
+import type { SecretAnswer } from "@fairlead/protocol/secrets";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import { type ControlLink, type LinkConnection, LinkRefused, LinkTakenOver } from "../link/control-link.ts";
 
@@ -10,6 +11,8 @@ export interface ControlPlaneDouble {
     readonly observations: Observation[];
     readonly events: NodeEvent[];
   };
+  /** What it answers to whoever asks for a secret; all others are missing. */
+  readonly secrets: Map<string, SecretAnswer>;
   /** How often a subscription was opened. */
   subscriptions: number;
   readonly heartbeatSeconds: number;
@@ -34,6 +37,7 @@ export class FakeControlPlane implements ControlPlaneDouble, ControlLink {
     observations: [] as Observation[],
     events: [] as NodeEvent[],
   };
+  readonly secrets = new Map<string, SecretAnswer>();
   subscriptions = 0;
   connections = 0;
   attempts = 0;
@@ -104,6 +108,12 @@ export class FakeControlPlane implements ControlPlaneDouble, ControlLink {
           entry,
           () => void this.received.events.push(...events),
           () => undefined,
+        ),
+      secret: ({ name }) =>
+        this.#answer(
+          entry,
+          () => undefined,
+          () => this.secrets.get(name) ?? { state: "missing" },
         ),
       subscribe: (onState) => {
         this.subscriptions += 1;

@@ -1,11 +1,20 @@
 import type { DesiredState } from "@fairlead/protocol/workload";
+import type { PullPorts } from "../reconcile/execute.ts";
 import { type EngineProbe, HealthMonitor } from "../reconcile/health.ts";
 import { InFlight } from "../reconcile/in-flight.ts";
 import { ReconcileLoop, type Snapshot } from "../reconcile/loop.ts";
 import { MemoryRuntime } from "../runtime/memory-runtime.ts";
 import { OWNER } from "./builders.ts";
 import { FakeTime } from "./fake-time.ts";
+import { MemorySecrets } from "./memory-secrets.ts";
 import { silentLog } from "./silent-log.ts";
+
+/** Pulls as anybody, with room for everything. */
+export const freePulls: PullPorts = {
+  registryAuth: async () => null,
+  requireRoom: async () => undefined,
+  onPulled: () => undefined,
+};
 
 /** One machine: its engine and its time outlive the daemons that run on it. */
 export class Machine {
@@ -14,7 +23,9 @@ export class Machine {
   /** Images whose engines do not answer their health path. */
   readonly sick = new Set<string>();
   readonly inFlight = new InFlight();
+  readonly secrets = new MemorySecrets();
   readonly events: string[] = [];
+  pulls: PullPorts = freePulls;
   snapshot: Snapshot | null = null;
   #loop: ReconcileLoop | null = null;
   #health: HealthMonitor | null = null;
@@ -33,6 +44,8 @@ export class Machine {
       owner: OWNER,
       health,
       inFlight: (container) => this.inFlight.count(container.id),
+      secrets: this.secrets,
+      pulls: this.pulls,
       clock: this.time,
       timers: this.time,
       log: silentLog,

@@ -1,0 +1,102 @@
+import type { Clock } from "@fairlead/protocol/clock";
+import type { DesiredState } from "@fairlead/protocol/workload";
+import { bytesAboveLowMark, bytesToFree, type DiskSpace, sizeText } from "../host/disk-rules.ts";
+import { type Log, reasonOf } from "../log.ts";
+import { type ContainerRuntime, RuntimeError } from "../runtime/container-runtime.ts";
+import { sleep, type Timers } from "../timers.ts";
+import type { ImageMemory } from "./image-memory.ts";
+import { type PulledImage, removableImages } from "./image-rules.ts";
+
+export interface ImageCleanerDeps {
+  readonly runtime: Pick<ContainerRuntime, "image" | "imagesInUse" | "removeImage">;
+  readonly memory: Pick<ImageMemory, "list" | "forget">;
+  readonly readSpace: () => Promise<DiskSpace | null>;
+  readonly desired: () => DesiredState | null;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly log: Log;
+  readonly onEvent: (kind: string, workloadId: null, message: string) => void;
+}
+
+const EVERY_MS = 5 * 60_000;
+
+/** Takes images away when the disk fills up: from the upper mark to the lower one, or as soon as a pull finds no room. */
+export class ImageCleaner {
+  readonly #deps: ImageCleanerDeps;
+  readonly #closing = new AbortController();
+  #pause = new AbortController();
+  #asked = false;
+
+  constructor(deps: ImageCleanerDeps) {
+    this.#deps = deps;
+  }
+
+  async run(): Promise<void> {
+    while (!this.#closing.signal.aborted) {
+      this.#pause = new AbortController();
+      if (!this.#asked) await sleep(this.#deps.timers, EVERY_MS, this.#pause.signal);
+      if (this.#closing.signal.aborted) return;
+      const asked = this.#asked;
+      this.#asked = false;
+      await this.clean(asked).catch((error: unknown) => {
+        this.#deps.log.warn({ reason: reasonOf(error) }, "images could not be cleaned up");
+      });
+    }
+  }
+
+  /** A pull has found no room: do not wait for the upper mark. */
+  wake(): void {
+    this.#asked = true;
+    this.#pause.abort();
+  }
+
+  close(): void {
+    this.#closing.abort();
+    this.#pause.abort();
+  }
+
+  /** One pass. @param asked also below the upper mark. @throws RuntimeError where the engine cannot be asked. */
+  async clean(asked: boolean): Promise<void> {
+    const { readSpace, log, onEvent } = this.#deps;
+    const before = await readSpace();
+    const wanted = before === null ? 0 : asked ? bytesAboveLowMark(before) : bytesToFree(before);
+    if (before === null || wanted === 0) return;
+    const removed: string[] = [];
+    const skipped = new Set<PulledImage>();
+    for (let next = await this.#next(skipped); next !== null; next = await this.#next(skipped)) {
+      if (await this.#remove(next)) removed.push(next.reference);
+      else skipped.add(next);
+      const space = await readSpace();
+      if (space === null || bytesAboveLowMark(space) === 0 || this.#closing.signal.aborted) break;
+    }
+    const freed = Math.max(0, ((await readSpace())?.freeBytes ?? before.freeBytes) - before.freeBytes);
+    const sum = `${sizeText(freed)} of ${sizeText(wanted)} freed, ${removed.length} images removed, ${skipped.size} left in use`;
+    log.info({ removed }, `images were cleaned up: ${sum}`);
+    if (removed.length > 0) onEvent("images_removed", null, `${sum}: ${removed.join(", ")}`);
+  }
+
+  /** Judged anew before each removal: a container may have started since the last look (kubernetes#123631). */
+  async #next(skipped: ReadonlySet<PulledImage>): Promise<PulledImage | null> {
+    const { runtime, memory, desired, clock } = this.#deps;
+    const inUse = await runtime.imagesInUse();
+    const removable = removableImages({ pulled: memory.list(), inUse, desired: desired(), now: clock.now() });
+    return removable.find((image) => !skipped.has(image)) ?? null;
+  }
+
+  /** @returns false where it is in use after all: the pass goes on with the next (kubernetes#57006). */
+  async #remove(image: PulledImage): Promise<boolean> {
+    const { runtime, memory } = this.#deps;
+    try {
+      const named = await runtime.image(image.reference);
+      const present = named?.id === image.id ? named : await runtime.image(image.id);
+      // A name that has moved on is no longer ours to take; neither is an image that somebody gave another name.
+      if (named?.id === image.id) await runtime.removeImage(image.reference);
+      else if (present !== null && present.tags.length === 0) await runtime.removeImage(image.id);
+      memory.forget(image);
+      return present !== null;
+    } catch (error) {
+      if (error instanceof RuntimeError && (error.kind === "conflict" || error.kind === "rejected")) return false;
+      throw error;
+    }
+  }
+}

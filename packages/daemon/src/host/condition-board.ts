@@ -1,0 +1,43 @@
+import type { Condition, ConditionType } from "@fairlead/protocol/conditions";
+
+/** What a room finds of its part of the machine. */
+export type Finding = Pick<Condition, "status" | "reason" | "message">;
+
+export const OK: Finding = { status: "ok", reason: "", message: "" };
+
+export interface ConditionBoardDeps {
+  /** RFC 3339. */
+  readonly time: () => string;
+  readonly onEvent: (kind: string, workloadId: null, message: string) => void;
+  readonly onChange: () => void;
+}
+
+/** The machine's conditions, each set by the room that knows of it. A change of status or reason is an event. */
+export class ConditionBoard {
+  readonly #deps: ConditionBoardDeps;
+  readonly #conditions = new Map<ConditionType, Condition>();
+
+  constructor(deps: ConditionBoardDeps) {
+    this.#deps = deps;
+  }
+
+  set(type: ConditionType, finding: Finding): void {
+    const before = this.#conditions.get(type);
+    const same = before?.status === finding.status && before.reason === finding.reason;
+    if (same && before.message === finding.message) return;
+    const since = same ? before.since : this.#deps.time();
+    this.#conditions.set(type, { type, ...finding, since });
+    // A machine that has been well from the start is no news.
+    const news = before === undefined ? finding.status === "problem" : !same;
+    if (news) this.#deps.onEvent(`condition_${finding.status}`, null, eventText(type, finding));
+    this.#deps.onChange();
+  }
+
+  list(): Condition[] {
+    return [...this.#conditions.values()].toSorted((a, b) => (a.type < b.type ? -1 : 1));
+  }
+}
+
+function eventText(type: ConditionType, { status, message }: Finding): string {
+  return `${type}: ${message || status}`;
+}
