@@ -1,5 +1,6 @@
 import { type CompiledQuery, type ExpressionBuilder, type Kysely, type Selectable, sql } from "kysely";
-import type { Database, KeySpendingTable, LedgerEntryTable, OpenHoldTable } from "../db/schema.ts";
+import type { KeySpendingTable, LedgerEntryTable, OpenHoldTable } from "../db/metering-tables.ts";
+import type { Database } from "../db/schema.ts";
 import type { BillingBatch } from "./billing-batch.ts";
 import { type LedgerEntry, ledgerKindSchema, type OpenHold } from "./ledger.ts";
 

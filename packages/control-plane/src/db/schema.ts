@@ -1,3 +1,12 @@
+import type {
+  KeySpendingTable,
+  LedgerEntryTable,
+  OpenHoldTable,
+  ProjectBalanceTable,
+  UsageHourTable,
+  UsageRecordTable,
+} from "./metering-tables.ts";
+
 /**
  * Rows as they rest, the same on SQLite and PostgreSQL: text, integers (booleans are 0 or 1, times are Unix milliseconds),
  * JSON as text. The sign-in and OAuth tables are better-auth's own (camelCase, ISO dates), so that it needs no migration.
@@ -32,6 +41,9 @@ export interface Database {
   usage_hour: UsageHourTable;
   kept_answer: KeptAnswerTable;
   project_limits: ProjectLimitsTable;
+  chat_session: ChatSessionTable;
+  chat_turn: ChatTurnTable;
+  chat_item: ChatItemTable;
   one_time_link: OneTimeLinkTable;
   audit_event: AuditEventTable;
 }
@@ -353,89 +365,6 @@ export interface AuditEventTable {
   detail: string;
 }
 
-/** Amounts are nano-dollars. */
-export interface LedgerEntryTable {
-  id: string;
-  project_id: string;
-  at: number;
-  kind: string;
-  amount: number;
-  call_id: string | null;
-  key_id: string | null;
-  note: string;
-}
-
-/** The sum of the project's ledger. */
-export interface ProjectBalanceTable {
-  project_id: string;
-  balance: number;
-}
-
-/** What is set aside for a call that runs: after a crash it is settled from here. */
-export interface OpenHoldTable {
-  call_id: string;
-  project_id: string;
-  key_id: string | null;
-  held: number;
-  /** What its caller has surely got is worth this. */
-  delivered: number;
-  opened_at: number;
-}
-
-export interface KeySpendingTable {
-  key_id: string;
-  /** `2026-03-02`, `2026-03` or `total`, UTC. */
-  period: string;
-  spent: number;
-}
-
-/** One call of the inference host; never its content. */
-export interface UsageRecordTable extends UsageCountColumns {
-  id: string;
-  project_id: string;
-  request_id: string;
-  /** When it ended. */
-  at: number;
-  key_id: string | null;
-  user_id: string | null;
-  worker_id: string | null;
-  model: string | null;
-  upstream: string | null;
-  dialect: string;
-  stream: number;
-  outcome: string;
-  status: number | null;
-  estimated: number;
-  attempts: number;
-  overhead_us: number | null;
-  first_token_ms: number | null;
-  duration_ms: number;
-}
-
-/** The sums of those records that share an hour and all that they can be told apart by; "" where a record has null. */
-export interface UsageHourTable extends UsageCountColumns {
-  project_id: string;
-  /** Its beginning. */
-  hour: number;
-  model: string;
-  key_id: string;
-  user_id: string;
-  worker_id: string;
-  upstream: string;
-  outcome: string;
-  calls: number;
-  estimated_calls: number;
-}
-
-interface UsageCountColumns {
-  input_tokens: number;
-  cached_input_tokens: number;
-  output_tokens: number;
-  reasoning_tokens: number;
-  /** Nano-dollars. */
-  cost: number;
-}
-
 /** What the inference host answered to a call with an `Idempotency-Key`. */
 export interface KeptAnswerTable {
   project_id: string;
@@ -455,4 +384,83 @@ export interface ProjectLimitsTable {
   requests_per_minute: number | null;
   tokens_per_minute: number | null;
   parallel_calls: number | null;
+}
+
+export interface ChatSessionTable {
+  id: string;
+  project_id: string;
+  user_id: string;
+  /** Of one that `/new` opened: the session before it, "" where there was none. Null: a first turn opened it. */
+  opened_from: string | null;
+  /** Of its last turn. */
+  model: string | null;
+  /** Messages and items of its history: what is superseded does not count. */
+  message_count: number;
+  item_count: number;
+  next_position: number;
+  last_turn_id: string | null;
+  created_at: number;
+  /** When a turn last began or ended. */
+  updated_at: number;
+  deleted_at: number | null;
+  titled_by_person: number;
+  title: string;
+  /** As `search_text` of an item. */
+  search_title: string;
+  /** JSON. */
+  metadata: string;
+}
+
+export interface ChatTurnTable {
+  id: string;
+  session_id: string;
+  project_id: string;
+  user_id: string;
+  /** `question` or `outputs`. */
+  kind: string;
+  /** `open` while it runs. */
+  status: string;
+  why: string;
+  dialect: string;
+  model: string;
+  /** SHA-256 (hex) of what it adds to the history: a repeat is told by it. */
+  question_hash: string;
+  /** SHA-256 (hex) of the request. */
+  request_hash: string;
+  idempotency_key: string | null;
+  /** Of its first item; its `question_count` items of the user come first, with nothing between them. */
+  first_position: number;
+  question_count: number;
+  answer_count: number;
+  began_at: number;
+  ended_at: number | null;
+  /** JSON. */
+  usage: string | null;
+  /** JSON: the items of the answer so far, while it runs. */
+  partial: string | null;
+  /** JSON: the final response object, for repeats with its `Idempotency-Key`. */
+  response: string | null;
+}
+
+/** Never changed but for its status, and only to `superseded`. */
+export interface ChatItemTable {
+  session_id: string;
+  position: number;
+  id: string;
+  turn_id: string;
+  status: string;
+  type: string;
+  /** Of a message. */
+  role: string | null;
+  /** Of a call and of its output. */
+  call_id: string | null;
+  /** Estimated. */
+  tokens: number;
+  created_at: number;
+  /** JSON: of the whole turn, on the last item of its answer. */
+  usage: string | null;
+  /** A message's text in one spelling, for searches. */
+  search_text: string | null;
+  /** JSON. */
+  item: string;
 }

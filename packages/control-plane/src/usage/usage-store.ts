@@ -1,5 +1,6 @@
 import { CompiledQuery, type Expression, type Kysely, type Selectable, sql } from "kysely";
-import type { Database, UsageHourTable, UsageRecordTable } from "../db/schema.ts";
+import type { UsageHourTable, UsageRecordTable } from "../db/metering-tables.ts";
+import type { Database } from "../db/schema.ts";
 import {
   DAY_MS,
   type UsageDimension,
