@@ -16,6 +16,7 @@ import { addProviderCommands } from "./commands/provider.ts";
 import { addServerCommand } from "./commands/server.ts";
 import { addSessionCommands } from "./commands/session.ts";
 import { addSignInCommands } from "./commands/sign-in.ts";
+import { addUsageCommand } from "./commands/usage.ts";
 import type { Context } from "./context.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -52,6 +53,7 @@ export function buildProgram(context: Context): Command {
   addChatCommand(program, context);
   addChatSessionCommands(program, context);
   addAuditCommand(program, context);
+  addUsageCommand(program, context);
   addCreditsCommands(program, context);
   addServerCommand(program, context);
   addAdminCommands(program, context);
