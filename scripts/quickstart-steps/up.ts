@@ -54,6 +54,7 @@ Project key      ${settings.get("FAIRLEAD_API_KEY")}
 Try next:
   set -a; . ${at.envFile}; set +a
   npx fairlead chat "What is 17 + 25?"
+  npx fairlead chat
   npx fairlead node list
 
 Sign in to ${settings.get("FAIRLEAD_BASE_URL")} as ${ADMINISTRATOR.email}; this makes a link that sets the password:
