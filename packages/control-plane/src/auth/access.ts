@@ -25,6 +25,7 @@ export const ROLES_BY_OPERATION = {
   "billing.read": EVERYBODY,
   "billing.ledger": OPERATORS,
   "usage.read": EVERYBODY,
+  "chat.use": WORKERS,
   "provider.read": EVERYBODY,
   "provider.manage": OPERATORS,
   "node.read": EVERYBODY,

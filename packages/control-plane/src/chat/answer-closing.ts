@@ -1,5 +1,5 @@
 import type { JsonObject } from "../inference/bridge/wire.ts";
-import { type GrowingItem, viewItem, viewPart } from "./answer-items.ts";
+import { type GrowingItem, type GrowingPart, viewItem, viewPart } from "./answer-items.ts";
 
 /** The events that end items which their upstream has not finished, so that a reader sees every one of them whole. Pure. */
 export function closingEvents(items: readonly GrowingItem[]): JsonObject[] {
@@ -11,12 +11,12 @@ export function closingEvents(items: readonly GrowingItem[]): JsonObject[] {
   ]);
 }
 
-/** By a part's type: the event that tells its text for the last time. */
-const TEXT_DONE: Readonly<Record<string, string>> = {
-  output_text: "response.output_text.done",
-  refusal: "response.refusal.done",
-  reasoning_text: "response.reasoning_text.done",
-  summary_text: "response.reasoning_summary_text.done",
+/** By a part's type: the events that tell its text. */
+const TEXT_EVENTS: Readonly<Record<string, string>> = {
+  output_text: "response.output_text",
+  refusal: "response.refusal",
+  reasoning_text: "response.reasoning_text",
+  summary_text: "response.reasoning_summary_text",
 };
 
 function partsDone(item: GrowingItem, list: "content" | "summary"): JsonObject[] {
@@ -24,18 +24,26 @@ function partsDone(item: GrowingItem, list: "content" | "summary"): JsonObject[]
   return item[list].flatMap((part, at) => {
     if (part === undefined || part.closed) return [];
     const view = viewPart(part);
-    const type = String(view["type"]);
     const place = { item_id: item.id, output_index: item.index, [`${list}_index`]: at };
-    const logprobs = type === "output_text" ? { logprobs: [] } : {};
-    return [
-      { type: TEXT_DONE[type] ?? "response.output_text.done", ...place, [part.field]: part.text, ...logprobs },
-      { type: partDone, ...place, part: view },
-    ];
+    return [...textDone(part, { type: String(view["type"]), place }), { type: partDone, ...place, part: view }];
   });
 }
 
-function callDone({ item, id, index, args }: GrowingItem): JsonObject[] {
+function textDone(
+  { told, text, field }: GrowingPart,
+  { type, place }: { readonly type: string; readonly place: JsonObject },
+): JsonObject[] {
+  if (told) return [];
+  const name = TEXT_EVENTS[type] ?? "response.output_text";
+  const logprobs = type === "output_text" ? { logprobs: [] } : {};
+  // Some readers know no text without a delta.
+  const empty = text === "" ? [{ type: `${name}.delta`, ...place, delta: "", ...logprobs }] : [];
+  return [...empty, { type: `${name}.done`, ...place, [field]: text, ...logprobs }];
+}
+
+function callDone({ item, id, index, args, argsTold }: GrowingItem): JsonObject[] {
   const place = { item_id: id, output_index: index };
+  if (argsTold) return [];
   if (item["type"] === "function_call") {
     return [{ type: "response.function_call_arguments.done", ...place, name: item["name"], arguments: args }];
   }

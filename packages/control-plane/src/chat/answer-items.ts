@@ -7,10 +7,12 @@ import type { JsonObject } from "../inference/bridge/wire.ts";
 type TextField = "text" | "refusal";
 
 /** One part of an item's `content` or `summary`, as it grows. */
-interface GrowingPart {
+export interface GrowingPart {
   readonly head: JsonObject;
   readonly field: TextField;
   text: string;
+  /** Whether its text was told for the last time. */
+  told: boolean;
   closed: boolean;
 }
 
@@ -24,6 +26,7 @@ export interface GrowingItem {
   readonly summary: (GrowingPart | undefined)[];
   /** The arguments or the input of a call. */
   args: string;
+  argsTold: boolean;
 }
 
 /** More than anybody means; beyond it an upstream would fill our memory with empty items. */
@@ -58,6 +61,11 @@ export class AnswerItems {
     return this.#items.flatMap((item) => (item.done ? [item.item] : soFar(item)));
   }
 
+  /** As a stream that ends here tells them: every one that it has begun. */
+  told(): JsonObject[] {
+    return this.#items.map((item) => (item.done ? item.item : viewItem(item)));
+  }
+
   #add({ item, place }: ReadEvent, done: boolean): void {
     if (!isObject(item)) return;
     const id = typeof item["id"] === "string" ? item["id"] : "";
@@ -69,7 +77,16 @@ export class AnswerItems {
     }
     if (this.#items.length >= MOST_ITEMS) return;
     const args = textOf(item["arguments"]) || textOf(item["input"]);
-    const added = { id, index: place.index ?? this.#items.length, item, done, content: [], summary: [], args };
+    const added = {
+      id,
+      index: place.index ?? this.#items.length,
+      item,
+      done,
+      content: [],
+      summary: [],
+      args,
+      argsTold: false,
+    };
     this.#items.push(added);
     if (id !== "") this.#byId.set(id, added);
   }
@@ -95,6 +112,12 @@ export class AnswerItems {
         return append(item.content, at, { delta, type: "reasoning_text" });
       case "response.reasoning_summary_text.delta":
         return append(item.summary, at, { delta, type: "summary_text" });
+      case "response.output_text.done":
+      case "response.refusal.done":
+      case "response.reasoning_text.done":
+        return tell(item.content[at]);
+      case "response.reasoning_summary_text.done":
+        return tell(item.summary[at]);
       case "response.content_part.done":
         return close(item.content[at]);
       case "response.reasoning_summary_part.done":
@@ -102,6 +125,10 @@ export class AnswerItems {
       case "response.function_call_arguments.delta":
       case "response.custom_tool_call_input.delta":
         item.args += delta;
+        return;
+      case "response.function_call_arguments.done":
+      case "response.custom_tool_call_input.done":
+        item.argsTold = true;
     }
   }
 
@@ -117,7 +144,7 @@ const textOf = (value: unknown): string => (typeof value === "string" ? value : 
 function partOf(value: unknown): GrowingPart {
   const head = isObject(value) ? value : { type: "output_text", text: "", annotations: [], logprobs: [] };
   const field: TextField = head["type"] === "refusal" ? "refusal" : "text";
-  return { head, field, text: textOf(head[field]), closed: false };
+  return { head, field, text: textOf(head[field]), told: false, closed: false };
 }
 
 const EMPTY_PARTS: Readonly<Record<string, JsonObject>> = {
@@ -134,6 +161,10 @@ function append(
 ): void {
   const part = (parts[at] ??= partOf(EMPTY_PARTS[type]));
   part.text += delta;
+}
+
+function tell(part: GrowingPart | undefined): void {
+  if (part !== undefined) part.told = true;
 }
 
 function close(part: GrowingPart | undefined): void {

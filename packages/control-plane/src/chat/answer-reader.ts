@@ -2,6 +2,7 @@ import type { DomainError } from "@fairlead/protocol/errors";
 import { isObject } from "../inference/bridge/parse.ts";
 import { responseEcho } from "../inference/bridge/response-echo.ts";
 import type { JsonObject } from "../inference/bridge/wire.ts";
+import type { TokenUsage } from "../inference/token-usage.ts";
 
 /** What is read of a turn's answer while it goes to its caller. */
 
@@ -22,9 +23,9 @@ export interface AnswerReader {
   /** The final response object; null where there is none. */
   readonly response: JsonObject | null;
   /** The response as far as it came, of an answer that a person has stopped. */
-  partial(): JsonObject;
+  partial(usage: TokenUsage | null): JsonObject;
   /** Frames that end such an answer, in its dialect. */
-  stopped(): string;
+  stopped(usage: TokenUsage | null): string;
   /** Frames that end it as failed. */
   failed(error: DomainError): string;
   /** What belongs behind the last frame that was held. */
@@ -81,9 +82,27 @@ export function responseHead({ requestId, model, createdAt, metadata, body }: Re
 }
 
 /** @param head the response as it began. */
-export function stoppedResponse(head: JsonObject, output: readonly JsonObject[]): JsonObject {
-  return { ...head, status: "incomplete", output, metadata: toldMetadata(head["metadata"], { ended_by: "stop" }) };
+export function stoppedResponse(
+  head: JsonObject,
+  { output, usage }: { readonly output: readonly JsonObject[]; readonly usage: TokenUsage | null },
+): JsonObject {
+  const metadata = toldMetadata(head["metadata"], { ended_by: "stop" });
+  return { ...head, status: "incomplete", output, usage: responseUsage(usage), metadata };
 }
+
+/** A usage in the words of a response; zeros where nothing is known: some clients fail over a null. */
+function responseUsage(usage: TokenUsage | null): JsonObject {
+  const { inputTokens, cachedInputTokens, outputTokens, reasoningTokens } = usage ?? NO_TOKENS;
+  return {
+    input_tokens: inputTokens,
+    input_tokens_details: { cached_tokens: cachedInputTokens, cache_write_tokens: 0 },
+    output_tokens: outputTokens,
+    output_tokens_details: { reasoning_tokens: reasoningTokens },
+    total_tokens: inputTokens + outputTokens,
+  };
+}
+
+const NO_TOKENS: TokenUsage = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, reasoningTokens: 0 };
 
 export function toldMetadata(given: unknown, told: Readonly<Record<string, string>>): JsonObject {
   return { ...(isObject(given) ? given : {}), ...told };

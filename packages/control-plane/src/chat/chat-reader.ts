@@ -7,8 +7,10 @@ import { responseEcho } from "../inference/bridge/response-echo.ts";
 import type { ResponsesContext } from "../inference/bridge/responses-to-chat-request.ts";
 import { DONE_FRAME } from "../inference/bridge/sse.ts";
 import { ToolNames } from "../inference/bridge/tool-names.ts";
+import { toChatUsage } from "../inference/bridge/usage.ts";
 import type { JsonObject, ResponseEvent } from "../inference/bridge/wire.ts";
 import { jsonOr } from "../inference/json-or.ts";
+import type { TokenUsage } from "../inference/token-usage.ts";
 import { AnswerItems } from "./answer-items.ts";
 import {
   type AnswerReader,
@@ -94,17 +96,19 @@ export class ChatReader implements AnswerReader {
     return this.#items.view();
   }
 
-  partial(): JsonObject {
-    return stoppedResponse(responseHead({ ...this.#call, body: {} }), this.#items.view());
+  partial(usage: TokenUsage | null): JsonObject {
+    return stoppedResponse(responseHead({ ...this.#call, body: {} }), { output: this.#items.view(), usage });
   }
 
-  stopped(): string {
+  stopped(usage: TokenUsage | null): string {
     const { createdAt, model, requestId } = this.#call;
-    const last = this.#last ?? { id: new AnswerIds(requestId).answer("chatcmpl"), created: createdAt, model };
-    const { id, created, model: named } = last;
-    const choice = { index: 0, delta: {}, finish_reason: "stop", logprobs: null };
-    const chunk = { id, object: "chat.completion.chunk", created, model: named, choices: [choice] };
-    return `data: ${JSON.stringify(chunk)}\n\n${DONE_FRAME}`;
+    const first = { id: new AnswerIds(requestId).answer("chatcmpl"), created: createdAt, model };
+    const { id, created, model: named } = this.#last ?? first;
+    const head = { id, object: "chat.completion.chunk", created, model: named };
+    const delta = this.#last === null ? { role: "assistant", content: "" } : {};
+    const end = { ...head, choices: [{ index: 0, delta, finish_reason: "stop", logprobs: null }] };
+    const told = this.#asksForUsage ? [{ ...head, choices: [], usage: toChatUsage(this.partial(usage)["usage"]) }] : [];
+    return [end, ...told].map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("") + DONE_FRAME;
   }
 
   failed(error: DomainError): string {

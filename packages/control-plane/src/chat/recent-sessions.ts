@@ -6,6 +6,7 @@ import type { Clock } from "@fairlead/protocol/clock";
  */
 export class RecentSessions {
   readonly #clock: Clock;
+  /** By call, the oldest first. A promise, so that two repeats at once find one session. */
   readonly #entries = new Map<string, Entry>();
 
   constructor(clock: Clock) {
@@ -13,19 +14,23 @@ export class RecentSessions {
   }
 
   /** @param ms for how long it counts. */
-  remember(call: string, sessionId: string, ms: number): void {
+  remember(call: string, sessionId: string | Promise<string>, ms: number): void {
+    const opened = Promise.resolve(sessionId);
+    // Whoever opens it is told; nobody else need be there.
+    opened.catch(() => undefined);
     this.#entries.delete(call);
-    this.#entries.set(call, { sessionId, until: this.#clock.monotonic() + ms });
+    this.#entries.set(call, { sessionId: opened, until: this.#clock.monotonic() + ms });
     for (const oldest of this.#entries.keys()) {
       if (this.#entries.size <= MOST_ENTRIES) break;
       this.#entries.delete(oldest);
     }
   }
 
-  find(call: string): string | null {
+  /** @throws whatever the opening of the session did. */
+  async find(call: string): Promise<string | null> {
     const entry = this.#entries.get(call);
     if (entry === undefined) return null;
-    if (entry.until > this.#clock.monotonic()) return entry.sessionId;
+    if (entry.until > this.#clock.monotonic()) return await entry.sessionId;
     this.#entries.delete(call);
     return null;
   }
@@ -36,7 +41,7 @@ export class RecentSessions {
 }
 
 interface Entry {
-  readonly sessionId: string;
+  readonly sessionId: Promise<string>;
   /** Monotonic milliseconds. */
   readonly until: number;
 }

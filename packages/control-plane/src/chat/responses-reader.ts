@@ -4,6 +4,7 @@ import { DONE_FRAME } from "../inference/bridge/sse.ts";
 import type { JsonObject } from "../inference/bridge/wire.ts";
 import { jsonOr } from "../inference/json-or.ts";
 import { failureEvents } from "../inference/stream-failure.ts";
+import type { TokenUsage } from "../inference/token-usage.ts";
 import { closingEvents } from "./answer-closing.ts";
 import { AnswerItems } from "./answer-items.ts";
 import {
@@ -75,13 +76,13 @@ export class ResponsesReader implements AnswerReader {
     return Array.isArray(this.#final["output"]) ? this.#final["output"].filter(isObject) : [];
   }
 
-  partial(): JsonObject {
-    return stoppedResponse(this.#head ?? responseHead(this.#call), this.#items.view());
+  partial(usage: TokenUsage | null): JsonObject {
+    return stoppedResponse(this.#head ?? responseHead(this.#call), { output: this.#items.told(), usage });
   }
 
-  stopped(): string {
+  stopped(usage: TokenUsage | null): string {
     const begin = this.#head === null ? [{ type: "response.created", response: responseHead(this.#call) }] : [];
-    const end = { type: "response.incomplete", response: this.partial() };
+    const end = { type: "response.incomplete", response: this.partial(usage) };
     const events: JsonObject[] = [...begin, ...closingEvents(this.#items.open), end];
     return events.map((event) => this.#frame(event)).join("") + DONE_FRAME;
   }

@@ -12,6 +12,8 @@ import type { AnswerReader } from "./answer-reader.ts";
 export interface Audience {
   /** Headers that the answer bears in any case. Before anything else. */
   carry(headers: Readonly<Record<string, string>>): void;
+  /** @param onDrain told when a caller who did not keep up does again. */
+  listen(onDrain: () => void): void;
   /** Whether the answer goes out as it comes; otherwise nothing is said before its end. */
   readonly streams: boolean;
   begin(headers: OutgoingHttpHeaders): void;
@@ -61,6 +63,8 @@ export class TurnSink implements AnswerSink, EventSink {
   /** Told instead of an answer. */
   refusal: DomainError | null = null;
   rejection: Rejection | null = null;
+  /** An answer that is no stream, as it came. */
+  wholeBody: Buffer | null = null;
   /** The answer broke off where its dialect has no way to tell. */
   broken = false;
 
@@ -69,6 +73,7 @@ export class TurnSink implements AnswerSink, EventSink {
     this.#reader = reader;
     this.#audience = audience;
     this.#onProgress = onProgress;
+    audience.listen(() => this.#drained());
   }
 
   /** Null where the answer came to its own end, good or bad. */
@@ -124,11 +129,6 @@ export class TurnSink implements AnswerSink, EventSink {
     this.#close(false);
   }
 
-  onDrain(): void {
-    this.#paused = false;
-    this.#listener?.onDrain();
-  }
-
   /** Ends the answer here; what is there stays. One that has come to its end already is not touched. */
   cut(by: CutBy): void {
     if (this.#closed) return;
@@ -142,7 +142,7 @@ export class TurnSink implements AnswerSink, EventSink {
   goOnUnheard(): void {
     this.#heard = false;
     this.#frames = [];
-    this.onDrain();
+    this.#drained();
   }
 
   /** Once the turn is stored: what was kept back. @param last in place of it, where the turn ended in another way. */
@@ -197,6 +197,7 @@ export class TurnSink implements AnswerSink, EventSink {
     }
     try {
       this.#reader.takeWhole(jsonOr(body.toString("utf8"), null));
+      this.wholeBody = body;
     } catch {
       this.broken = true;
     }
@@ -208,6 +209,11 @@ export class TurnSink implements AnswerSink, EventSink {
     const [first] = frames;
     const bytes = frames.length === 1 && first !== undefined ? first : Buffer.concat(frames);
     if (!this.#audience.write(bytes)) this.#paused = true;
+  }
+
+  #drained(): void {
+    this.#paused = false;
+    this.#listener?.onDrain();
   }
 
   /** The pipeline's part is over; the caller's may not be. */

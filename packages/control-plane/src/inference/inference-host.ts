@@ -48,6 +48,9 @@ export interface InferenceHost {
   /** Not listening yet. */
   readonly server: Server;
   readonly load: Load;
+  /** For calls from inside this process, each with a ticket of `admission`. */
+  readonly pipeline: InferencePipeline;
+  readonly admission: Admission;
   readonly counters: InferenceCounters;
   readonly places: UpstreamPlaces;
   readonly requests: RequestTally;
@@ -105,6 +108,8 @@ export function createInferenceHost(options: InferenceHostOptions): InferenceHos
   });
   return {
     server,
+    pipeline,
+    admission,
     counters,
     places,
     requests,

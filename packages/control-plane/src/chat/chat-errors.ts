@@ -1,0 +1,47 @@
+import { DomainError, ERROR_CODES, type ErrorCode } from "@fairlead/protocol/errors";
+import { statusOf } from "../http/error-status.ts";
+import { toErrorBody } from "../inference/bridge/upstream-error.ts";
+import type { Dialect } from "../inference/dialect.ts";
+import { jsonOr } from "../inference/json-or.ts";
+import type { Rejection } from "./turn-sink.ts";
+
+/** Errors as the chat routes tell them: the table of interface §7, to the letter. Pure. */
+
+const UNKNOWN_MODEL: ReadonlySet<ErrorCode> = new Set(["model_not_found", "model_not_allowed"]);
+
+/** Where these routes tell another kind of error than the rest of the platform host does. */
+export function chatError(error: DomainError): DomainError {
+  // 404 means the session alone.
+  if (error.code === "not_found") {
+    return new DomainError("permission_denied", "You have no access to this project.", { cause: error });
+  }
+  if (!UNKNOWN_MODEL.has(error.code)) return error;
+  return new DomainError("invalid_request", error.message, { param: "model", cause: error });
+}
+
+/** "Inference request failed" is 502, whatever the reason; the code is the finer one. */
+export function chatStatusOf(code: ErrorCode): number {
+  const isUpstreams = ERROR_CODES[code].type === "upstream_error" || code === "no_running_engine";
+  return isUpstreams ? 502 : statusOf(code);
+}
+
+/** What an upstream refuses of a call is its caller's mistake; everything else is the upstream's. */
+const CALLERS_MISTAKE: ReadonlySet<number> = new Set([400, 413, 415, 422]);
+
+export interface RejectionAnswer {
+  readonly status: 400 | 502;
+  /** JSON text. */
+  readonly body: string;
+}
+
+/** An upstream's refusal, in its words and in our form. */
+export function rejectionAnswer(
+  { status, body }: Rejection,
+  call: { readonly dialect: Dialect; readonly requestId: string },
+): RejectionAnswer {
+  const text = body.toString("utf8");
+  return {
+    status: CALLERS_MISTAKE.has(status) ? 400 : 502,
+    body: JSON.stringify(toErrorBody(jsonOr<unknown>(text, text), call)),
+  };
+}
