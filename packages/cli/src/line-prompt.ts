@@ -58,9 +58,16 @@ function readMessage(
     lines.setPrompt(prompt);
     lines.prompt(true);
   };
+  /** Ctrl-D, or a terminal that is gone. */
+  const onClose = (): void => {
+    clearTimeout(submitting);
+    output.write("\n");
+    resolve(message.length > 0 ? message.join("\n") : null);
+  };
   const submit = (): void => {
     // What was pasted may end without a line break.
     if (lines.line !== "" || message.at(-1)?.endsWith("\\")) return show(MORE);
+    lines.off("close", onClose);
     resolve(message.map((line) => line.replace(/\\$/, "")).join("\n"));
     lines.close();
   };
@@ -72,6 +79,7 @@ function readMessage(
   lines.on("SIGINT", () => {
     output.write("^C\n");
     if (lines.line === "" && message.length === 0) {
+      lines.off("close", onClose);
       reject(new Interrupted());
       return lines.close();
     }
@@ -81,10 +89,7 @@ function readMessage(
     lines.write(null, { ctrl: true, name: "u" });
     show(question);
   });
-  lines.on("close", () => {
-    clearTimeout(submitting);
-    resolve(message.length > 0 ? message.join("\n") : null);
-  });
+  lines.on("close", onClose);
   show(question);
   return promise;
 }

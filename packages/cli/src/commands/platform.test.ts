@@ -17,6 +17,7 @@ const node = {
   operatingSystem: "Debian 12",
   statusMessage: "all workloads are ready",
   planId: "byo",
+  conditions: [],
 };
 let host: StubHost | undefined;
 afterEach(() => host?.close());
