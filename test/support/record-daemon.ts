@@ -85,7 +85,7 @@ async function playBothStarts({ folder, proxy, api, nodeId, tokenFile }: Stage):
       notifySystemd: false,
     } as const;
     const running = runDaemon(
-      { ...settings, stateDir: join(folder, "state"), bootstrapTokenFile },
+      { ...settings, stateDir: join(folder, "state"), runtimeDir: join(folder, "run"), bootstrapTokenFile },
       { log, signal: closing.signal },
     );
     await waitFor("the end of the scene", SOON_MS, until);

@@ -5,6 +5,8 @@ import { EXIT, StartError } from "./start-error.ts";
 /** The daemon's settings: flags win over the environment, the environment over systemd's folders and the defaults. */
 export interface DaemonConfig {
   readonly stateDir: string;
+  /** Holds opened secrets while they are in use; best on a tmpfs. */
+  readonly runtimeDir: string;
   readonly bootstrapTokenFile: string | null;
   readonly dockerSocket: string;
   readonly logLevel: LogLevel;
@@ -15,6 +17,7 @@ export interface DaemonConfig {
 
 export interface Flags {
   readonly stateDir?: string | undefined;
+  readonly runtimeDir?: string | undefined;
   readonly bootstrapTokenFile?: string | undefined;
   readonly dockerSocket?: string | undefined;
   readonly logLevel?: string | undefined;
@@ -33,6 +36,7 @@ const configSchema = z.object({
   stateDir: z
     .string({ error: "give --state-dir DIR or set FAIRLEAD_DAEMON_STATE_DIR" })
     .min(1, "give --state-dir DIR or set FAIRLEAD_DAEMON_STATE_DIR"),
+  runtimeDir: absolutePath,
   bootstrapTokenFile: z.string().nullable(),
   dockerSocket: absolutePath,
   logLevel: z.enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(", ")}` }),
@@ -44,6 +48,7 @@ const configSchema = z.object({
 
 const NAMES: Readonly<Record<string, string>> = {
   stateDir: "--state-dir",
+  runtimeDir: "--runtime-dir",
   bootstrapTokenFile: "--bootstrap-token-file",
   dockerSocket: "--docker-socket",
   logLevel: "--log-level",
@@ -55,6 +60,11 @@ export function readConfig(flags: Flags, env: Environment): DaemonConfig {
   const parsed = configSchema.safeParse({
     // systemd's StateDirectory= may name several folders; ours is the first.
     stateDir: flags.stateDir ?? env["FAIRLEAD_DAEMON_STATE_DIR"] ?? env["STATE_DIRECTORY"]?.split(":")[0],
+    runtimeDir:
+      flags.runtimeDir ??
+      env["FAIRLEAD_DAEMON_RUNTIME_DIR"] ??
+      env["RUNTIME_DIRECTORY"]?.split(":")[0] ??
+      "/run/fairlead-daemon",
     bootstrapTokenFile: flags.bootstrapTokenFile ?? env["FAIRLEAD_DAEMON_BOOTSTRAP_TOKEN_FILE"] ?? credential(env),
     dockerSocket: flags.dockerSocket ?? env["FAIRLEAD_DAEMON_DOCKER_SOCKET"] ?? "/var/run/docker.sock",
     logLevel: flags.logLevel ?? env["FAIRLEAD_DAEMON_LOG_LEVEL"] ?? "info",

@@ -12,6 +12,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { DaemonConfig } from "./config.ts";
 import { runDaemon } from "./daemon.ts";
 import { generateNodeKeys } from "./link/node-keys.ts";
+import type { Container } from "./runtime/container-runtime.ts";
 import { DockerRuntime } from "./runtime/docker-runtime.ts";
 import { EXIT } from "./start-error.ts";
 import { DesiredStore } from "./state/desired-store.ts";
@@ -28,6 +29,8 @@ let server: Server;
 let url = "";
 let requests: { path: string; body: string; authorization: string | undefined }[] = [];
 let answer: (path: string) => { status: number; body: unknown };
+/** No answer comes before this is resolved. */
+let gate: Promise<void>;
 let closing: AbortController;
 const ids = { nodeId: "nod_1", projectId: "prj_1", installationId: "ins_1" };
 const enrolled = { status: 200, body: { ...ids, identityToken: "jwt", expiresIn: 3600 } };
@@ -38,8 +41,10 @@ beforeEach(async () => {
   requests = [];
   closing = new AbortController();
   answer = () => enrolled;
+  gate = Promise.resolve();
   server = createServer((request: IncomingMessage, response) => {
-    void text(request).then((body) => {
+    void text(request).then(async (body) => {
+      await gate;
       const path = request.url ?? "";
       requests.push({ path, body, authorization: request.headers.authorization });
       const { status, body: json } = answer(path);
@@ -60,6 +65,7 @@ afterEach(async () => {
 
 const config = (changes: Partial<DaemonConfig> = {}): DaemonConfig => ({
   stateDir: join(folder, "state"),
+  runtimeDir: join(folder, "run"),
   bootstrapTokenFile: join(folder, "token"),
   dockerSocket: join(folder, "no-engine.sock"),
   logLevel: "error",
@@ -134,30 +140,70 @@ describe("an enrolled node", () => {
     expect(await ended).toBe(EXIT.ok);
   });
 
-  const title = "runs its workloads with the control plane down, and leaves them running when it is stopped";
-  test.skipIf(reason !== null)(
-    reason === null ? title : `${title} (skipped: ${reason})`,
-    { timeout: 60_000 },
-    async () => {
-      const nodeId = `nod_${randomBytes(6).toString("hex")}`;
-      const owner = { installationId: "ins_1", nodeId };
-      const corner = await dockerCorner("daemon");
-      const runtime = new DockerRuntime(DOCKER_SOCKET);
-      try {
-        // A port where nobody listens.
-        await enroll("http://127.0.0.1:9", nodeId);
-        const desired = new DesiredStore(diskFiles, { folder: config().stateDir, nodeId });
-        desired.offer(aDesiredState({ ...owner, workloads: [aSpec({ image: corner.image })] }));
-        await desired.save();
-        const ended = run({ dockerSocket: DOCKER_SOCKET });
-        await vi.waitFor(async () => expect(await runtime.list(owner)).toMatchObject([{ state: "running" }]), 20_000);
-        closing.abort();
-        expect(await ended).toBe(EXIT.ok);
-        expect(await runtime.list(owner)).toMatchObject([{ state: "running" }]);
-      } finally {
-        await removeAllOf(corner.docker, nodeId);
-        await corner.close();
-      }
-    },
+  /** An enrolled node whose engine runs on the real container engine. */
+  const whileRunning = async (platformUrl: string, check: (running: RunningNode) => Promise<void>): Promise<void> => {
+    const nodeId = `nod_${randomBytes(6).toString("hex")}`;
+    const owner = { installationId: "ins_1", nodeId };
+    const corner = await dockerCorner("daemon");
+    const runtime = new DockerRuntime(DOCKER_SOCKET);
+    try {
+      await enroll(platformUrl, nodeId);
+      const desired = new DesiredStore(diskFiles, { folder: config().stateDir, nodeId });
+      desired.offer(aDesiredState({ ...owner, workloads: [aSpec({ image: corner.image })] }));
+      await desired.save();
+      const ended = run({ dockerSocket: DOCKER_SOCKET });
+      await vi.waitFor(async () => expect(await runtime.list(owner)).toMatchObject([{ state: "running" }]), 20_000);
+      await check({ ended, containers: () => runtime.list(owner) });
+    } finally {
+      await removeAllOf(corner.docker, nodeId);
+      await corner.close();
+    }
+  };
+  const onDocker = (title: string, body: () => Promise<void>): void => {
+    const named = reason === null ? title : `${title} (skipped: ${reason})`;
+    test.skipIf(reason !== null)(named, { timeout: 60_000 }, body);
+  };
+
+  onDocker("runs its workloads with the control plane down, and leaves them running when it is stopped", () =>
+    // A port where nobody listens.
+    whileRunning("http://127.0.0.1:9", async ({ ended, containers }) => {
+      closing.abort();
+      expect(await ended).toBe(EXIT.ok);
+      expect(await containers()).toMatchObject([{ state: "running" }]);
+    }),
   );
+
+  onDocker("leaves its workloads running when the platform disowns it without a word of deletion", async () => {
+    const word = Promise.withResolvers<void>();
+    answer = () => refused("invalid_credential");
+    gate = word.promise;
+    await whileRunning(url, async ({ ended, containers }) => {
+      word.resolve();
+      expect(await ended).toBe(EXIT.refused);
+      expect(await containers()).toMatchObject([{ state: "running" }]);
+    });
+  });
+
+  onDocker("takes its workloads down when it was deleted, and ends for good", async () => {
+    const word = Promise.withResolvers<void>();
+    answer = () => refused("node_deleted");
+    gate = word.promise;
+    await whileRunning(url, async ({ ended, containers }) => {
+      word.resolve();
+      expect(await ended).toBe(EXIT.refused);
+      expect(await containers()).toEqual([]);
+    });
+    // Started again by hand, it starts nothing.
+    const { nodeId } = JSON.parse(await readFile(join(config().stateDir, "identity.json"), "utf8")) as {
+      nodeId: string;
+    };
+    const kept = new DesiredStore(diskFiles, { folder: config().stateDir, nodeId });
+    await kept.load();
+    expect(kept.current()?.workloads).toEqual([]);
+  });
 });
+
+interface RunningNode {
+  readonly ended: Promise<number>;
+  readonly containers: () => Promise<Container[]>;
+}

@@ -31,6 +31,9 @@ import { Reporter } from "./report/reporter.ts";
 import { buildReports } from "./report/workload-report.ts";
 import { DockerRuntime } from "./runtime/docker-runtime.ts";
 import { EXIT, type ExitCode, StartError } from "./start-error.ts";
+import { NodeSecrets } from "./secrets/node-secrets.ts";
+import { SecretFolders } from "./secrets/secret-folders.ts";
+import { SecretVault } from "./secrets/secret-vault.ts";
 import { DesiredStore } from "./state/desired-store.ts";
 import { DurableRecord } from "./state/durable-record.ts";
 import { diskFiles } from "./state/files.ts";
@@ -159,6 +162,7 @@ interface NodeParts {
   readonly handler: TunnelHandler;
   readonly onDesired: (state: DesiredState) => void;
   close(): Promise<void>;
+  readonly secrets: NodeSecrets;
 }
 
 /** Everything that works without the control plane. */
@@ -182,11 +186,12 @@ async function startWorkloads(base: Base, identity: EnrolledIdentity, tokens: Id
     const conditions = machine.board.list();
     reporter.update({ epoch, generation, workloadReports: buildReports(snapshot), conditions });
   };
+  const secrets = await openSecrets(base, identity, () => loop.wake());
   const machine: Machine = await startMachine({
     runtime,
     files: diskFiles,
     stateDir: config.stateDir,
-    registryAuth: async () => null,
+    registryAuth: secrets.registryAuth,
     skewMs: () => base.serverClock.skew(),
     now: () => base.serverClock.now(),
     desired: () => desired.current(),
@@ -209,19 +214,26 @@ async function startWorkloads(base: Base, identity: EnrolledIdentity, tokens: Id
     onSnapshot: (next) => {
       snapshot = next;
       machine.observed(next);
+    secrets,
       report();
     },
   });
-  loop.start(desired.current());
+  const onDesired = desiredStateTaker({ desired, secrets, loop, log });
+  const held = desired.current();
+  if (held !== null) secrets.desiredChanged(held);
+  loop.start(held);
   return {
     desired,
     events,
+      if (next.observed !== null) secrets.observed(next.observed.containers);
+      machine.board.set("secrets", secrets.finding());
     reporter,
     handler: gatewayHandler({ snapshot: () => snapshot, inFlight, connect, log }),
     onDesired: desiredStateTaker({ desired, loop, log }),
     close: async () => {
-      await Promise.all([loop.close(), reporter.close(), machine.close()]);
+      await Promise.all([loop.close(), reporter.close(), machine.close(), secrets.close()]);
       health.close();
+    secrets,
     },
   };
 }
@@ -231,7 +243,7 @@ function desiredStateTaker(parts: {
   loop: ReconcileLoop;
   log: Logger;
 }): (state: DesiredState) => void {
-  const { desired, loop, log } = parts;
+  const { desired, secrets, loop, log } = parts;
   let saving = Promise.resolve();
   const save = (): void => {
     saving = saving
@@ -240,6 +252,7 @@ function desiredStateTaker(parts: {
         log.error(
           { reason: reasonOf(error) },
           "the desired state could not be saved; it holds, but not through a restart",
+  secrets: NodeSecrets;
         );
         setTimeout(save, SAVE_RETRY_MS).unref();
       });
@@ -263,8 +276,19 @@ async function openConnectCheck(
   const { config, log, serverClock } = base;
   const record = new DurableRecord(diskFiles, join(config.stateDir, "platform-keys.json"), platformKeysSchema);
   const keys = new PlatformKeys({ platformUrl, http, record, clock, log });
+    secrets.desiredChanged(state);
   await keys.load();
   return new ConnectCheck({ keys, installationId: enrolled.installationId, nodeId, now: () => serverClock.now() });
+}
+
+async function openSecrets(base: Base, { nodeId, keys }: EnrolledIdentity, onChange: () => void): Promise<NodeSecrets> {
+  const { config, log, runtime } = base;
+  const vault = new SecretVault({ files: diskFiles, folder: config.stateDir, nodeId, keys });
+  const { damaged } = await vault.load();
+  if (damaged) log.warn("secrets on disk cannot be opened by this node; they are fetched again");
+  // Named by the node: daemons of several nodes may share a machine.
+  const folders = new SecretFolders(join(config.runtimeDir, "secrets", nodeId));
+  return new NodeSecrets({ vault, folders, runtime, timers, random, log, onChange });
 }
 
 /** The gateway, with every request counted for the container that answers it, so that an update lets it end. */
@@ -339,10 +363,12 @@ function connect(base: Base, { identity, tokens, node }: ConnectParts): { close(
       await Promise.all([link.close(), tunnel.close()]);
     },
   };
+      node.secrets.attach(connection);
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
+      node.secrets.detach();
     if (signal.aborted) resolve();
     signal.addEventListener("abort", () => resolve(), { once: true });
   });

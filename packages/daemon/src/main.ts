@@ -14,8 +14,8 @@ Examples:
   fairlead-daemon run --state-dir /var/lib/fairlead-daemon --bootstrap-token-file ./token   the first start: enrols this machine
   fairlead-daemon run --state-dir /var/lib/fairlead-daemon                                  every later start
 
-Every flag may come from the environment: FAIRLEAD_DAEMON_STATE_DIR, FAIRLEAD_DAEMON_BOOTSTRAP_TOKEN_FILE,
-FAIRLEAD_DAEMON_DOCKER_SOCKET, FAIRLEAD_DAEMON_LOG_LEVEL, FAIRLEAD_DAEMON_INSECURE. Under systemd the token may be the
+Every flag may come from the environment: FAIRLEAD_DAEMON_STATE_DIR, FAIRLEAD_DAEMON_RUNTIME_DIR,
+FAIRLEAD_DAEMON_BOOTSTRAP_TOKEN_FILE, FAIRLEAD_DAEMON_DOCKER_SOCKET, FAIRLEAD_DAEMON_LOG_LEVEL, FAIRLEAD_DAEMON_INSECURE. Under systemd the token may be the
 credential "bootstrap-token". Stopping the daemon leaves its workloads running.
 
 Exit codes: 0 stopped; 1 fault; 2 wrong call or not enrolled; 3 another daemon runs on the state folder;
@@ -50,6 +50,7 @@ function createProgram(onCode: (code: number) => void): Command {
     .command("run")
     .description("keep this node's workloads running, and report them to the platform")
     .option("--state-dir <dir>", "folder of this node's identity and desired state")
+    .option("--runtime-dir <dir>", "folder of opened secrets, on a tmpfs (default: /run/fairlead-daemon)")
     .option("--bootstrap-token-file <file>", "file with the bootstrap token, for the first start")
     .option("--docker-socket <path>", "socket of the container engine (default: /var/run/docker.sock)")
     .option("--log-level <level>", `one of ${LOG_LEVELS.join(", ")} (default: info)`)

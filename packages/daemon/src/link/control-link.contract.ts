@@ -51,6 +51,16 @@ export function controlLinkContract(start: () => Promise<ControlLinkHarness>): v
     });
   });
 
+  test("a secret comes as it was sealed, and a name without one is missing", async () => {
+    const { controlPlane } = harness;
+    const sealed = { state: "sealed", version: "1.a", jwe: `e.${"x".repeat(90_000)}` } as const;
+    controlPlane.secrets.set("TOKEN", sealed).set("OLD", { state: "stale" });
+    const connection = await connect();
+    expect(await connection.secret({ name: "TOKEN" })).toEqual(sealed);
+    expect(await connection.secret({ name: "OLD" })).toEqual({ state: "stale" });
+    expect(await connection.secret({ name: "NONE" })).toEqual({ state: "missing" });
+  });
+
   test("a subscriber gets the present state at once and every later one", async () => {
     harness.controlPlane.push(aDesiredState({ generation: 1 }));
     const connection = await connect();

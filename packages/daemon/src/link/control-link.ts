@@ -6,6 +6,7 @@ import type {
   NodeEvent,
   Observation,
 } from "@fairlead/protocol/daemon-link";
+import type { SecretAnswer, SecretRequest } from "@fairlead/protocol/secrets";
 import type { DesiredState } from "@fairlead/protocol/workload";
 
 /** One open connection to the control plane. Every call has a time-out; none is ever sent twice by itself. */
@@ -14,6 +15,8 @@ export interface LinkConnection {
   heartbeat(heartbeat: Heartbeat): Promise<HeartbeatAnswer>;
   observe(observation: Observation): Promise<void>;
   events(events: readonly NodeEvent[]): Promise<void>;
+  /** One of this node's secrets, sealed to its key. */
+  secret(request: SecretRequest): Promise<SecretAnswer>;
   /** The desired state at once, then every change. Calling it again asks for the whole state again. */
   subscribe(onState: (state: DesiredState) => void): void;
   /** Resolves with the reason once the connection is gone, a failed subscription included. */

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { LINK_TAKEN_OVER } from "@fairlead/protocol/daemon-link";
+import type { SecretAnswer } from "@fairlead/protocol/secrets";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import { initTRPC, tracked } from "@trpc/server";
 import { applyWSSHandler } from "@trpc/server/adapters/ws";
@@ -24,6 +25,7 @@ interface TrpcControlPlane extends ControlLinkHarness {
 async function start(callTimeoutMs = 5000): Promise<TrpcControlPlane> {
   const received: ControlPlaneDouble["received"] = { hellos: [], heartbeats: [], observations: [], events: [] };
   const answer = { heartbeatSeconds: 10, serverTime: 1_700_000_000_000 };
+  const secrets = new Map<string, SecretAnswer>();
   let state: DesiredState | null = null;
   let refusal: { status: number; retryAfterSeconds: number | null } | null = null;
   let failNext = false;
@@ -46,6 +48,9 @@ async function start(callTimeoutMs = 5000): Promise<TrpcControlPlane> {
     heartbeat: call(received.heartbeats, answer),
     observe: call(received.observations, {}),
     events: call(received.events, {}),
+    secret: t.procedure
+      .input(z.object({ name: z.string() }))
+      .query(({ input }): SecretAnswer => secrets.get(input.name) ?? { state: "missing" }),
     desiredState: t.procedure.input(z.any()).subscription(async function* ({ signal }) {
       double.subscriptions += 1;
       for (let last: DesiredState | null = null; !signal?.aborted; ) {
@@ -64,6 +69,7 @@ async function start(callTimeoutMs = 5000): Promise<TrpcControlPlane> {
 
   const double = {
     received,
+    secrets,
     ...answer,
     subscriptions: 0,
     silent: false,

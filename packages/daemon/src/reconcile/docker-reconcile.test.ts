@@ -9,6 +9,7 @@ import { containerName } from "../runtime/ownership.ts";
 import { aDesiredState, aSpec } from "../testing/builders.ts";
 import { DOCKER_SOCKET, type DockerCorner, dockerCorner, removeAllOf, whyNoDocker } from "../testing/docker-engine.ts";
 import { freePulls } from "../testing/loop-harness.ts";
+import { MemorySecrets } from "../testing/memory-secrets.ts";
 import { silentLog } from "../testing/silent-log.ts";
 import { systemTimers } from "../timers.ts";
 import { createEngineProbe } from "./engine-facts.ts";
@@ -64,6 +65,7 @@ describe.skipIf(reason !== null)(title, () => {
       owner,
       health,
       inFlight: () => 0,
+      secrets: new MemorySecrets(),
       pulls: freePulls,
       clock: systemClock,
       timers: systemTimers,

@@ -30,6 +30,7 @@ interface Picture {
   readonly pieces?: readonly Piece[];
   readonly imageAbsent?: boolean;
   readonly foreign?: boolean;
+  readonly missing?: ReturnType<PlanInput["missingSecrets"]>;
   readonly record?: Partial<RunRecord>;
   readonly desired?: Partial<DesiredState>;
 }
@@ -72,6 +73,7 @@ function inputOf(picture: Picture): PlanInput {
       models: [],
     }),
     inFlight: (container) => pieces.find((piece) => piece.is === container.id)?.busy ?? 0,
+    missingSecrets: () => picture.missing ?? [],
     now: NOW,
   };
 }
@@ -85,6 +87,7 @@ function planOf(picture: Picture): { steps: string[]; wait: number | null } {
 
 const READY = { health: "ready", record: { readySince: NOW - 600_000, everReady: true } } as const;
 const JUST_READY = { health: "ready", record: { readySince: NOW, everReady: true } } as const;
+const MISSING_FILE = [{ name: "TOKEN", as: "file", why: "is not set" }] as const;
 const STOPPED = { state: "exited", record: { everReady: true } } as const;
 
 interface Case extends Picture {
@@ -120,6 +123,37 @@ const both: readonly Case[] = [
       { is: "v2", state: "unknown" },
       { is: "v1", ...READY },
     ],
+    steps: [],
+  },
+  { so: "without a secret that it needs, no container is made", missing: MISSING_FILE, steps: [] },
+  {
+    so: "the image comes while a secret is waited for",
+    imageAbsent: true,
+    missing: MISSING_FILE,
+    steps: ["pull example/engine:1"],
+  },
+  {
+    so: "no image is pulled without the login that its registry asks for",
+    imageAbsent: true,
+    missing: [{ name: "REG", as: "registry", why: "is not set" }],
+    steps: [],
+  },
+  {
+    so: "an ended container waits for its secret",
+    missing: MISSING_FILE,
+    pieces: [{ is: "v2", ...STOPPED }],
+    steps: [],
+  },
+  {
+    so: "a running container is left alone when its secret goes",
+    missing: MISSING_FILE,
+    pieces: [{ is: "v2", ...READY }],
+    steps: [],
+  },
+  {
+    so: "the old one serves on while the new one waits for its secret",
+    missing: MISSING_FILE,
+    pieces: [{ is: "v1", ...READY }],
     steps: [],
   },
   { so: "a name that is not ours is refused, never removed", foreign: true, steps: [] },

@@ -31,6 +31,7 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
       owner: harness.owner,
       projectId: "prj_contract",
       generation: 7,
+      secrets: null,
     });
   });
   afterEach(() => harness.close());

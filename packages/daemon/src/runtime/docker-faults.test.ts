@@ -147,7 +147,7 @@ describe("answers", () => {
   test("environment values never stand in a URL", async () => {
     handle = (_, response) => json(response, 201, { Id: "1", Warnings: [] });
     const spec = aSpec({ env: { API_KEY: "very-secret" } });
-    await runtime.create({ spec, name: "n", owner: OWNER, projectId: "p", generation: 1 });
+    await runtime.create({ spec, name: "n", owner: OWNER, projectId: "p", generation: 1, secrets: null });
     expect(urls).toEqual(["/containers/create?name=n"]);
   });
 

@@ -48,7 +48,14 @@ describe.skipIf(reason !== null)(title, () => {
       resources: { cpus: 0.5, memoryMb: 32, shmMb: 8, pids: 20 },
     });
     const name = `fairlead-contract-${owner.nodeId}-confined`;
-    const id = await runtime.create({ spec, name, owner, projectId: `prj_${owner.nodeId}`, generation: 1 });
+    const id = await runtime.create({
+      spec,
+      name,
+      owner,
+      projectId: `prj_${owner.nodeId}`,
+      generation: 1,
+      secrets: null,
+    });
     await runtime.start(id);
     const { HostConfig, Config, NetworkSettings, Mounts } = await corner.docker.getContainer(id).inspect();
     expect(HostConfig).toMatchObject({

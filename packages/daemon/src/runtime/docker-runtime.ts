@@ -143,10 +143,12 @@ export class DockerRuntime implements ContainerRuntime {
     const user = userPart(userSchema.parse(answer).Config.User);
     if (typeof user === "number") return user;
     // From the container that is made already, since an image cannot be read.
-    const archive = await within(ASK_MS, async (abortSignal) =>
-      buffer(await container.getArchive({ path: "/etc/passwd", abortSignal })),
+    const archive = await orNull("not-found", () =>
+      within(ASK_MS, async (abortSignal) => buffer(await container.getArchive({ path: "/etc/passwd", abortSignal }))),
     );
-    return lookUpUser(user, archive);
+    const uid = archive && lookUpUser(user, archive);
+    if (uid === null) throw new RuntimeError("rejected", `the image runs as "${user}", who is not in its /etc/passwd`);
+    return uid;
   }
 
   async start(id: string): Promise<void> {

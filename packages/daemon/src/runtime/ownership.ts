@@ -1,4 +1,5 @@
 import { healthSchema } from "@fairlead/protocol/engine-config";
+import { secretNameSchema } from "@fairlead/protocol/secrets";
 import type { WorkloadSpec } from "@fairlead/protocol/workload";
 import { z } from "zod";
 import type { Container, Owner } from "./container-runtime.ts";
@@ -12,6 +13,8 @@ export const LABELS = {
   generation: "dev.fairlead.generation",
   /** How to probe it: a container of an older spec serves on while the spec itself is gone. */
   probe: "dev.fairlead.probe",
+  /** Names of the secrets that it takes as files, so that its folder can be filled without its spec. */
+  secrets: "dev.fairlead.secrets",
 } as const;
 
 const probeSettingsSchema = z.object({
@@ -29,7 +32,8 @@ export function containerName(nodeId: string, spec: Pick<WorkloadSpec, "name" | 
 }
 
 export function ownershipLabels(owner: Owner, spec: WorkloadSpec, generation: number): Record<string, string> {
-  const { name: workloadName, port, health, models, versionPath } = spec;
+  const { name: workloadName, port, health, models, versionPath, secrets = [] } = spec;
+  const files = secrets.filter(({ as }) => as === "file").map(({ name }) => name);
   return {
     [LABELS.installation]: owner.installationId,
     [LABELS.node]: owner.nodeId,
@@ -37,6 +41,7 @@ export function ownershipLabels(owner: Owner, spec: WorkloadSpec, generation: nu
     [LABELS.spec]: spec.specHash,
     [LABELS.generation]: String(generation),
     [LABELS.probe]: JSON.stringify({ workloadName, port, health, models, versionPath } satisfies ProbeSettings),
+    ...(files.length === 0 ? {} : { [LABELS.secrets]: JSON.stringify(files) }),
   };
 }
 
@@ -55,6 +60,16 @@ export function specHashOf(container: Container): string {
 
 export function generationOf(container: Container): number {
   return Number(container.labels[LABELS.generation] ?? 0) || 0;
+}
+
+/** Names of the secrets that a container takes as files; none where the label is missing or was written by somebody else. */
+export function secretFilesOf(labels: Readonly<Record<string, string>>): readonly string[] {
+  try {
+    const parsed = z.array(secretNameSchema).safeParse(JSON.parse(labels[LABELS.secrets] ?? "[]"));
+    return parsed.success ? parsed.data : [];
+  } catch {
+    return [];
+  }
 }
 
 /** @returns null where the label is missing or of a form that this daemon does not know. */

@@ -1,0 +1,314 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { SecretAnswer, WorkloadSecret } from "@fairlead/protocol/secrets";
+import type { DesiredState, WorkloadSpec } from "@fairlead/protocol/workload";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { generateNodeKeys } from "../link/node-keys.ts";
+import type { Container } from "../runtime/container-runtime.ts";
+import { MemoryRuntime } from "../runtime/memory-runtime.ts";
+import type { NodeKeys } from "../state/identity-store.ts";
+import { aDesiredState, aSpec, OWNER } from "../testing/builders.ts";
+import { eventually, FakeTime, settle } from "../testing/fake-time.ts";
+import { MemoryFiles } from "../testing/memory-files.ts";
+import { silentLog } from "../testing/silent-log.ts";
+import { NodeSecrets } from "./node-secrets.ts";
+import { sealed } from "./seal.fixture.ts";
+import { SecretFolders } from "./secret-folders.ts";
+import { SecretVault } from "./secret-vault.ts";
+
+const me = process.getuid?.() ?? 0;
+const FILE: WorkloadSecret = { name: "TOKEN", as: "file", version: "1.a" };
+const ENV: WorkloadSecret = { name: "KEY", as: "env", version: "1.a" };
+
+/** A control plane that is asked for secrets over the link. */
+class Platform {
+  readonly answers = new Map<string, SecretAnswer>();
+  readonly asked: string[] = [];
+  down = false;
+
+  async secret({ name }: { readonly name: string }): Promise<SecretAnswer> {
+    this.asked.push(name);
+    if (this.down) throw new Error("the call failed");
+    return this.answers.get(name) ?? { state: "missing" };
+  }
+}
+
+let base: string;
+let keys: NodeKeys;
+let files: MemoryFiles;
+let time: FakeTime;
+let runtime: MemoryRuntime;
+let platform: Platform;
+let changes: number;
+let secrets: NodeSecrets;
+
+beforeEach(async () => {
+  base = mkdtempSync(join(tmpdir(), "fairlead-secrets-"));
+  keys = await generateNodeKeys();
+  files = new MemoryFiles();
+  time = new FakeTime();
+  runtime = new MemoryRuntime(time);
+  runtime.addImage(aSpec().image);
+  runtime.users.set(aSpec().image, me);
+  platform = new Platform();
+  changes = 0;
+  secrets = await startDaemon();
+});
+afterEach(async () => {
+  await secrets.close();
+  rmSync(base, { recursive: true });
+});
+
+async function startDaemon(): Promise<NodeSecrets> {
+  const vault = new SecretVault({ files, folder: "/state", nodeId: OWNER.nodeId, keys });
+  await vault.load();
+  const folders = new SecretFolders(join(base, "run"));
+  const onChange = (): void => {
+    changes += 1;
+  };
+  return new NodeSecrets({ vault, folders, runtime, timers: time, random: () => 1, log: silentLog, onChange });
+}
+
+const specWith = (...wanted: WorkloadSecret[]): WorkloadSpec => aSpec({ secrets: wanted });
+const wants = (...wanted: WorkloadSecret[]): DesiredState => aDesiredState({ workloads: [specWith(...wanted)] });
+const set = async (name: string, value: string, version = "1.a"): Promise<void> => {
+  platform.answers.set(name, await sealed({ keys, name, value, version }));
+};
+const waitsFor = (...wanted: WorkloadSecret[]) =>
+  secrets.missing(specWith(...wanted)).map(({ name, why }) => `${name} ${why}`);
+const until = (holds: () => boolean): Promise<void> => eventually(holds);
+
+/** What the executor does for a create and a start. */
+async function run(spec: WorkloadSpec, name = "c1"): Promise<Container> {
+  const given = await secrets.prepare(name, spec);
+  const plan = { spec, name, owner: OWNER, projectId: "p", generation: 1, secrets: given };
+  const id = await runtime.create(plan);
+  await secrets.place({ id, name });
+  await runtime.start(id);
+  const container = await runtime.inspect(id);
+  if (container === null) throw new Error("it was just made");
+  return container;
+}
+
+const placed = (name: string, container = "c1"): string | null => {
+  try {
+    return readFileSync(join(base, "run", container, name), "utf8");
+  } catch {
+    return null;
+  }
+};
+
+describe("secrets of a node", () => {
+  test("are fetched once, placed as files with their exact bytes, and given as variables", async () => {
+    await set("TOKEN", "a\nb\n\n");
+    await set("KEY", " k \n");
+    secrets.desiredChanged(wants(FILE, ENV));
+    secrets.attach(platform);
+    await until(() => waitsFor(FILE, ENV).length === 0);
+    const given = await secrets.prepare("c1", specWith(FILE, ENV));
+    expect(given).toEqual({ folder: join(base, "run", "c1"), env: { KEY: " k \n" } });
+    await run(specWith(FILE, ENV));
+    expect(placed("TOKEN")).toBe("a\nb\n\n");
+    expect(readdirSync(join(base, "run", "c1"))).toEqual(["TOKEN"]);
+    secrets.desiredChanged(wants(FILE, ENV));
+    await settle();
+    expect(platform.asked).toEqual(["TOKEN", "KEY"]);
+  });
+
+  test("that are missing are named with the reason, and hold their container up until they come", async () => {
+    platform.answers.set("OLD", { state: "stale" });
+    platform.answers.set("ODD", { state: "sealed", version: "1.a", jwe: "x" });
+    const unset: WorkloadSecret = { name: "UNSET", as: "file", version: null };
+    const more = ["OLD", "ODD", "GONE"].map((name) => ({ name, as: "file", version: "1.a" }) as const);
+    secrets.desiredChanged(wants(unset, ...more));
+    expect(waitsFor(unset, ...more)).toContain("OLD has not been delivered yet");
+    secrets.attach(platform);
+    await until(() => platform.asked.length === 3);
+    await settle();
+    expect(waitsFor(unset, ...more)).toEqual([
+      "UNSET is not set",
+      "OLD was sealed to a former key of this node: set it again",
+      "ODD came sealed in a way that this node cannot open",
+      "GONE is not set",
+    ]);
+    expect(secrets.finding()).toMatchObject({ status: "problem", reason: "missing_secrets" });
+    for (const name of ["UNSET", "OLD", "ODD", "GONE"]) expect(secrets.finding().message).toContain(name);
+    await expect(secrets.prepare("c1", specWith(unset))).rejects.toMatchObject({ kind: "rejected" });
+    await set("OLD", "new", "2.b");
+    const before = changes;
+    const again: WorkloadSecret = { name: "OLD", as: "file", version: "2.b" };
+    secrets.desiredChanged(wants(again));
+    await until(() => waitsFor(again).length === 0);
+    expect(changes).toBeGreaterThan(before);
+    expect(await secrets.prepare("c1", specWith(again))).not.toBeNull();
+  });
+
+  test("change under a running container, whose file is replaced; an earlier value serves meanwhile", async () => {
+    await set("TOKEN", "one");
+    secrets.desiredChanged(wants(FILE));
+    secrets.attach(platform);
+    await until(() => waitsFor(FILE).length === 0);
+    secrets.observed([await run(specWith(FILE))]);
+    await set("TOKEN", "two", "2.b");
+    const next = { ...FILE, version: "2.b" };
+    secrets.desiredChanged(wants(next));
+    expect(waitsFor(next)).toEqual([]);
+    await until(() => placed("TOKEN") === "two");
+  });
+
+  test("as variables wait for the very value that the desired state names", async () => {
+    await set("KEY", "one");
+    secrets.desiredChanged(wants(ENV));
+    secrets.attach(platform);
+    await until(() => waitsFor(ENV).length === 0);
+    platform.down = true;
+    const next = { ...ENV, version: "2.b" };
+    secrets.desiredChanged(wants(next));
+    await settle();
+    expect(waitsFor(next)).toEqual(["KEY has not been delivered yet"]);
+    platform.down = false;
+    await set("KEY", "two", "2.b");
+    await time.advance(60_000);
+    await until(() => waitsFor(next).length === 0);
+    expect((await secrets.prepare("c1", specWith(next)))?.env).toEqual({ KEY: "two" });
+  });
+
+  test("that were deleted leave the running container's folder and the disk", async () => {
+    await set("TOKEN", "one");
+    await set("OTHER", "kept");
+    const other: WorkloadSecret = { name: "OTHER", as: "file", version: "1.a" };
+    secrets.desiredChanged(wants(FILE, other));
+    secrets.attach(platform);
+    await until(() => waitsFor(FILE, other).length === 0);
+    secrets.observed([await run(specWith(FILE, other))]);
+    secrets.desiredChanged(wants({ ...FILE, version: null }, other));
+    await until(() => placed("TOKEN") === null);
+    expect(placed("OTHER")).toBe("kept");
+    await secrets.close();
+    for (const path of files.paths()) expect(await files.read(path)).not.toContain("TOKEN");
+  });
+
+  test("leave with their container, however it went", async () => {
+    await set("TOKEN", "one");
+    secrets.desiredChanged(wants(FILE));
+    secrets.attach(platform);
+    await until(() => waitsFor(FILE).length === 0);
+    await run(specWith(FILE), "c1");
+    const second = await run(specWith(FILE), "c2");
+    await secrets.discard("c1");
+    expect(readdirSync(join(base, "run"))).toEqual(["c2"]);
+    secrets.observed([second]);
+    await settle();
+    secrets.observed([]);
+    await until(() => readdirSync(join(base, "run")).length === 0);
+  });
+
+  test("of a container that is being made are not taken for left over", async () => {
+    await set("TOKEN", "one");
+    secrets.desiredChanged(wants(FILE));
+    secrets.attach(platform);
+    await until(() => waitsFor(FILE).length === 0);
+    await secrets.prepare("c1", specWith(FILE));
+    secrets.observed([]);
+    await secrets.close();
+    expect(readdirSync(join(base, "run"))).toEqual(["c1"]);
+  });
+
+  test("are there after a reboot without the control plane: the folder is filled before the container starts", async () => {
+    await set("TOKEN", "one");
+    secrets.desiredChanged(wants(FILE));
+    secrets.attach(platform);
+    await until(() => waitsFor(FILE).length === 0);
+    const { id, name } = await run(specWith(FILE));
+    await secrets.close();
+    rmSync(join(base, "run"), { recursive: true });
+    secrets = await startDaemon();
+    secrets.desiredChanged(wants(FILE));
+    expect(waitsFor(FILE)).toEqual([]);
+    await secrets.place({ id, name });
+    expect(placed("TOKEN")).toBe("one");
+  });
+
+  test("of a container of an older spec are kept for it, and its start without them is refused by name", async () => {
+    await set("TOKEN", "one");
+    secrets.desiredChanged(wants(FILE));
+    secrets.attach(platform);
+    await until(() => waitsFor(FILE).length === 0);
+    const former = await run(specWith(FILE));
+    secrets.desiredChanged(wants());
+    secrets.observed([former]);
+    await settle();
+    await secrets.place(former);
+    expect(placed("TOKEN")).toBe("one");
+    secrets.desiredChanged(wants({ ...FILE, version: null }));
+    await until(() => placed("TOKEN") === null);
+    await expect(secrets.place(former)).rejects.toThrow("the secret TOKEN, which is not set");
+  });
+
+  test("survive a broken link: what failed is asked for again", async () => {
+    platform.down = true;
+    await set("TOKEN", "one");
+    secrets.desiredChanged(wants(FILE));
+    secrets.attach(platform);
+    await until(() => platform.asked.length === 1);
+    platform.down = false;
+    await time.advance(60_000);
+    await until(() => waitsFor(FILE).length === 0);
+  });
+
+  test("that cannot be placed are told, and placed once they can be", async () => {
+    await set("TOKEN", "one");
+    secrets.desiredChanged(wants(FILE));
+    secrets.attach(platform);
+    await until(() => waitsFor(FILE).length === 0);
+    const container = await run(specWith(FILE));
+    rmSync(join(base, "run"), { recursive: true });
+    writeFileSync(join(base, "run"), "in the way");
+    secrets.observed([container]);
+    await until(() => secrets.finding().reason === "not_placed");
+    await expect(secrets.place(container)).rejects.toMatchObject({ kind: "rejected" });
+    rmSync(join(base, "run"));
+    secrets.observed([container]);
+    await until(() => placed("TOKEN") === "one" && secrets.finding().reason !== "not_placed");
+  });
+
+  test("on a disk are told of", async () => {
+    await set("TOKEN", "one");
+    secrets.desiredChanged(wants(FILE));
+    secrets.attach(platform);
+    await until(() => waitsFor(FILE).length === 0);
+    secrets.observed([await run(specWith(FILE))]);
+    await until(() => secrets.finding().reason === "on_disk");
+    expect(secrets.finding().message).toContain("--runtime-dir");
+  });
+
+  test("cannot be variables with a NUL in them, and are not shown in the refusal", async () => {
+    await set("KEY", "canary\0value");
+    secrets.desiredChanged(wants(ENV));
+    secrets.attach(platform);
+    await until(() => waitsFor(ENV).length === 0);
+    const refusal = await secrets.prepare("c1", specWith(ENV)).catch((error: unknown) => String(error));
+    expect(refusal).toContain("KEY");
+    expect(refusal).not.toContain("canary");
+  });
+
+  test("log a registry in for the pull alone", async () => {
+    const login: WorkloadSecret = { name: "REG", as: "registry", version: "1.a" };
+    await set("REG", "robot:pa:ss\n");
+    secrets.desiredChanged(wants(login));
+    await expect(secrets.registryAuth(specWith(login))).rejects.toThrow("REG");
+    secrets.attach(platform);
+    await until(() => waitsFor(login).length === 0);
+    expect(await secrets.registryAuth(specWith(login))).toEqual({ username: "robot", password: "pa:ss" });
+    expect(await secrets.registryAuth(specWith(FILE))).toBeNull();
+    expect(await secrets.prepare("c1", specWith(login))).toBeNull();
+    await set("REG", "canary-without-colon", "2.b");
+    secrets.desiredChanged(wants({ ...login, version: "2.b" }));
+    const before = changes;
+    await until(() => changes > before);
+    const refusal = await secrets.registryAuth(specWith(login)).catch((error: unknown) => String(error));
+    expect(refusal).toContain("username:password");
+    expect(refusal).not.toContain("canary");
+  });
+});

@@ -1,0 +1,18 @@
+import type { WorkloadSpec } from "@fairlead/protocol/workload";
+import type { RegistryAuth } from "../runtime/container-runtime.ts";
+import type { SecretVault } from "./secret-vault.ts";
+
+/** The registry's login from the secret that `registryAuthSecret` names: `username:password` in one line. */
+export function registryAuthFrom(vault: Pick<SecretVault, "open">): RegistryAuth {
+  return async ({ secrets }: WorkloadSpec) => {
+    const login = secrets?.find(({ as }) => as === "registry");
+    if (login === undefined) return null;
+    const opened = await vault.open(login.name);
+    if (opened === null) throw new Error(`the secret ${login.name}, the registry's login, is not here`);
+    const [, username, password] = /^([^:\s]+):(\S+)\s*$/.exec(new TextDecoder().decode(opened)) ?? [];
+    if (username === undefined || password === undefined) {
+      throw new Error(`the secret ${login.name} is no registry login: it must read username:password`);
+    }
+    return { username, password };
+  };
+}

@@ -1,0 +1,139 @@
+import { fullJitter } from "@fairlead/protocol/backoff";
+import type { DesiredState } from "@fairlead/protocol/workload";
+import type { LinkConnection } from "../link/control-link.ts";
+import { type Log, reasonOf } from "../log.ts";
+import type { Timers } from "../timers.ts";
+import type { SecretVault } from "./secret-vault.ts";
+
+export interface SecretFetcherDeps {
+  readonly vault: SecretVault;
+  readonly timers: Timers;
+  readonly random: () => number;
+  readonly log: Log;
+  /** The vault holds something else than before, or it is known anew why something is not there. */
+  readonly onChange: () => void;
+}
+
+const BACKOFF = { baseMs: 1000, maxMs: 60_000 };
+
+/**
+ * Brings the vault up to the desired state over the link, one secret at a time. Everything that it cannot do now it tries
+ * again: what the control plane has not got, with the next desired state or link; what failed, after a while.
+ */
+export class SecretFetcher {
+  readonly #deps: SecretFetcherDeps;
+  readonly #problems = new Map<string, string>();
+  #wanted: ReadonlyMap<string, string | null> = new Map();
+  #connection: Pick<LinkConnection, "secret"> | null = null;
+  #running: Promise<void> | null = null;
+  #again = false;
+  #failures = 0;
+  #closed = false;
+  #cancelRetry: () => void = () => undefined;
+
+  constructor(deps: SecretFetcherDeps) {
+    this.#deps = deps;
+  }
+
+  desiredChanged(desired: DesiredState): void {
+    const secrets = desired.workloads.flatMap((workload) => workload.secrets ?? []);
+    this.#wanted = new Map(secrets.map(({ name, version }) => [name, version]));
+    this.#problems.clear();
+    this.#wake();
+  }
+
+  attach(connection: Pick<LinkConnection, "secret">): void {
+    this.#connection = connection;
+    this.#problems.clear();
+    this.#wake();
+  }
+
+  detach(): void {
+    this.#connection = null;
+  }
+
+  /** Whether the desired state speaks of it, set or not. */
+  wants(name: string): boolean {
+    return this.#wanted.has(name);
+  }
+
+  /** Why a wanted secret cannot be had from the control plane: `is not set`; null where nothing is known against it. */
+  problemWith(name: string): string | null {
+    return this.#problems.get(name) ?? null;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#cancelRetry();
+    await this.#running;
+  }
+
+  #wake(): void {
+    this.#again = true;
+    if (this.#closed || this.#running !== null) return;
+    this.#cancelRetry();
+    this.#running = this.#run().finally(() => {
+      this.#running = null;
+      if (this.#again) this.#wake();
+    });
+  }
+
+  async #run(): Promise<void> {
+    while (this.#again && !this.#closed) {
+      this.#again = false;
+      try {
+        await this.#update();
+        this.#failures = 0;
+      } catch (error) {
+        this.#failures += 1;
+        this.#deps.log.warn({ reason: reasonOf(error) }, "secrets could not be brought up to date; trying again");
+        const delay = fullJitter(BACKOFF, this.#failures, this.#deps.random());
+        this.#cancelRetry();
+        this.#cancelRetry = this.#deps.timers.after(delay, () => this.#wake());
+      }
+    }
+  }
+
+  async #update(): Promise<void> {
+    const { vault, onChange } = this.#deps;
+    let changed = false;
+    try {
+      for (const [name, version] of this.#wanted) {
+        if (version === null) changed = vault.forget(name) || changed;
+        else if (version !== vault.versionOf(name) && !this.#problems.has(name)) {
+          if (this.#connection === null) continue;
+          await this.#fetch(this.#connection, name);
+          changed = true;
+        }
+      }
+    } finally {
+      // What is held is used, also where the next one failed or the disk is full.
+      if (changed) onChange();
+    }
+    await vault.save();
+  }
+
+  async #fetch(connection: Pick<LinkConnection, "secret">, name: string): Promise<void> {
+    const answer = await connection.secret({ name });
+    const problem = await this.#take(name, answer);
+    if (problem === null) this.#deps.log.info({ secret: name }, "a secret came");
+    else {
+      this.#problems.set(name, problem);
+      this.#deps.log.warn({ secret: name }, `the secret ${problem}`);
+    }
+  }
+
+  async #take(name: string, answer: Awaited<ReturnType<LinkConnection["secret"]>>): Promise<string | null> {
+    switch (answer.state) {
+      case "missing":
+        return NOT_SET;
+      case "stale":
+        return STALE;
+      case "sealed":
+        return (await this.#deps.vault.put(name, answer)) ? null : "came sealed in a way that this node cannot open";
+    }
+  }
+}
+
+export const NOT_SET = "is not set";
+export const STALE = "was sealed to a former key of this node: set it again";
