@@ -49,18 +49,24 @@ export const REQUEST_ID_HEADER: Json = {
 export const ANSWER_HEADERS: Json = { "x-request-id": { $ref: "#/components/headers/RequestId" } };
 
 /** @returns by status: the codes that come with it, what they mean, an example of each. */
-export function errorResponses(codes: readonly ErrorCode[]): Json {
+export function errorResponses(codes: readonly ErrorCode[], headers: Json = ANSWER_HEADERS): Json {
   const statuses = [...new Set(codes.map(statusOf))].toSorted((a, b) => a - b);
   return Object.fromEntries(
-    statuses.map((status) => [String(status), response(codes.filter((code) => statusOf(code) === status))]),
+    statuses.map((status) => [
+      String(status),
+      response(
+        codes.filter((code) => statusOf(code) === status),
+        headers,
+      ),
+    ]),
   );
 }
 
-function response(codes: readonly ErrorCode[]): Json {
+function response(codes: readonly ErrorCode[], headers: Json): Json {
   const examples = codes.map((code) => [code, { value: errorBody(exampleOf(code), "req_01kc3b6q2v8r5x0m7n4t9w1yza") }]);
   return {
     description: codes.map((code) => `\`${code}\`: ${ERROR_CODES[code].meaning}`).join(" "),
-    headers: ANSWER_HEADERS,
+    headers,
     content: {
       "application/json": { schema: { $ref: "#/components/schemas/Error" }, examples: Object.fromEntries(examples) },
     },

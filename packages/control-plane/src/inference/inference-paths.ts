@@ -6,6 +6,14 @@ type Json = Readonly<Record<string, unknown>>;
 const ALWAYS: readonly ErrorCode[] = ["invalid_credential", "expired_credential", "internal", "unavailable"];
 const ROUTED: readonly ErrorCode[] = ["invalid_request", "model_not_allowed", "model_not_found", "no_running_engine"];
 const CALL: readonly ErrorCode[] = [
+  "insufficient_balance",
+  "key_budget_exceeded",
+  "held_by_running_calls",
+  "idempotency_mismatch",
+  "idempotency_in_progress",
+  "already_exists",
+  "rate_limit_exceeded",
+  "not_configured",
   "request_too_large",
   "unsupported_media_type",
   "request_timeout",
@@ -84,8 +92,32 @@ const responsesBody: Json = {
 const json = (schema: Json): Json => ({ "application/json": { schema } });
 const answer = (content: Json, headers: Json): Json => ({ description: "The answer.", headers, content });
 
-const CALL_HEADERS: Json = {
+const limitHeader = (description: string, example: string): Json => ({
+  description: `${description} The nearer of the key's limit and the project's; only where there is one, else as the upstream told it.`,
+  schema: { type: "string", examples: [example] },
+});
+
+/** On whatever is answered to a credential that is good. */
+const LIMITED_HEADERS: Json = {
   ...ANSWER_HEADERS,
+  "x-ratelimit-limit-requests": limitHeader("Calls in a minute.", "60"),
+  "x-ratelimit-remaining-requests": limitHeader("How many of them are left.", "59"),
+  "x-ratelimit-reset-requests": limitHeader("When all of them are there again.", "61s"),
+  "x-ratelimit-limit-tokens": limitHeader("Input and output tokens in a minute.", "100000"),
+  "x-ratelimit-remaining-tokens": limitHeader("How many of them are left.", "98200"),
+  "x-ratelimit-reset-tokens": limitHeader("When all of them are there again.", "61s"),
+};
+
+const CALL_HEADERS: Json = {
+  ...LIMITED_HEADERS,
+  "x-fairlead-attempts": {
+    description: "How often the call was sent to upstreams; more than 1 after retries.",
+    schema: { type: "integer", examples: [1] },
+  },
+  "x-fairlead-idempotent-replay": {
+    description: "`true` on an answer that was kept from an earlier call with the same `Idempotency-Key`.",
+    schema: { type: "string", enum: ["true"] },
+  },
   "x-fairlead-upstream": {
     description: "Who answered: a provider's name, or `node:` and a node's identifier.",
     schema: { type: "string", examples: ["node:local"] },
@@ -97,6 +129,16 @@ const CALL_HEADERS: Json = {
   },
 };
 
+const IDEMPOTENCY_KEY: Json = {
+  name: "Idempotency-Key",
+  in: "header",
+  required: false,
+  description:
+    "Any text of your choice, new for every new call: then the call is made once, and for 24 hours a repeat answers what the first " +
+    "call answered. For calls that are not streamed.",
+  schema: { type: "string", minLength: 1, maxLength: 255 },
+};
+
 interface Operation {
   readonly operationId: string;
   readonly summary: string;
@@ -105,13 +147,13 @@ interface Operation {
   readonly headers?: Json;
 }
 
-function operation({ errors, content, headers = ANSWER_HEADERS, ...words }: Operation, rest: Json = {}): Json {
+function operation({ errors, content, headers = LIMITED_HEADERS, ...words }: Operation, rest: Json = {}): Json {
   return {
     ...words,
     tags: ["Inference"],
     security: [{ projectKey: [] }, { workerToken: [] }],
     ...rest,
-    responses: { "200": answer(content, headers), ...errorResponses([...ALWAYS, ...errors]) },
+    responses: { "200": answer(content, headers), ...errorResponses([...ALWAYS, ...errors], LIMITED_HEADERS) },
   };
 }
 
@@ -133,7 +175,7 @@ export function inferencePaths(modelsUrl: string): Json {
           content: { ...json({ type: "object", additionalProperties: true }), ...events },
           headers: CALL_HEADERS,
         },
-        { requestBody: { required: true, content: json(chatBody) } },
+        { parameters: [IDEMPOTENCY_KEY], requestBody: { required: true, content: json(chatBody) } },
       ),
     },
     "/responses": {
@@ -146,7 +188,7 @@ export function inferencePaths(modelsUrl: string): Json {
           content: { ...json({ type: "object", additionalProperties: true }), ...events },
           headers: CALL_HEADERS,
         },
-        { requestBody: { required: true, content: json(responsesBody) } },
+        { parameters: [IDEMPOTENCY_KEY], requestBody: { required: true, content: json(responsesBody) } },
       ),
     },
     "/models": {
