@@ -25,15 +25,16 @@ import { HealthMonitor } from "./reconcile/health.ts";
 import { InFlight } from "./reconcile/in-flight.ts";
 import { ReconcileLoop, type Snapshot } from "./reconcile/loop.ts";
 import { findServing } from "./reconcile/serving.ts";
+import { takeDown } from "./reconcile/take-down.ts";
 import { EventQueue } from "./report/event-queue.ts";
 import { readyCall } from "./report/ready-call.ts";
 import { Reporter } from "./report/reporter.ts";
 import { buildReports } from "./report/workload-report.ts";
 import { DockerRuntime } from "./runtime/docker-runtime.ts";
-import { EXIT, type ExitCode, StartError } from "./start-error.ts";
 import { NodeSecrets } from "./secrets/node-secrets.ts";
 import { SecretFolders } from "./secrets/secret-folders.ts";
 import { SecretVault } from "./secrets/secret-vault.ts";
+import { EXIT, type ExitCode, StartError } from "./start-error.ts";
 import { DesiredStore } from "./state/desired-store.ts";
 import { DurableRecord } from "./state/durable-record.ts";
 import { diskFiles } from "./state/files.ts";
@@ -145,24 +146,30 @@ async function runEnrolled(
         { reason: revoked.message },
         "this node's identity is no longer accepted; enrol it anew with a fresh bootstrap token",
       );
-      return EXIT.refused;
+      return revoked.nodeDeleted ? "deleted" : EXIT.refused;
     }),
   ]);
   closing.abort();
   await (await connections)?.close();
+  const gone = ended === "deleted" && (await node.takeDown(signal));
   await node.close();
-  log.info({ exitCode: ended }, "the daemon has ended; its workloads run on");
-  return ended;
+  log.info(
+    { ended },
+    gone ? "the daemon has ended, and so have its workloads" : "the daemon has ended; its workloads run on",
+  );
+  return ended === "deleted" ? EXIT.refused : ended;
 }
 
 interface NodeParts {
   readonly desired: DesiredStore;
+  readonly secrets: NodeSecrets;
   readonly events: EventQueue;
   readonly reporter: Reporter;
   readonly handler: TunnelHandler;
   readonly onDesired: (state: DesiredState) => void;
+  /** The node was deleted. @returns whether all that it ran is gone. */
+  takeDown(signal: AbortSignal): Promise<boolean>;
   close(): Promise<void>;
-  readonly secrets: NodeSecrets;
 }
 
 /** Everything that works without the control plane. */
@@ -179,6 +186,7 @@ async function startWorkloads(base: Base, identity: EnrolledIdentity, tokens: Id
   const { operatingSystem } = base.facts;
   const reporter = new Reporter({ nodeId, operatingSystem, callReady, timers, random, log });
   const health = new HealthMonitor({ probe: createEngineProbe(http), clock, timers, onChange: () => loop.wake() });
+  const secrets = await openSecrets(base, identity, () => loop.wake());
   let snapshot: Snapshot | null = null;
   const report = (): void => {
     if (snapshot === null) return;
@@ -186,7 +194,6 @@ async function startWorkloads(base: Base, identity: EnrolledIdentity, tokens: Id
     const conditions = machine.board.list();
     reporter.update({ epoch, generation, workloadReports: buildReports(snapshot), conditions });
   };
-  const secrets = await openSecrets(base, identity, () => loop.wake());
   const machine: Machine = await startMachine({
     runtime,
     files: diskFiles,
@@ -207,6 +214,7 @@ async function startWorkloads(base: Base, identity: EnrolledIdentity, tokens: Id
     health,
     inFlight: (container) => inFlight.count(container.id),
     pulls: machine.pulls,
+    secrets,
     clock,
     timers,
     log,
@@ -214,7 +222,8 @@ async function startWorkloads(base: Base, identity: EnrolledIdentity, tokens: Id
     onSnapshot: (next) => {
       snapshot = next;
       machine.observed(next);
-    secrets,
+      if (next.observed !== null) secrets.observed(next.observed.containers);
+      machine.board.set("secrets", secrets.finding());
       report();
     },
   });
@@ -224,22 +233,26 @@ async function startWorkloads(base: Base, identity: EnrolledIdentity, tokens: Id
   loop.start(held);
   return {
     desired,
+    secrets,
     events,
-      if (next.observed !== null) secrets.observed(next.observed.containers);
-      machine.board.set("secrets", secrets.finding());
     reporter,
     handler: gatewayHandler({ snapshot: () => snapshot, inFlight, connect, log }),
-    onDesired: desiredStateTaker({ desired, loop, log }),
+    onDesired,
+    takeDown: async (signal) => {
+      const current = desired.current();
+      const parts = { accept: onDesired, snapshot: () => snapshot, timers, signal };
+      return current === null || takeDown({ desired: current, ...parts });
+    },
     close: async () => {
       await Promise.all([loop.close(), reporter.close(), machine.close(), secrets.close()]);
       health.close();
-    secrets,
     },
   };
 }
 
 function desiredStateTaker(parts: {
   desired: DesiredStore;
+  secrets: NodeSecrets;
   loop: ReconcileLoop;
   log: Logger;
 }): (state: DesiredState) => void {
@@ -252,7 +265,6 @@ function desiredStateTaker(parts: {
         log.error(
           { reason: reasonOf(error) },
           "the desired state could not be saved; it holds, but not through a restart",
-  secrets: NodeSecrets;
         );
         setTimeout(save, SAVE_RETRY_MS).unref();
       });
@@ -264,21 +276,9 @@ function desiredStateTaker(parts: {
     log.info({ epoch, generation, acceptance }, "a desired state came");
     if (acceptance !== "accepted") return;
     save();
+    secrets.desiredChanged(state);
     loop.desiredChanged(state);
   };
-}
-
-/** Judges workload-connect tokens without the platform host, as long as its keys are those on disk. */
-async function openConnectCheck(
-  base: Base,
-  { platformUrl, nodeId, enrolled }: EnrolledIdentity,
-): Promise<ConnectCheck> {
-  const { config, log, serverClock } = base;
-  const record = new DurableRecord(diskFiles, join(config.stateDir, "platform-keys.json"), platformKeysSchema);
-  const keys = new PlatformKeys({ platformUrl, http, record, clock, log });
-    secrets.desiredChanged(state);
-  await keys.load();
-  return new ConnectCheck({ keys, installationId: enrolled.installationId, nodeId, now: () => serverClock.now() });
 }
 
 async function openSecrets(base: Base, { nodeId, keys }: EnrolledIdentity, onChange: () => void): Promise<NodeSecrets> {
@@ -289,6 +289,18 @@ async function openSecrets(base: Base, { nodeId, keys }: EnrolledIdentity, onCha
   // Named by the node: daemons of several nodes may share a machine.
   const folders = new SecretFolders(join(config.runtimeDir, "secrets", nodeId));
   return new NodeSecrets({ vault, folders, runtime, timers, random, log, onChange });
+}
+
+/** Judges workload-connect tokens without the platform host, as long as its keys are those on disk. */
+async function openConnectCheck(
+  base: Base,
+  { platformUrl, nodeId, enrolled }: EnrolledIdentity,
+): Promise<ConnectCheck> {
+  const { config, log, serverClock } = base;
+  const record = new DurableRecord(diskFiles, join(config.stateDir, "platform-keys.json"), platformKeysSchema);
+  const keys = new PlatformKeys({ platformUrl, http, record, clock, log });
+  await keys.load();
+  return new ConnectCheck({ keys, installationId: enrolled.installationId, nodeId, now: () => serverClock.now() });
 }
 
 /** The gateway, with every request counted for the container that answers it, so that an update lets it end. */
@@ -351,10 +363,12 @@ function connect(base: Base, { identity, tokens, node }: ConnectParts): { close(
     onLive: (connection) => {
       node.reporter.attach(connection);
       node.events.attach(connection);
+      node.secrets.attach(connection);
     },
     onDown: () => {
       node.reporter.detach();
       node.events.detach();
+      node.secrets.detach();
     },
   });
   const tunnel: Tunnel = startTunnel({ platformUrl, nodeId, token, handler: node.handler, clock, random, log });
@@ -363,12 +377,10 @@ function connect(base: Base, { identity, tokens, node }: ConnectParts): { close(
       await Promise.all([link.close(), tunnel.close()]);
     },
   };
-      node.secrets.attach(connection);
 }
 
 function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-      node.secrets.detach();
     if (signal.aborted) resolve();
     signal.addEventListener("abort", () => resolve(), { once: true });
   });

@@ -44,6 +44,11 @@ export const ERROR_CODES = {
     "The credential is missing, malformed, unknown, revoked, or of another host.",
   ),
   expired_credential: code("authentication_error", false, "The credential was good and has run out; get a new one."),
+  node_deleted: code(
+    "authentication_error",
+    false,
+    "The node has been deleted. Its daemon takes down what it ran for it, and ends.",
+  ),
   insufficient_balance: code("billing_error", false, "The project's balance does not cover the call."),
   key_budget_exceeded: code("billing_error", false, "The key's budget does not cover the call."),
   held_by_running_calls: code(

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { conditionSchema } from "./conditions.ts";
 import { engineConfigSchema } from "./engine-config.ts";
 
 /** The resources as they stand on the wire (interface, section 2). Times are RFC 3339, UTC, milliseconds. */
@@ -211,6 +212,7 @@ export const nodeSchema = z
     /** Why the status is what it is, for people. */
     statusMessage: z.string(),
     planId: z.string(),
+    conditions: z.array(conditionSchema).describe("What the daemon last said of its machine."),
   })
   .meta({
     id: "Node",
@@ -230,6 +232,15 @@ export const nodeSchema = z
         engineConfig: { preset: "fairlead-demo" },
         createdAt: "2026-03-02T09:30:00.000Z",
         operatingSystem: "Debian GNU/Linux 12 (bookworm)",
+        conditions: [
+          {
+            type: "disk",
+            status: "problem",
+            reason: "disk_pressure",
+            message: "the disk is 91 % full, 8.2 GiB are free",
+            since: "2026-03-02T11:04:30.000Z",
+          },
+        ],
       },
     ],
   });

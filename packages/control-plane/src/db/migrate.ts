@@ -13,7 +13,9 @@ import * as providers from "./migrations/0008-providers.ts";
 import * as billing from "./migrations/0009-billing.ts";
 import * as usage from "./migrations/0010-usage.ts";
 import * as answers from "./migrations/0011-answers.ts";
+import * as chat from "./migrations/0012-chat.ts";
 import * as secretVersions from "./migrations/0013-secret-versions.ts";
+import * as nodeConditions from "./migrations/0014-node-conditions.ts";
 
 /** One step of the schema, named so that the names sort in their order. */
 export interface Migration {
@@ -33,7 +35,9 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0009-billing", up: billing.up },
   { name: "0010-usage", up: usage.up },
   { name: "0011-answers", up: answers.up },
+  { name: "0012-chat", up: chat.up },
   { name: "0013-secret-versions", up: secretVersions.up },
+  { name: "0014-node-conditions", up: nodeConditions.up },
 ];
 
 /**

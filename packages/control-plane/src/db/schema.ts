@@ -27,6 +27,7 @@ export interface Database {
   provider: ProviderTable;
   model_alias: ModelAliasTable;
   node: NodeTable;
+  deleted_node: DeletedNodeTable;
   node_desired: NodeDesiredTable;
   node_report: NodeReportTable;
   node_event: NodeEventTable;
@@ -247,7 +248,17 @@ export interface NodeTable {
   enrolled_at: number | null;
   daemon_version: string;
   last_seen_at: number | null;
+  /** JSON; what the daemon last said of its machine. */
+  conditions: string;
   created_at: number;
+}
+
+/** A node that was deleted after it had enrolled. */
+export interface DeletedNodeTable {
+  id: string;
+  /** A JWK as JSON. */
+  signing_key: string;
+  deleted_at: number;
 }
 
 /** The desired state of one node; the workloads are rendered when they change, so that a read is one row. */
@@ -452,8 +463,6 @@ export interface ChatItemTable {
   type: string;
   /** Of a message. */
   role: string | null;
-  /** Of a call and of its output. */
-  call_id: string | null;
   /** Estimated. */
   tokens: number;
   created_at: number;

@@ -13,6 +13,7 @@ const STATUS_BY_CODE: Record<ErrorCode, number> = {
   headers_too_large: 431,
   invalid_credential: 401,
   expired_credential: 401,
+  node_deleted: 401,
   insufficient_balance: 402,
   key_budget_exceeded: 402,
   held_by_running_calls: 402,

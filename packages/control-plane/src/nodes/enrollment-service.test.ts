@@ -167,6 +167,15 @@ describe.each(STORES)("on $name", ({ open }) => {
       });
     });
 
+    it("tells a deleted node's own daemon that it was deleted, and nobody else", async () => {
+      const { node, key } = await fixture.createEnrolled("Box");
+      await fixture.nodeChanges.delete(OWNER, node.id);
+      const asked = (by: NodeKey, id = node.id) => fixture.enrollment.renewIdentity(id, assertion(id, by));
+      await expect(asked(key)).rejects.toMatchObject({ code: "node_deleted" });
+      await expect(asked(new NodeKey())).rejects.toMatchObject({ code: "invalid_credential" });
+      await expect(asked(key, "nod_never")).rejects.toMatchObject({ code: "invalid_credential" });
+    });
+
     it("refuses a node that never enrolled", async () => {
       const { id } = await fixture.create("Box");
       await expect(fixture.enrollment.renewIdentity(id, assertion(id, new NodeKey()))).rejects.toMatchObject({

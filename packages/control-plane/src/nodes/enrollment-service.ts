@@ -118,6 +118,7 @@ export class EnrollmentService {
   /** A new identity token for an enrolled node, against an assertion by its key. @throws DomainError invalid_credential */
   async renewIdentity(nodeId: string, assertion: string): Promise<IdentityToken> {
     const node = await this.#deps.stores.nodes.find(nodeId);
+    if (node === null) await this.#tellDeletion(nodeId, assertion);
     if (!node?.signingKey || node.status === "deleting") throw assertionRefused();
     const jti = await verifyAssertion(assertion, {
       key: node.signingKey,
@@ -130,6 +131,15 @@ export class EnrollmentService {
     }
     this.#usedAssertions.set(jti, true);
     return this.#identityFor(node, keyThumbprint(node.signingKey));
+  }
+
+  /** Only who holds the node's key learns that it was deleted: its daemon takes its engines down on this word. */
+  async #tellDeletion(nodeId: string, assertion: string): Promise<void> {
+    const key = await this.#deps.stores.deleted.signingKey(nodeId);
+    if (key === null) return;
+    const { installationId, clock } = this.#deps;
+    await verifyAssertion(assertion, { key, nodeId, installationId, now: clock.now() });
+    throw new DomainError("node_deleted", "This node has been deleted.");
   }
 
   async #findToken(nodeId: string, tokenHash: string): Promise<BootstrapTokenRecord> {

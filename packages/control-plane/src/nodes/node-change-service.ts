@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import { secretNameSchema } from "@fairlead/protocol/secrets";
 import type { Kysely } from "kysely";
@@ -28,6 +29,7 @@ export interface NodeChangeDeps {
   readonly secrets: SecretService;
   readonly access: ProjectAccess;
   readonly audit: AuditService;
+  readonly clock: Clock;
 }
 
 /** What people change about a node that is there: its fields, its provider keys, its end. */
@@ -69,8 +71,11 @@ export class NodeChangeService {
   /** The same for whoever has judged that the node goes. @returns false where it was gone already. */
   async remove(node: NodeRecord, entry: Pick<AuditEntry, "actor" | "detail">): Promise<boolean> {
     const removed = await this.#deps.stores.transaction(async (stores, transaction) => {
-      if (!(await stores.nodes.findForUpdate(node.id))) return false;
-      await stores.nodes.delete(node.projectId, node.id);
+      const current = await stores.nodes.findForUpdate(node.id);
+      if (current === null) return false;
+      const { id, signingKey } = current;
+      if (signingKey !== null) await stores.deleted.insert({ id, signingKey }, this.#deps.clock.now());
+      await stores.nodes.delete(node.projectId, id);
       await this.#record(transaction, { ...entry, action: "node.delete" }, node);
       return true;
     });

@@ -18,6 +18,7 @@ const NODE: Node = {
   engineConfig: { image: "a:1", env: { A: "1", B: "2" }, health: { path: "/h", intervalSeconds: 2 } },
   createdAt: "2026-01-01T00:00:00.000Z",
   operatingSystem: "",
+  conditions: [{ type: "clock", status: "ok", reason: "", message: "", since: "2026-01-01T00:00:00.000Z" }],
 };
 
 function patched(node: NodePatch["node"], updateMask: string | null = null): WritableNode {
@@ -42,6 +43,11 @@ describe("patching a node without a mask", () => {
 
   it("lets get → change → patch through: equal read-only and unknown fields pass", () => {
     expect(patched({ ...NODE, name: "New", fromANewerServer: 1 }).name).toBe("New");
+  });
+
+  it("lets conditions through that have changed since the get, and changes none", () => {
+    expect(patched({ ...NODE, name: "New", conditions: [] })).toMatchObject({ name: "New" });
+    expect(refusedParam({ conditions: [] }, "conditions")).toBe("updateMask");
   });
 
   it("refuses a read-only field with another value, by its name", () => {

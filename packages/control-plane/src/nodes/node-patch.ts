@@ -21,6 +21,9 @@ export interface WritableNode {
 
 export const WRITABLE_FIELDS = ["name", "engineConfig"] as const satisfies readonly (keyof WritableNode)[];
 
+/** Changes by itself between a get and a patch, so that whatever comes back of it is no attempt to change it. */
+const OBSERVED_FIELD = "conditions" satisfies keyof Node;
+
 type Json = Record<string, unknown>;
 /** Null ends a path: the value is replaced whole, maps and lists too. */
 interface PathTree {
@@ -58,6 +61,7 @@ export function patchNode(current: Node, patch: NodePatch): WritableNode {
 function mergePresent(draft: Json, current: Node, node: Readonly<Json>): void {
   for (const [field, value] of Object.entries(node)) {
     if (Object.hasOwn(WRITABLE, field)) draft[field] = value;
+    else if (field === OBSERVED_FIELD) continue;
     else if (isField(field) && !isDeepStrictEqual(current[field], value)) throw readOnly(`node.${field}`, field);
   }
 }

@@ -1,3 +1,5 @@
+import type { Condition } from "@fairlead/protocol/conditions";
+import { observationSchema } from "@fairlead/protocol/daemon-link";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { STORES } from "../testing.fixture.ts";
@@ -126,6 +128,51 @@ describe.each(STORES)("on $name", ({ open }) => {
     it("of a node that was deleted meanwhile is ignored", async () => {
       const { desired } = await startingNode();
       await expect(observe("nod_gone", desired)).resolves.toBeUndefined();
+    });
+  });
+
+  describe("the machine's conditions", () => {
+    const disk: Condition = {
+      type: "disk",
+      status: "problem",
+      reason: "disk_pressure",
+      message: 'full of "\u{1f4a5}" <b>',
+      since: "2026-01-01T00:00:00.000Z",
+    };
+    const observed = (desired: DesiredState, conditions?: Condition[]) => ({
+      epoch: desired.epoch,
+      generation: desired.generation,
+      workloadReports: [],
+      ...(conditions && { conditions }),
+    });
+    const shown = async (nodeId: string) => (await fixture.stores.nodes.find(nodeId))?.conditions;
+
+    it("are kept as they are told last, and by a daemon that tells none as they were", async () => {
+      const { nodeId, desired } = await startingNode();
+      expect(await shown(nodeId)).toEqual([]);
+      await fixture.reports.observe(nodeId, observed(desired, [disk]));
+      await fixture.reports.observe(nodeId, observed(desired));
+      expect(await shown(nodeId)).toEqual([disk]);
+      await fixture.reports.observe(nodeId, observed(desired, []));
+      expect(await shown(nodeId)).toEqual([]);
+    });
+
+    it("hold whatever generation the daemon is at, but never those of another store", async () => {
+      const { nodeId, desired } = await startingNode();
+      await fixture.reports.observe(nodeId, observed({ ...desired, generation: 0 }, [disk]));
+      await fixture.reports.observe(nodeId, observed({ ...desired, epoch: "epo_other" }, []));
+      expect(await shown(nodeId)).toEqual([disk]);
+    });
+
+    it("of a kind that a newer daemon knows are kept, and its states are unknown here", () => {
+      const newer = { ...disk, type: "fans", status: "noisy", more: 1 };
+      const { data } = observationSchema.safeParse({
+        epoch: "e",
+        generation: 1,
+        workloadReports: [],
+        conditions: [newer],
+      });
+      expect(data?.conditions).toEqual([{ ...disk, type: "fans", status: "unknown" }]);
     });
   });
 

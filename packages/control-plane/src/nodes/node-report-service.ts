@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "@fairlead/protocol/clock";
+import type { Condition } from "@fairlead/protocol/conditions";
 import type { Hello, NodeEvent, Observation } from "@fairlead/protocol/daemon-link";
 import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource } from "@fairlead/protocol/ids";
@@ -74,7 +76,9 @@ export class NodeReportService {
   async observe(nodeId: string, observation: Observation): Promise<void> {
     const { stores, epoch } = this.#deps;
     const desired = await stores.reports.desired(nodeId);
-    if (!desired || observation.epoch !== epoch || observation.generation < desired.generation) return;
+    if (!desired || observation.epoch !== epoch) return;
+    if (observation.conditions) await this.#keepConditions(nodeId, observation.conditions);
+    if (observation.generation < desired.generation) return;
     const reports = observation.workloadReports;
     await this.#keep({
       nodeId,
@@ -115,6 +119,14 @@ export class NodeReportService {
     await this.#deps.stores.reports.setReport({ ...report, lastVersion, reportedAt: this.#deps.clock.now() });
     const node = await this.#deps.stores.nodes.find(report.nodeId);
     if (node) this.#deps.changes.emit({ nodeId: node.id, projectId: node.projectId, aspect: "report" });
+  }
+
+  async #keepConditions(nodeId: string, conditions: readonly Condition[]): Promise<void> {
+    const { nodes } = this.#deps.stores;
+    const node = await nodes.find(nodeId);
+    if (node === null || isDeepStrictEqual(node.conditions, conditions)) return;
+    await nodes.setConditions(nodeId, conditions);
+    this.#deps.changes.emit({ nodeId, projectId: node.projectId, aspect: "report" });
   }
 
   async #notReady(nodeId: string, waiting: readonly WorkloadReport[]): Promise<void> {

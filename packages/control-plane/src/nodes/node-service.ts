@@ -157,6 +157,7 @@ export class NodeService {
       enrolledAt: null,
       daemonVersion: "",
       lastSeenAt: null,
+      conditions: [],
       createdAt: now,
     };
   }

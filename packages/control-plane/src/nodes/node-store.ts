@@ -1,3 +1,4 @@
+import { type Condition, conditionSchema } from "@fairlead/protocol/conditions";
 import { engineConfigSchema } from "@fairlead/protocol/engine-config";
 import { sealingPublicKeySchema, signingPublicKeySchema } from "@fairlead/protocol/enrollment";
 import { NODE_STATUSES, type NodeStatus, nodeStatusSchema } from "@fairlead/protocol/resources";
@@ -136,6 +137,10 @@ export class NodeStore {
     await this.#update(id, { operating_system: operatingSystem });
   }
 
+  async setConditions(id: string, conditions: readonly Condition[]): Promise<void> {
+    await this.#update(id, { conditions: JSON.stringify(conditions) });
+  }
+
   async setDaemonVersion(id: string, daemonVersion: string): Promise<void> {
     await this.#update(id, { daemon_version: daemonVersion });
   }
@@ -183,6 +188,7 @@ function toRow(record: NodeRecord): Insertable<NodeTable> {
     enrolled_at: record.enrolledAt,
     daemon_version: record.daemonVersion,
     last_seen_at: record.lastSeenAt,
+    conditions: JSON.stringify(record.conditions),
     created_at: record.createdAt,
   };
 }
@@ -208,6 +214,7 @@ function fromRow(row: Selectable<NodeTable>): NodeRecord {
     enrolledAt: row.enrolled_at,
     daemonVersion: row.daemon_version,
     lastSeenAt: row.last_seen_at,
+    conditions: z.array(conditionSchema).parse(JSON.parse(row.conditions)),
     createdAt: row.created_at,
   };
 }

@@ -1,6 +1,7 @@
 import type { Kysely } from "kysely";
 import type { Database } from "../db/schema.ts";
 import { BootstrapTokenStore } from "./bootstrap-token-store.ts";
+import { DeletedNodeStore } from "./deleted-node-store.ts";
 import { NodeEventStore } from "./node-event-store.ts";
 import { NodeReportStore } from "./node-report-store.ts";
 import { NodeStore } from "./node-store.ts";
@@ -8,6 +9,7 @@ import { NodeStore } from "./node-store.ts";
 /** The stores of this room, on one handle or inside one transaction. */
 export interface NodeStores {
   readonly nodes: NodeStore;
+  readonly deleted: DeletedNodeStore;
   readonly reports: NodeReportStore;
   readonly events: NodeEventStore;
   readonly bootstrapTokens: BootstrapTokenStore;
@@ -17,6 +19,7 @@ export interface NodeStores {
 export function nodeStores(db: Kysely<Database>): NodeStores {
   return {
     nodes: new NodeStore(db),
+    deleted: new DeletedNodeStore(db),
     reports: new NodeReportStore(db),
     events: new NodeEventStore(db),
     bootstrapTokens: new BootstrapTokenStore(db),

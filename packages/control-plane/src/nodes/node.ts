@@ -1,4 +1,5 @@
 import { rfc3339 } from "@fairlead/protocol/clock";
+import type { Condition } from "@fairlead/protocol/conditions";
 import type { EngineConfig } from "@fairlead/protocol/engine-config";
 import type { SealingPublicKey, SigningPublicKey } from "@fairlead/protocol/enrollment";
 import type { Node, NodeStatus } from "@fairlead/protocol/resources";
@@ -26,6 +27,7 @@ export interface NodeRecord {
   readonly enrolledAt: number | null;
   readonly daemonVersion: string;
   readonly lastSeenAt: number | null;
+  readonly conditions: readonly Condition[];
   readonly createdAt: number;
 }
 
@@ -49,6 +51,7 @@ export function toNode(record: NodeRecord): Node {
     engineConfig: record.engineConfig ?? {},
     createdAt: rfc3339(record.createdAt),
     operatingSystem: record.operatingSystem,
+    conditions: [...record.conditions],
   };
 }
 

@@ -20,6 +20,13 @@ export interface IdentityDeps {
 /** The platform host no longer knows this node's key: it was deleted, or enrolled anew elsewhere. */
 export class IdentityRevoked extends Error {
   override readonly name = "IdentityRevoked";
+  /** The platform host said so in as many words; anything less may be a mistake that somebody will mend. */
+  readonly nodeDeleted: boolean;
+
+  constructor(refusal: PlatformError) {
+    super(`the platform refused this node's identity (${refusal.code}): ${refusal.message}`);
+    this.nodeDeleted = refusal.code === "node_deleted";
+  }
 }
 
 const CALL_TIMEOUT_MS = 15_000;
@@ -92,9 +99,7 @@ export class IdentityTokens {
       });
     } catch (error) {
       if (!isRefusedForGood(error)) throw error;
-      const revoked = new IdentityRevoked(
-        `the platform refused this node's identity (${error.code}): ${error.message}`,
-      );
+      const revoked = new IdentityRevoked(error);
       this.#revoked.resolve(revoked);
       throw revoked;
     }

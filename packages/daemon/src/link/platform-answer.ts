@@ -25,6 +25,7 @@ function isErrorCode(text: string): text is ErrorCode {
 const FOR_GOOD: ReadonlySet<ErrorCode> = new Set([
   "invalid_credential",
   "expired_credential",
+  "node_deleted",
   "bootstrap_token_used",
   "permission_denied",
   "not_found",

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { aSpec, OWNER } from "../testing/builders.ts";
+import type { PullOptions } from "./container-runtime.ts";
 import { DockerRuntime } from "./docker-runtime.ts";
 
 /** Docker's own wire with faults that a healthy engine does not show. */
