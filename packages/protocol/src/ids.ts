@@ -12,6 +12,7 @@ export const ID_PREFIXES = {
   node: "nod",
   chatSession: "ses",
   message: "msg",
+  chatTurn: "trn",
   signInSession: "sis",
   signInRecord: "sir",
   bootstrapToken: "bst",

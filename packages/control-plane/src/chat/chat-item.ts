@@ -1,4 +1,6 @@
+import { isObject } from "../inference/bridge/parse.ts";
 import type { JsonObject } from "../inference/bridge/wire.ts";
+import { BYTES_PER_TOKEN } from "../inference/token-usage.ts";
 
 /** One item of a session's history (design §7). Pure. */
 
@@ -19,3 +21,86 @@ export interface ChatItem {
   /** Unix milliseconds. */
   readonly createdAt: number;
 }
+
+/** A message may leave its type out. */
+export function typeOf({ type, role }: ResponsesItem): string {
+  if (typeof type === "string") return type;
+  return typeof role === "string" ? "message" : "unknown";
+}
+
+/** Null for what is no message. */
+export function roleOf(item: ResponsesItem): string | null {
+  return typeOf(item) === "message" && typeof item["role"] === "string" ? item["role"] : null;
+}
+
+const CALLS: ReadonlySet<string> = new Set(["function_call", "custom_tool_call"]);
+const OUTPUT_SUFFIX = "_output";
+
+export const isCall = (item: ResponsesItem): boolean => CALLS.has(typeOf(item));
+export const outputTypeOf = (callType: string): string => `${callType}${OUTPUT_SUFFIX}`;
+
+export function isOutput(item: ResponsesItem): boolean {
+  const type = typeOf(item);
+  return type.endsWith(OUTPUT_SUFFIX) && CALLS.has(type.slice(0, -OUTPUT_SUFFIX.length));
+}
+
+/** Null for what is neither a call that a client answers nor such an answer. */
+export function callIdOf(item: ResponsesItem): string | null {
+  const { call_id: id } = item;
+  return typeof id === "string" && (isCall(item) || isOutput(item)) ? id : null;
+}
+
+const TEXT_PARTS: ReadonlySet<unknown> = new Set(["input_text", "output_text", "text"]);
+
+/** What a message says: its texts and refusals, one after the other. "" for what is no message. */
+export function textOf(item: ResponsesItem): string {
+  if (typeOf(item) !== "message") return "";
+  const { content } = item;
+  if (typeof content === "string") return content;
+  return partsOf(content)
+    .map((part) => textOfPart(part) ?? "")
+    .join("");
+}
+
+function textOfPart({ type, text, refusal }: JsonObject): string | null {
+  if (TEXT_PARTS.has(type) && typeof text === "string") return text;
+  return type === "refusal" && typeof refusal === "string" ? refusal : null;
+}
+
+export const partsOf = (content: unknown): readonly JsonObject[] =>
+  Array.isArray(content) ? content.filter(isObject) : [];
+
+export interface HistoryMessage {
+  readonly role: string;
+  readonly content: string;
+}
+
+/** Messages of people and models alone: calls, their outputs and thinking are no part of what was said (interface §2). */
+export function renderHistory(items: readonly Pick<ChatItem, "item" | "status">[]): HistoryMessage[] {
+  return items.flatMap(({ item, status }) => {
+    const role = roleOf(item);
+    return role === null || status === "superseded" ? [] : [{ role, content: textOf(item) }];
+  });
+}
+
+/** What an image, a file or a sound costs about. */
+const TOKENS_PER_ATTACHMENT = 1000;
+/** What stands around an item in a model's prompt. */
+const TOKENS_PER_ITEM = 4;
+
+/** About how many tokens of a model's context it takes. */
+export function estimateTokens(item: ResponsesItem): number {
+  const { content, output } = item;
+  const told = content ?? output;
+  const named = isCall(item) ? tokensOfText(JSON.stringify(item)) : 0;
+  if (typeof told === "string") return TOKENS_PER_ITEM + named + tokensOfText(told);
+  if (!Array.isArray(told)) return TOKENS_PER_ITEM + (named || tokensOfText(JSON.stringify(item)));
+  return partsOf(told).reduce((sum, part) => sum + tokensOfPart(part), TOKENS_PER_ITEM);
+}
+
+function tokensOfPart(part: JsonObject): number {
+  const text = textOfPart(part) ?? part["text"];
+  return typeof text === "string" ? tokensOfText(text) : TOKENS_PER_ATTACHMENT;
+}
+
+const tokensOfText = (text: string): number => Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);

@@ -1,8 +1,16 @@
+import type { Clock } from "@fairlead/protocol/clock";
+import type { IdSource } from "@fairlead/protocol/ids";
+import { isUniqueViolation } from "../db/errors.ts";
 import type { JsonObject } from "../inference/bridge/wire.ts";
 import type { Dialect } from "../inference/dialect.ts";
 import type { TokenUsage } from "../inference/token-usage.ts";
-import type { ChatItem, ResponsesItem } from "./chat-item.ts";
+import { answerItems } from "./answer-stored.ts";
+import { type ChatItem, type ResponsesItem, textOf, typeOf } from "./chat-item.ts";
 import type { ChatScope } from "./chat-scope.ts";
+import { grown } from "./chat-session.ts";
+import type { ChatStores } from "./chat-stores.ts";
+import type { ChatTurnStore } from "./chat-turn-store.ts";
+import { answerOf, beginTurn, isOver, judgeRepeat, sessionBusy, sessionNotFound } from "./turn-begin.ts";
 import type { NewTurnItems } from "./turn-input.ts";
 
 /** A turn that is about to begin. */
@@ -67,25 +75,112 @@ export interface LastTurn {
   readonly model: string;
 }
 
-/** What is stored of turns; each method is one transaction. */
-export interface TurnLog {
-  /** A repeat's answer, before a session is opened or waited for. @throws DomainError idempotency_mismatch, session_busy */
-  find(
-    scope: ChatScope,
-    call: { readonly idempotencyKey: string; readonly requestHash: string },
-  ): Promise<StoredAnswer | null>;
+/** Why a turn ended that the process left open. */
+export const SERVER_STOPPED = "server_stopped";
+/** Open turns that are closed at a time. */
+const OPEN_CHUNK = 50;
+
+export interface TurnLogDeps {
+  readonly stores: ChatStores;
+  /** On the handle whose statements hold nobody up: a partial answer is written again and again. */
+  readonly writes: Pick<ChatTurnStore, "setPartial">;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+}
+
+export interface RepeatableTurn {
+  readonly idempotencyKey: string;
+  readonly requestHash: string;
+}
+
+/** What is stored of turns; each method is one transaction (decisions/0021). */
+export class TurnLog {
+  readonly #deps: TurnLogDeps;
+
+  constructor(deps: TurnLogDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * A repeat's answer, before a session is opened or waited for; null: it is asked anew.
+   * @throws DomainError idempotency_mismatch, session_busy
+   */
+  async find(scope: ChatScope, { idempotencyKey, requestHash }: RepeatableTurn): Promise<StoredAnswer | null> {
+    const { stores, clock } = this.#deps;
+    const earlier = await stores.turns.findByKey(scope, idempotencyKey);
+    if (earlier === null || isOver(earlier, clock.now())) return null;
+    judgeRepeat(earlier, requestHash);
+    return answerOf(earlier);
+  }
+
   /**
    * Stores the turn's items. A repeat of a question that got no answer supersedes it.
-   * @param sessionId null opens a session.
+   * @param sessionId null opens a session, but for a repeat with the same `Idempotency-Key`, whose session goes on.
    * @throws DomainError session_not_found, session_busy, idempotency_mismatch; invalid_request for outputs of no open call.
    */
-  begin(scope: ChatScope, sessionId: string | null, turn: NewTurn): Promise<BegunTurn>;
+  async begin(scope: ChatScope, sessionId: string | null, turn: NewTurn): Promise<BegunTurn> {
+    const { stores, ids, clock } = this.#deps;
+    const now = clock.now();
+    try {
+      return await stores.transaction((within) => beginTurn(within, ids, { scope, sessionId, turn, now }));
+    } catch (error) {
+      // Two with the same key at the same moment: the other one runs.
+      if (turn.idempotencyKey !== null && isUniqueViolation(error)) throw sessionBusy();
+      throw error;
+    }
+  }
+
   /** @param partial all that there is so far. */
-  flush(turnId: string, partial: readonly ResponsesItem[]): Promise<void>;
+  async flush(turnId: string, partial: readonly ResponsesItem[]): Promise<void> {
+    await this.#deps.writes.setPartial(turnId, partial);
+  }
+
   /** Nothing where the turn has ended before, or its session is gone. */
-  finish(turnId: string, end: TurnEnd): Promise<void>;
+  async finish(turnId: string, end: TurnEnd): Promise<void> {
+    const { stores, clock, ids } = this.#deps;
+    const at = clock.now();
+    await stores.transaction(async ({ turns, sessions, items }) => {
+      const turn = await turns.end(turnId, { ...end, answerCount: end.items.length, at });
+      const session = turn && (await sessions.findForUpdate(turn, turn.sessionId));
+      if (!turn || !session) return;
+      const position = session.nextPosition;
+      const answer = answerItems({ turnId, end, position, at }, () => ids.next("message"));
+      const taken = await items.known(
+        session.id,
+        answer.map(({ id }) => id),
+      );
+      await items.append(
+        session.id,
+        answer.map((item) => (taken.has(item.id) ? { ...item, id: ids.next("message") } : item)),
+      );
+      await sessions.setActivity(grown(session, end.items.map(typeOf), at));
+    });
+  }
+
   /** Null where there is none. @throws DomainError session_not_found */
-  lastTurn(scope: ChatScope, sessionId: string): Promise<LastTurn | null>;
-  /** At the start: turns that the process before this one left open. @returns how many. */
-  closeOpen(): Promise<number>;
+  async lastTurn(scope: ChatScope, sessionId: string): Promise<LastTurn | null> {
+    const { stores } = this.#deps;
+    const session = await stores.sessions.find(scope, sessionId);
+    if (session === null) throw sessionNotFound();
+    const turn = session.lastTurnId === null ? null : await stores.turns.find(scope.projectId, session.lastTurnId);
+    if (turn === null) return null;
+    const stored = await stores.items.listOfTurn(sessionId, turn.id, turn.firstPosition);
+    const items = stored.slice(0, turn.questionCount).map(({ item }) => item);
+    const { id: turnId, kind, dialect, model } = turn;
+    const text = items.map(textOf).join("");
+    return { turnId, turn: { kind, items, text, instructions: [] }, dialect, model };
+  }
+
+  /** At the start: turns that the process before this one left open keep what was stored of their answers. @returns how many. */
+  async closeOpen(): Promise<number> {
+    let closed = 0;
+    for (;;) {
+      const open = await this.#deps.stores.turns.listOpen(OPEN_CHUNK);
+      for (const { turnId, items } of open) {
+        await this.finish(turnId, { status: "incomplete", why: SERVER_STOPPED, items, usage: null, response: null });
+      }
+      closed += open.length;
+      if (open.length < OPEN_CHUNK) return closed;
+    }
+  }
 }

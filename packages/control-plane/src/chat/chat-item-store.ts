@@ -1,0 +1,169 @@
+import type { Kysely, Selectable } from "kysely";
+import { z } from "zod";
+import type { ChatItemTable, Database } from "../db/schema.ts";
+import { parseExact } from "../inference/bridge/exact-json.ts";
+import { isObject } from "../inference/bridge/parse.ts";
+import type { TokenUsage } from "../inference/token-usage.ts";
+import { type ChatItem, estimateTokens, type ResponsesItem, roleOf, textOf, typeOf } from "./chat-item.ts";
+import { searchable } from "./chat-search.ts";
+
+/** An item with what is told of it. */
+export interface StoredItem extends ChatItem {
+  /** Of the whole turn, on the last item of its answer. */
+  readonly usage: TokenUsage | null;
+}
+
+/** What cutting has to know of an item, without the item. */
+export interface ItemSize {
+  readonly position: number;
+  readonly tokens: number;
+  readonly role: string | null;
+}
+
+/** Items between two positions, neither of them included; null: no bound. */
+export interface ItemRange {
+  readonly after: number | null;
+  readonly before: number | null;
+  readonly order: "asc" | "desc";
+  readonly limit: number;
+  readonly withSuperseded: boolean;
+}
+
+const statusSchema = z.enum(["completed", "incomplete", "superseded"]);
+const count = z.number().int();
+const usageSchema = z.object({
+  inputTokens: count,
+  cachedInputTokens: count,
+  outputTokens: count,
+  reasoningTokens: count,
+});
+
+/** Rows are only ever added; a status only ever becomes `superseded`. Whoever asks has found the session in its project. */
+export class ChatItemStore {
+  readonly #db: Kysely<Database>;
+
+  constructor(db: Kysely<Database>) {
+    this.#db = db;
+  }
+
+  async append(sessionId: string, items: readonly StoredItem[]): Promise<void> {
+    // One statement for each: an answer of a thousand items would have more parameters than SQLite takes.
+    for (const item of items) await this.#db.insertInto("chat_item").values(toRow(sessionId, item)).execute();
+  }
+
+  /** @returns those of the ids that the session has already. */
+  async known(sessionId: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
+    const found = new Set<string>();
+    for (let at = 0; at < ids.length; at += MOST_IDS) {
+      const rows = await this.#db
+        .selectFrom("chat_item")
+        .select("id")
+        .where("session_id", "=", sessionId)
+        .where("id", "in", ids.slice(at, at + MOST_IDS))
+        .execute();
+      for (const { id } of rows) found.add(id);
+    }
+    return found;
+  }
+
+  /** Live ones, the newest first. */
+  async sizesBefore(sessionId: string, position: number, limit: number): Promise<ItemSize[]> {
+    return await this.#db
+      .selectFrom("chat_item")
+      .select(["position", "tokens", "role"])
+      .where("session_id", "=", sessionId)
+      .where("position", "<", position)
+      .where("status", "<>", "superseded")
+      .orderBy("position", "desc")
+      .limit(limit)
+      .execute();
+  }
+
+  /** All live ones from a position on. */
+  async listFrom(sessionId: string, position: number): Promise<StoredItem[]> {
+    const rows = await this.#db
+      .selectFrom("chat_item")
+      .selectAll()
+      .where("session_id", "=", sessionId)
+      .where("position", ">=", position)
+      .where("status", "<>", "superseded")
+      .orderBy("position")
+      .execute();
+    return rows.map(fromRow);
+  }
+
+  async list(sessionId: string, { after, before, order, limit, withSuperseded }: ItemRange): Promise<StoredItem[]> {
+    let query = this.#db.selectFrom("chat_item").selectAll().where("session_id", "=", sessionId);
+    if (after !== null) query = query.where("position", ">", after);
+    if (before !== null) query = query.where("position", "<", before);
+    if (!withSuperseded) query = query.where("status", "<>", "superseded");
+    const rows = await query.orderBy("position", order).limit(limit).execute();
+    return rows.map(fromRow);
+  }
+
+  /** Items of one turn, which stand from that position on. */
+  async listOfTurn(sessionId: string, turnId: string, firstPosition: number): Promise<StoredItem[]> {
+    const rows = await this.#db
+      .selectFrom("chat_item")
+      .selectAll()
+      .where("session_id", "=", sessionId)
+      .where("position", ">=", firstPosition)
+      .where("turn_id", "=", turnId)
+      .orderBy("position")
+      .execute();
+    return rows.map(fromRow);
+  }
+
+  /** @returns the types of those that became so. */
+  async supersede(sessionId: string, turnId: string, firstPosition: number): Promise<readonly string[]> {
+    const rows = await this.#db
+      .updateTable("chat_item")
+      .set({ status: "superseded" })
+      .where("session_id", "=", sessionId)
+      .where("position", ">=", firstPosition)
+      .where("turn_id", "=", turnId)
+      .where("status", "<>", "superseded")
+      .returning("type")
+      .execute();
+    return rows.map(({ type }) => type);
+  }
+}
+
+/** SQLite takes 32,766 parameters; PostgreSQL is quick with some hundred. */
+const MOST_IDS = 500;
+
+function toRow(sessionId: string, item: StoredItem): ChatItemTable {
+  const text = textOf(item.item);
+  return {
+    session_id: sessionId,
+    position: item.position,
+    id: item.id,
+    turn_id: item.turnId,
+    status: item.status,
+    type: typeOf(item.item),
+    role: roleOf(item.item),
+    tokens: estimateTokens(item.item),
+    created_at: item.createdAt,
+    usage: item.usage === null ? null : JSON.stringify(item.usage),
+    search_text: text === "" ? null : searchable(text),
+    item: JSON.stringify(item.item),
+  };
+}
+
+function fromRow(row: Selectable<ChatItemTable>): StoredItem {
+  return {
+    id: row.id,
+    turnId: row.turn_id,
+    position: row.position,
+    status: statusSchema.parse(row.status),
+    item: itemFromText(row.item),
+    createdAt: row.created_at,
+    usage: row.usage === null ? null : usageSchema.parse(JSON.parse(row.usage)),
+  };
+}
+
+function itemFromText(text: string): ResponsesItem {
+  const value = parseExact(text);
+  if (!isObject(value)) throw new TypeError("an item of the chat history is no object");
+  return value;
+}

@@ -1,0 +1,102 @@
+import { answerItems } from "./answer-stored.ts";
+import { type HistoryMessage, renderHistory } from "./chat-item.ts";
+import type { ItemRange, StoredItem } from "./chat-item-store.ts";
+import type { ChatScope } from "./chat-scope.ts";
+import type { SessionRecord } from "./chat-session.ts";
+import type { ChatStores } from "./chat-stores.ts";
+import type { PartialAnswer } from "./chat-turn-store.ts";
+import { sessionNotFound } from "./turn-begin.ts";
+
+export interface SessionHistoryDeps {
+  /** On the handle for long work: sessions may be long. */
+  readonly stores: Pick<ChatStores, "sessions" | "turns" | "items">;
+}
+
+/** Items that are read at a time. */
+const PAGE = 200;
+
+export interface WholeSession {
+  readonly session: SessionRecord;
+  /** Portion by portion, so that one long session holds nobody up. */
+  readonly items: AsyncIterable<readonly StoredItem[]>;
+}
+
+/** What was said in sessions. While a turn runs, what is stored of its answer so far stands at the end, `incomplete`. */
+export class SessionHistoryService {
+  readonly #stores: SessionHistoryDeps["stores"];
+
+  constructor({ stores }: SessionHistoryDeps) {
+    this.#stores = stores;
+  }
+
+  /** One page, superseded items left out. @throws DomainError session_not_found */
+  async messages(
+    scope: ChatScope,
+    id: string,
+    page: Omit<ItemRange, "withSuperseded">,
+  ): Promise<readonly StoredItem[]> {
+    const { session, running } = await this.#find(scope, id);
+    return await this.#page(session, running, { ...page, withSuperseded: false });
+  }
+
+  /** All that was said, in order (interface §4.1). @throws DomainError session_not_found */
+  async history(scope: ChatScope, id: string): Promise<AsyncIterable<readonly HistoryMessage[]>> {
+    const { items } = await this.whole(scope, id, { withSuperseded: false });
+    return rendered(items);
+  }
+
+  /** Every item, in order. @throws DomainError session_not_found */
+  async whole(scope: ChatScope, id: string, options: Pick<ItemRange, "withSuperseded">): Promise<WholeSession> {
+    const { session, running } = await this.#find(scope, id);
+    return { session, items: this.#pages(session, running, options.withSuperseded) };
+  }
+
+  /** The answer that runs before the items: should it end in between, it is found among them. */
+  async #find(scope: ChatScope, id: string): Promise<{ session: SessionRecord; running: readonly StoredItem[] }> {
+    const session = await this.#stores.sessions.find(scope, id);
+    if (session === null) throw sessionNotFound();
+    const partial = await this.#stores.turns.findPartial(id);
+    return { session, running: partial === null ? [] : runningItems(session, partial) };
+  }
+
+  async *#pages(
+    session: SessionRecord,
+    running: readonly StoredItem[],
+    withSuperseded: boolean,
+  ): AsyncGenerator<readonly StoredItem[]> {
+    let after: number | null = null;
+    for (;;) {
+      const range = { after, before: null, order: "asc", limit: PAGE, withSuperseded } as const;
+      const items: readonly StoredItem[] = await this.#page(session, running, range);
+      yield items;
+      const last = items.at(-1);
+      if (items.length < PAGE || last === undefined) return;
+      after = last.position;
+    }
+  }
+
+  async #page(
+    session: SessionRecord,
+    running: readonly StoredItem[],
+    range: ItemRange,
+  ): Promise<readonly StoredItem[]> {
+    const stored = await this.#stores.items.list(session.id, range);
+    const { after, before, order, limit } = range;
+    const isAscending = order === "asc";
+    if (isAscending && stored.length === limit) return stored;
+    const newest = isAscending ? stored.at(-1) : stored[0];
+    const floor = Math.max(after ?? 0, newest?.position ?? 0);
+    const more = running.filter(({ position }) => position > floor && (before === null || position < before));
+    return (isAscending ? [...stored, ...more] : [...more.toReversed(), ...stored]).slice(0, limit);
+  }
+}
+
+async function* rendered(pages: AsyncIterable<readonly StoredItem[]>): AsyncGenerator<readonly HistoryMessage[]> {
+  for await (const page of pages) yield renderHistory(page);
+}
+
+/** Where they will stand once they are stored. */
+function runningItems(session: SessionRecord, { turnId, items, beganAt }: PartialAnswer): StoredItem[] {
+  const end = { status: "incomplete", items, usage: null } as const;
+  return answerItems({ turnId, end, position: session.nextPosition, at: beganAt }, (index) => `${turnId}_${index}`);
+}

@@ -1,0 +1,97 @@
+import type { Kysely } from "kysely";
+import type { Database } from "../db/schema.ts";
+
+/** Removes sessions that nobody sees any more. One of ten thousand items goes in portions, so that nobody waits for it. */
+export class SessionRemovalStore {
+  readonly #db: Kysely<Database>;
+
+  constructor(db: Kysely<Database>) {
+    this.#db = db;
+  }
+
+  /** Sessions of every project in which nothing was said since then, but for those that are answering just now. */
+  async markQuiet(options: { readonly before: number; readonly at: number; readonly limit: number }): Promise<void> {
+    await this.#db
+      .updateTable("chat_session")
+      .set({ deleted_at: options.at })
+      .where("id", "in", (eb) =>
+        eb
+          .selectFrom("chat_session as s")
+          .select("s.id")
+          .where("s.updated_at", "<", options.before)
+          .where("s.deleted_at", "is", null)
+          .where((own) =>
+            own.not(
+              own.exists(
+                own
+                  .selectFrom("chat_turn as t")
+                  .select("t.id")
+                  .whereRef("t.session_id", "=", "s.id")
+                  .where("t.status", "=", "open"),
+              ),
+            ),
+          )
+          .limit(options.limit),
+      )
+      .execute();
+  }
+
+  async markAllOf(projectId: string, at: number): Promise<void> {
+    const change = this.#db.updateTable("chat_session").set({ deleted_at: at }).where("project_id", "=", projectId);
+    await change.where("deleted_at", "is", null).execute();
+  }
+
+  /** Of every project, or of one. */
+  async listMarked(limit: number, projectId?: string): Promise<readonly string[]> {
+    let query = this.#db.selectFrom("chat_session").select("id").where("deleted_at", "is not", null);
+    if (projectId !== undefined) query = query.where("project_id", "=", projectId);
+    const rows = await query.limit(limit).execute();
+    return rows.map(({ id }) => id);
+  }
+
+  /** @returns how many rows went. */
+  async deleteItems(sessionId: string, limit: number): Promise<number> {
+    const { numDeletedRows } = await this.#db
+      .deleteFrom("chat_item")
+      .where("session_id", "=", sessionId)
+      .where("position", "in", (eb) =>
+        eb.selectFrom("chat_item").select("position").where("session_id", "=", sessionId).limit(limit),
+      )
+      .executeTakeFirst();
+    return Number(numDeletedRows);
+  }
+
+  /** @returns how many rows went. */
+  async deleteTurns(sessionId: string, limit: number): Promise<number> {
+    const { numDeletedRows } = await this.#db
+      .deleteFrom("chat_turn")
+      .where("id", "in", (eb) =>
+        eb.selectFrom("chat_turn").select("id").where("session_id", "=", sessionId).limit(limit),
+      )
+      .executeTakeFirst();
+    return Number(numDeletedRows);
+  }
+
+  /** Only one that is marked. */
+  async deleteSession(id: string): Promise<void> {
+    await this.#db.deleteFrom("chat_session").where("id", "=", id).where("deleted_at", "is not", null).execute();
+  }
+
+  /** Answers that no repeat may ask for any more. @returns how many. */
+  async forgetAnswers(before: number, limit: number): Promise<number> {
+    const { numUpdatedRows } = await this.#db
+      .updateTable("chat_turn")
+      .set({ idempotency_key: null, response: null })
+      .where("id", "in", (eb) =>
+        eb
+          .selectFrom("chat_turn")
+          .select("id")
+          .where("idempotency_key", "is not", null)
+          .where("began_at", "<", before)
+          .where("status", "<>", "open")
+          .limit(limit),
+      )
+      .executeTakeFirst();
+    return Number(numUpdatedRows);
+  }
+}

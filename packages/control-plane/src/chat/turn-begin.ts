@@ -1,0 +1,171 @@
+import { DomainError } from "@fairlead/protocol/errors";
+import type { IdSource } from "@fairlead/protocol/ids";
+import { type ResponsesItem, typeOf } from "./chat-item.ts";
+import type { StoredItem } from "./chat-item-store.ts";
+import type { ChatScope } from "./chat-scope.ts";
+import { grown, newSession, type SessionRecord, shrunk, titled } from "./chat-session.ts";
+import type { ChatStores } from "./chat-stores.ts";
+import type { TurnRecord } from "./chat-turn-store.ts";
+import { roomFor } from "./history-input.ts";
+import { readTail } from "./history-tail.ts";
+import { newOutputs } from "./open-calls.ts";
+import type { BegunTurn, NewTurn, StoredAnswer } from "./turn-log.ts";
+import { hashQuestion, supersedes } from "./turn-rules.ts";
+
+/** How a turn begins, inside one transaction (decisions/0021). */
+
+/** How long an `Idempotency-Key` counts (design §4). */
+export const KEEP_MS = 24 * 3_600_000;
+const BUSY_RETRY_SECONDS = 2;
+
+export interface TurnToBegin {
+  readonly scope: ChatScope;
+  readonly sessionId: string | null;
+  readonly turn: NewTurn;
+  readonly now: number;
+}
+
+export async function beginTurn(stores: ChatStores, ids: IdSource, asked: TurnToBegin): Promise<BegunTurn> {
+  const { scope, turn, now } = asked;
+  const earlier = await takeKey(stores, asked);
+  const replay = earlier && answerOf(earlier);
+  if (replay) return { replay, sessionId: replay.sessionId };
+  const session = await holdSession(stores, ids, { ...asked, earlier });
+  const live = await withoutReplaced(stores, { session, turn, earlier, now });
+  const history = await readTail(stores.items, live, roomFor(turn.turn, turn.contextTokens));
+  const items = turn.turn.kind === "outputs" ? newOutputs(turn.turn.items, history.items) : turn.turn.items;
+  const record = toRecord({ id: ids.next("chatTurn"), scope, session: live, turn, items, now });
+  await stores.turns.insert(record);
+  await stores.items.append(session.id, questionItems(record, items, ids));
+  const changed = titled(grown(live, items.map(typeOf), now), turn.turn.text);
+  await stores.sessions.setActivity({ ...changed, model: turn.model, lastTurnId: record.id });
+  return { replay: null, sessionId: session.id, turnId: record.id, history, items };
+}
+
+/** @throws DomainError idempotency_mismatch, session_busy */
+export function judgeRepeat(earlier: TurnRecord, requestHash: string): void {
+  if (earlier.requestHash !== requestHash) {
+    const message = "This `Idempotency-Key` was used with another call. Use a new key for a new call.";
+    throw new DomainError("idempotency_mismatch", message, { param: "Idempotency-Key" });
+  }
+  if (earlier.status === "open") throw sessionBusy();
+}
+
+export const isOver = ({ beganAt, status }: TurnRecord, now: number): boolean =>
+  status !== "open" && now - beganAt >= KEEP_MS;
+
+/** Null where nothing is kept for repeats. */
+export function answerOf({ id, sessionId, dialect, response }: TurnRecord): StoredAnswer | null {
+  return response && { sessionId, turnId: id, dialect, response };
+}
+
+export function sessionBusy(): DomainError {
+  const message = "Another turn of this chat session still runs. Wait for its end, or stop it.";
+  return new DomainError("session_busy", message, { retryAfterSeconds: BUSY_RETRY_SECONDS });
+}
+
+export function sessionNotFound(): DomainError {
+  return new DomainError("session_not_found", "There is no such chat session of yours in this project.", {
+    param: "Service-Session-Id",
+  });
+}
+
+/** The turn that had the key before, which has it no longer where it is asked anew. */
+async function takeKey(stores: ChatStores, { scope, turn, now }: TurnToBegin): Promise<TurnRecord | null> {
+  const { idempotencyKey, requestHash } = turn;
+  const earlier = idempotencyKey === null ? null : await stores.turns.findByKey(scope, idempotencyKey);
+  if (earlier === null) return null;
+  const isForgotten = isOver(earlier, now);
+  if (!isForgotten) judgeRepeat(earlier, requestHash);
+  if (isForgotten || earlier.response === null) await stores.turns.forgetKey(scope.projectId, earlier.id);
+  return isForgotten ? null : earlier;
+}
+
+interface Held extends TurnToBegin {
+  readonly earlier: TurnRecord | null;
+}
+
+/** The session, held until the transaction ends; a repeat that names none goes on in the one that its first call opened. */
+async function holdSession(stores: ChatStores, ids: IdSource, held: Held): Promise<SessionRecord> {
+  const { scope, sessionId, earlier, turn, now } = held;
+  const named = sessionId ?? earlier?.sessionId ?? null;
+  const found = named === null ? null : await stores.sessions.findForUpdate(scope, named);
+  if (found !== null) return found;
+  if (sessionId !== null) throw sessionNotFound();
+  const fresh = { id: ids.next("chatSession"), model: turn.model, openedFrom: null, createdAt: now };
+  const session = newSession(scope, fresh);
+  await stores.sessions.insert(session);
+  return session;
+}
+
+interface Replacing {
+  readonly session: SessionRecord;
+  readonly turn: NewTurn;
+  readonly earlier: TurnRecord | null;
+  readonly now: number;
+}
+
+/** The session without its last turn, where that one is asked again. */
+async function withoutReplaced(stores: ChatStores, replacing: Replacing): Promise<SessionRecord> {
+  const { session } = replacing;
+  const last = session.lastTurnId === null ? null : await stores.turns.find(session.projectId, session.lastTurnId);
+  if (last?.status === "open") throw sessionBusy();
+  if (last === null || !isReplaced(last, replacing)) return session;
+  return shrunk(session, await stores.items.supersede(session.id, last.id, last.firstPosition));
+}
+
+function isReplaced(last: TurnRecord, { turn, earlier, now }: Replacing): boolean {
+  if (turn.replaces !== undefined) {
+    // Another one came in between.
+    if (turn.replaces !== last.id) throw sessionBusy();
+    return true;
+  }
+  if (earlier?.id === last.id) return true;
+  const { status, why, questionHash, answerCount, endedAt } = last;
+  if (status === "open") return false;
+  return supersedes(
+    { status, why, questionHash, answerCount, endedAt: endedAt ?? now },
+    hashQuestion(turn.turn.items),
+    now,
+  );
+}
+
+interface Recorded {
+  readonly id: string;
+  readonly scope: ChatScope;
+  readonly session: SessionRecord;
+  readonly turn: NewTurn;
+  readonly items: readonly ResponsesItem[];
+  readonly now: number;
+}
+
+function toRecord({ id, scope, session, turn, items, now }: Recorded): TurnRecord {
+  const { dialect, model, requestHash, idempotencyKey } = turn;
+  return {
+    ...scope,
+    ...{ id, dialect, model, requestHash, idempotencyKey },
+    sessionId: session.id,
+    kind: turn.turn.kind,
+    status: "open",
+    why: "",
+    questionHash: hashQuestion(turn.turn.items),
+    firstPosition: session.nextPosition,
+    questionCount: items.length,
+    answerCount: 0,
+    beganAt: now,
+    endedAt: null,
+    response: null,
+  };
+}
+
+function questionItems(turn: TurnRecord, items: readonly ResponsesItem[], ids: IdSource): StoredItem[] {
+  return items.map((item, index) => ({
+    id: ids.next("message"),
+    turnId: turn.id,
+    position: turn.firstPosition + index,
+    status: "completed",
+    item,
+    createdAt: turn.beganAt,
+    usage: null,
+  }));
+}
