@@ -58,6 +58,11 @@ export class StartedServer {
     }
   }
 
+  /** Ends it without a word of warning, as a crash does. */
+  async kill(): Promise<void> {
+    await this.#program.kill();
+  }
+
   async remove(): Promise<void> {
     await this.#program.stop();
     rmSync(this.#dir, { recursive: true, force: true });

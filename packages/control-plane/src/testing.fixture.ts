@@ -70,7 +70,7 @@ async function openPostgresSchema(): Promise<SharedStore> {
 
 interface StoreKind {
   readonly name: string;
-  /** A place for a store that several programs may open. @param dir a folder of the test's own. */
+  /** A place for a store that several programs may open. @param dir a server's data folder, or another of the test's own. */
   readonly openShared: (dir: string) => Promise<SharedStore>;
   /** A store of its own, without a schema yet. */
   readonly openEmpty: OpenStore;
@@ -80,7 +80,7 @@ interface StoreKind {
 
 const SQLITE = storeKind({
   name: "SQLite",
-  openShared: async (dir) => ({ location: { file: join(dir, "store.db") }, close: async () => undefined }),
+  openShared: async (dir) => ({ location: { file: join(dir, "fairlead.db") }, close: async () => undefined }),
   openEmpty: async () => openDatabase({ file: ":memory:" }),
 });
 
