@@ -192,14 +192,17 @@ describe("the API document", () => {
 
   test("tells of the inference host's headers, those of its refusals too", () => {
     for (const name of ["POST {models}/v1/chat/completions", "POST {models}/v1/responses"]) {
-      const { parameters = [], responses } = operations.get(name) ?? { responses: {} };
-      expect(parameters, name).toMatchObject([{ name: "Idempotency-Key", in: "header", required: false }]);
-      const headersOf = (status: string): string[] => Object.keys(json.parse(responses[status]?.["headers"]));
+      const operation = operations.get(name);
+      expect(operation?.parameters, name).toMatchObject([{ name: "Idempotency-Key", in: "header", required: false }]);
+      const headersOf = (status: string): string[] =>
+        Object.keys(json.parse(operation?.responses[status]?.["headers"]));
       const limits = ["limit", "remaining", "reset"].map((what) => `x-ratelimit-${what}-tokens`);
       const ours = ["x-fairlead-attempts", "x-fairlead-upstream", "x-fairlead-overhead-ms"];
       expect(headersOf("200"), name).toEqual(expect.arrayContaining([...limits, ...ours]));
       expect(headersOf("429"), name).toEqual(expect.arrayContaining(limits));
-      expect(Object.keys(responses), name).toEqual(expect.arrayContaining(["402", "409", "429", "503"]));
+      expect(Object.keys(operation?.responses ?? {}), name).toEqual(
+        expect.arrayContaining(["402", "409", "429", "503"]),
+      );
     }
   });
 

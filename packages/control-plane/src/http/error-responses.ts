@@ -48,18 +48,20 @@ export const REQUEST_ID_HEADER: Json = {
 
 export const ANSWER_HEADERS: Json = { "x-request-id": { $ref: "#/components/headers/RequestId" } };
 
+interface ErrorTelling {
+  /** Where the status of a code is another than elsewhere. */
+  readonly status?: ((code: ErrorCode) => number) | undefined;
+  readonly headers?: Json;
+}
+
 /** @returns by status: the codes that come with it, what they mean, an example of each. */
-export function errorResponses(codes: readonly ErrorCode[], headers: Json = ANSWER_HEADERS): Json {
-  const statuses = [...new Set(codes.map(statusOf))].toSorted((a, b) => a - b);
-  return Object.fromEntries(
-    statuses.map((status) => [
-      String(status),
-      response(
-        codes.filter((code) => statusOf(code) === status),
-        headers,
-      ),
-    ]),
-  );
+export function errorResponses(
+  codes: readonly ErrorCode[],
+  { status = statusOf, headers = ANSWER_HEADERS }: ErrorTelling = {},
+): Json {
+  const byStatus = Map.groupBy(codes, status);
+  const statuses = [...byStatus].toSorted(([a], [b]) => a - b);
+  return Object.fromEntries(statuses.map(([number, those]) => [String(number), response(those, headers)]));
 }
 
 function response(codes: readonly ErrorCode[], headers: Json): Json {

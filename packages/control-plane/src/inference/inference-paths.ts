@@ -153,7 +153,10 @@ function operation({ errors, content, headers = LIMITED_HEADERS, ...words }: Ope
     tags: ["Inference"],
     security: [{ projectKey: [] }, { workerToken: [] }],
     ...rest,
-    responses: { "200": answer(content, headers), ...errorResponses([...ALWAYS, ...errors], LIMITED_HEADERS) },
+    responses: {
+      "200": answer(content, headers),
+      ...errorResponses([...ALWAYS, ...errors], { headers: LIMITED_HEADERS }),
+    },
   };
 }
 
