@@ -29,6 +29,7 @@ export const messageSchema = z.looseObject({
 export type ChatMessage = z.infer<typeof messageSchema>;
 
 const pageSchema = z.looseObject({ messages: z.array(messageSchema) });
+const stoppedSchema = z.looseObject({ stopped: z.boolean() });
 const anything = z.looseObject({});
 
 export interface Turn {
@@ -74,9 +75,10 @@ export class ChatClient {
     return { sessionId, response: parsed.data };
   }
 
-  /** Ends what runs in a session; what had come of the answer is kept. */
-  async stop(sessionId: string): Promise<void> {
-    await callJson(this.#host, this.#call({ method: "POST", path: `${pathOf(sessionId)}:stop`, body: {} }), anything);
+  /** Ends what runs in a session; what had come of the answer is kept. @returns whether anything ran. */
+  async stop(sessionId: string): Promise<boolean> {
+    const call = this.#call({ method: "POST", path: `${pathOf(sessionId)}:stop`, body: {} });
+    return (await callJson(this.#host, call, stoppedSchema)).stopped;
   }
 
   /** The newest activity first. @param search in titles and texts. */

@@ -118,8 +118,8 @@ export class ChatLoop {
   }
 
   async stop(): Promise<undefined> {
-    await this.#deps.client.stop(this.#session());
-    this.#deps.terminal.note("Nothing runs in this session any more.");
+    const ran = await this.#deps.client.stop(this.#session());
+    this.#deps.terminal.note(ran ? "Stopped; what had come is kept." : "Nothing runs in this session.");
     return undefined;
   }
 

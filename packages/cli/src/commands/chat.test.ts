@@ -139,7 +139,7 @@ describe("one question", () => {
         running.resolve(response);
       },
       "POST /v1/chat/sessions/ses_1:stop": async (response: ServerResponse): Promise<void> => {
-        response.end("{}");
+        response.end('{"stopped":true}');
         (await running.promise).end(event("response.incomplete", { response: { incomplete_details: null } }));
       },
     };
@@ -200,7 +200,7 @@ describe("a chat", () => {
     await talk(["/model x/y", "Hi", "/title Garden plans", "/retry", "/stop"], {
       "PATCH /v1/chat/sessions/ses_1": { body: { ...session, title: "Garden plans" } },
       "POST /v1/chat/sessions/ses_1:regenerate": says("ses_1", "Hello once more"),
-      "POST /v1/chat/sessions/ses_1:stop": { body: {} },
+      "POST /v1/chat/sessions/ses_1:stop": { body: { stopped: true } },
     });
     expect(host?.seen.map(({ method, url, body }) => [method, url, body])).toEqual([
       ["POST", "/v1/chat/responses", { model: "x/y", messages: [{ role: "user", content: "Hi" }] }],
@@ -249,7 +249,7 @@ describe("a chat", () => {
         begin(response, "ses_1").write(delta("word"));
         setImmediate(() => response.write(delta("word")));
       },
-      "POST /v1/chat/sessions/ses_1:stop": { body: {} },
+      "POST /v1/chat/sessions/ses_1:stop": { body: { stopped: true } },
     };
     expect((await call([], { answers, terminal })).code).toBe(130);
     await left.promise;
