@@ -1,4 +1,4 @@
-import { CompiledQuery, type Expression, type Kysely, type Selectable, sql } from "kysely";
+import { type Compilable, CompiledQuery, type Expression, type Kysely, type Selectable, sql } from "kysely";
 import type { UsageHourTable, UsageRecordTable } from "../db/metering-tables.ts";
 import type { Database } from "../db/schema.ts";
 import {
@@ -49,8 +49,8 @@ const COLUMNS: Readonly<Record<UsageDimension, Expression<string | number>>> = {
 /** Records are only ever added, with what the sums of their hours grow by in the same transaction, and removed by age. */
 export class UsageStore {
   readonly #db: Kysely<Database>;
-  /** By the number of rows: composing it anew would cost more than all else that a record costs the calls. */
-  readonly #insertions = new Map<number, string>();
+  /** Statements by table and number of rows: to compose them anew would cost more than all else that a record costs the calls. */
+  readonly #texts = new Map<string, string>();
 
   constructor(db: Kysely<Database>) {
     this.#db = db;
@@ -60,7 +60,7 @@ export class UsageStore {
   statements(batch: UsageBatch): readonly CompiledQuery[] {
     return [
       ...powersOfTwo(batch.records.map(toRow)).map((rows) => this.#insert(rows)),
-      ...chunks(batch.hours().map(toHourRow)).map((rows) => this.#addToHours(rows)),
+      ...powersOfTwo(batch.hours().map(toHourRow)).map((rows) => this.#addToHours(rows)),
     ];
   }
 
@@ -123,31 +123,31 @@ export class UsageStore {
   }
 
   #insert(rows: readonly UsageRecordTable[]): CompiledQuery {
-    const known = this.#insertions.get(rows.length);
-    const text = known ?? this.#db.insertInto("usage_record").values(rows).compile().sql;
-    this.#insertions.set(rows.length, text);
+    return this.#repeated(`usage_record ${rows.length}`, rows, () => this.#db.insertInto("usage_record").values(rows));
+  }
+
+  #addToHours(rows: readonly UsageHourTable[]): CompiledQuery {
+    return this.#repeated(`usage_hour ${rows.length}`, rows, () => {
+      const added = SUMS.map((column) => [
+        column,
+        sql<number>`${sql.ref(`usage_hour.${column}`)} + ${sql.ref(`excluded.${column}`)}`,
+      ]);
+      return this.#db
+        .insertInto("usage_hour")
+        .values(rows)
+        .onConflict((conflict) => conflict.columns(HOUR_KEY).doUpdateSet(Object.fromEntries(added)));
+    });
+  }
+
+  /** @param name of what is composed at most once. @param rows its values, in the order of the statement. */
+  #repeated(name: string, rows: readonly object[], compose: () => Compilable): CompiledQuery {
+    const text = this.#texts.get(name) ?? compose().compile().sql;
+    this.#texts.set(name, text);
     return CompiledQuery.raw(
       text,
       rows.flatMap((row) => Object.values(row)),
     );
   }
-
-  #addToHours(rows: readonly UsageHourTable[]): CompiledQuery {
-    const added = SUMS.map((column) => [
-      column,
-      sql<number>`${sql.ref(`usage_hour.${column}`)} + ${sql.ref(`excluded.${column}`)}`,
-    ]);
-    return this.#db
-      .insertInto("usage_hour")
-      .values(rows)
-      .onConflict((conflict) => conflict.columns(HOUR_KEY).doUpdateSet(Object.fromEntries(added)))
-      .compile();
-  }
-}
-
-function chunks<T>(rows: readonly T[]): T[][] {
-  const count = Math.ceil(rows.length / CHUNK);
-  return Array.from({ length: count }, (_, at) => rows.slice(at * CHUNK, (at + 1) * CHUNK));
 }
 
 /** Portions of few sizes, so that few statements serve any number of rows. */
