@@ -59,9 +59,12 @@ export interface InferenceHost {
 }
 
 const MAX_HEADER_BYTES = 64 * 1024;
+/** Node would drop what is beyond its own limit without a word. */
+const MAX_HEADERS = 200;
 /** Above the 60 s after which common load balancers give an idle connection up, so that they close it first. */
 const KEEP_ALIVE_MS = 75_000;
-const HEADERS_MS = 30_000;
+/** How often connections are looked at that send too slowly; looking costs little, since those that are late come first. */
+const CONNECTION_SWEEP_MS = 5000;
 /** How long the last words of a drain may take to be sent. */
 const FLUSH_MS = 1000;
 
@@ -81,16 +84,19 @@ export function createInferenceHost(options: InferenceHostOptions): InferenceHos
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    headersTimeout: Math.min(HEADERS_MS, limits.uploadMs),
+    // A connection that says nothing at all is late by the first of them.
+    headersTimeout: Math.min(limits.headersMs, limits.uploadMs),
     requestTimeout: limits.uploadMs,
-    connectionsCheckingInterval: Math.min(30_000, limits.uploadMs),
+    connectionsCheckingInterval: Math.min(CONNECTION_SWEEP_MS, limits.headersMs, limits.uploadMs),
     noDelay: true,
   });
+  server.maxHeadersCount = MAX_HEADERS;
   const onRequest = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const begun = clock.monotonic();
     const exchange = { response, requestId: ids.next("request"), headers: {} };
     if (admission.stopped) response.shouldKeepAlive = false;
     try {
+      refuseManyHeaders(request);
       await handleRoute(deps, request, exchange);
     } catch (error) {
       report(log, exchange, error);
@@ -123,6 +129,12 @@ export function createInferenceHost(options: InferenceHostOptions): InferenceHos
 function answered(request: IncomingMessage, response: ServerResponse): AnsweredRequest {
   const status = response.headersSent ? response.statusCode : 0;
   return { method: request.method ?? "", route: routeName(request), status };
+}
+
+/** @throws DomainError headers_too_large */
+function refuseManyHeaders({ rawHeaders }: IncomingMessage): void {
+  if (rawHeaders.length <= 2 * MAX_HEADERS) return;
+  throw new DomainError("headers_too_large", `There are more than ${MAX_HEADERS} headers.`);
 }
 
 /** Logged once, here; refusals are the caller's matter and only wanted when looking for something. */

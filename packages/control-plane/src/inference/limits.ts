@@ -16,6 +16,8 @@ export interface InferenceLimits extends UpstreamTimeouts, RetryLimits {
   /** Bodies held at one time, over all calls. */
   readonly maxBufferedBytes: number;
   readonly maxCallsInFlight: number;
+  /** How long a request's head may take to arrive, from the connection's beginning for its first one. */
+  readonly headersMs: number;
   /** How long a request may take to arrive whole. */
   readonly uploadMs: number;
   /** Silence of a stream after which a comment is sent. */
@@ -28,6 +30,7 @@ export const DEFAULT_LIMITS: InferenceLimits = {
   maxBodyBytes: 32 * 1024 * 1024,
   maxBufferedBytes: 256 * 1024 * 1024,
   maxCallsInFlight: 10_000,
+  headersMs: 30_000,
   uploadMs: 300_000,
   firstByteMs: 120_000,
   idleMs: 120_000,
