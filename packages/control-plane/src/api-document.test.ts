@@ -80,6 +80,10 @@ PATCH /v1/projects/{id}/limits
 PATCH /v1/projects/{id}/providers/{name}
 PATCH /v1/projects/{project_id}/keys/{id}
 PATCH /v1/projects/{project_id}/members/{user_id}
+POST /v1/chat/completions
+POST /v1/chat/responses
+POST /v1/chat/sessions/{id}:regenerate
+POST /v1/chat/sessions/{id}:stop
 POST /v1/nodes
 POST /v1/nodes/{id}/bootstrap-tokens
 POST /v1/nodes/{id}/enroll

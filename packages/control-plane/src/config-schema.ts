@@ -135,6 +135,24 @@ export const configSchema = z.strictObject({
       usageSumsDays: days.default(1095).describe("How many days the hourly sums of what calls used are kept."),
     })
     .prefault({}),
+  chat: z
+    .strictObject({
+      onLeave: z
+        .enum(["cancel", "continue"])
+        .default("cancel")
+        .describe(
+          "What becomes of an answer whose reader leaves. `cancel`: the model is stopped, and what it said so far is kept. " +
+            "`continue`: it goes on to its end, and all of it is kept.",
+        ),
+      allowedOrigins: list(
+        z.string().regex(/^https?:\/\/[^/\s]+$/, "must be an origin such as https://chat.example.com"),
+      )
+        .default([])
+        .describe(
+          "Origins of web pages that may call `/v1/chat` of this host from a browser, as `https://chat.example.com`.",
+        ),
+    })
+    .prefault({}),
   providers: providerSettings,
   inference: z
     .strictObject({

@@ -4,6 +4,8 @@ import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import { registerAuditRoutes } from "./audit/audit-routes.ts";
 import { registerBillingRoutes } from "./billing/billing-routes.ts";
+import { registerChatRoutes } from "./chat/chat-routes.ts";
+import type { ChatTurns } from "./chat-turns.ts";
 import type { Context } from "./context.ts";
 import { CallsInFlight } from "./http/calls-in-flight.ts";
 import { divertRequests } from "./http/divert-requests.ts";
@@ -50,7 +52,7 @@ export interface Platform {
 /** How long a body of the platform host's own routes may take; they are small. */
 const PLATFORM_BODY_MS = 30_000;
 
-export function createPlatform(context: Context, services: Services, inference: InferenceHost): Platform {
+export function createPlatform(context: Context, services: PlatformServices, inference: InferenceHost): Platform {
   const { log, ports, installation, addresses, deadline } = context;
   const { authenticate, links, tunnels } = services;
   const requests = new RequestTally();
@@ -67,6 +69,7 @@ export function createPlatform(context: Context, services: Services, inference: 
     trustedProxies: context.config.server.trustedProxies,
     routes: (routes) => {
       registerRoutes(routes, { ...services, limits, clock: ports.clock, publicUrl: addresses.publicUrl });
+      registerChat(routes, { context, services, inference });
       registerMetricsRoutes(routes, metrics);
     },
     document: { publicUrl: addresses.publicUrl, inferencePaths: inferencePaths(addresses.modelsUrl) },
@@ -103,6 +106,22 @@ export function createPlatform(context: Context, services: Services, inference: 
       await closed;
     },
   };
+}
+
+export type PlatformServices = Services & ChatTurns;
+
+interface Parts {
+  readonly context: Context;
+  readonly services: PlatformServices;
+  readonly inference: InferenceHost;
+}
+
+function registerChat(app: PlatformApp, { context: { config, ports }, services, inference }: Parts): void {
+  const { allowedOrigins } = config.chat;
+  const { maxBodyBytes } = config.inference;
+  const { admission } = inference;
+  const { access } = services.projects;
+  registerChatRoutes(app, { ...services, access, admission, maxBodyBytes, allowedOrigins, clock: ports.clock });
 }
 
 type RouteServices = Services & { readonly limits: RateLimits; readonly clock: Clock; readonly publicUrl: string };

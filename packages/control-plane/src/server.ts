@@ -6,6 +6,7 @@ import { answerRetention } from "./answers/answer-retention.ts";
 import { AnswerStore } from "./answers/answer-store.ts";
 import { auditRetention } from "./audit/audit-retention.ts";
 import { AuditStore } from "./audit/audit-store.ts";
+import { createChatTurns } from "./chat-turns.ts";
 import type { Config } from "./config.ts";
 import { type Addresses, type Context, StopDeadline } from "./context.ts";
 import { holdDataDir } from "./db/data-dir.ts";
@@ -106,6 +107,8 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   closers.push(() => services.usageRecorder.close());
   const recovered = await services.billing.recover();
   if (recovered > 0) log.warn({ calls: recovered }, "settled calls that were cut off when the server last stopped");
+  const cutOff = await services.turnLog.closeOpen();
+  if (cutOff > 0) log.warn({ turns: cutOff }, "closed chat turns that were cut off when the server last stopped");
   await services.oauth.start();
   const stopSweeper = startNodeSweeper(services.nodes.liveness, log);
   closers.push(stopSweeper);
@@ -116,13 +119,21 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   const traces = await openTraces(context);
   if (traces !== null) closers.push(() => traces.close());
   const inference = createInference(context, services, traces);
-  const platform = createPlatform(context, services, inference);
+  const turns = createChatTurns(context, services, inference);
+  const platform = createPlatform(context, { ...services, ...turns }, inference);
   closers.push(() => platform.cut());
+  closers.push(() => turns.chatTurns.close());
   closers.push(() => inference.drain(deadline.leftMs()));
   await listen(inference.server, addresses.inference);
   await platform.listen();
   closers.push(() => platform.stop());
-  const socket = await openAdminSocket({ ...ports, log, dataDir: config.dataDir, admin: installation.admin, money: new MoneyAdmin(services) });
+  const socket = await openAdminSocket({
+    ...ports,
+    log,
+    dataDir: config.dataDir,
+    admin: installation.admin,
+    money: new MoneyAdmin(services),
+  });
   closers.push(() => socket.close());
   const { platformUrl, inferenceUrl } = addresses;
   log.info({ platformUrl, inferenceUrl, installationId: installation.record.id }, "server started");

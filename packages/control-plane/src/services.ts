@@ -3,6 +3,7 @@ import { AnswerService } from "./answers/answer-service.ts";
 import { AnswerStore } from "./answers/answer-store.ts";
 import { AuditReadService } from "./audit/audit-read-service.ts";
 import { type BillingServices, createBillingServices } from "./billing/billing-services.ts";
+import { type ChatServices, createChatServices } from "./chat/chat-services.ts";
 import type { Context } from "./context.ts";
 import { type Credentials, createCredentials } from "./credentials.ts";
 import { IdempotencyService } from "./idempotency/idempotency-service.ts";
@@ -43,7 +44,13 @@ import type { UserService } from "./users/user-service.ts";
 
 const LINK_RESYNC_MS = 10 * 60_000;
 
-export interface Services extends SignInServices, Credentials, BillingServices, UsageServices, ProviderServices {
+export interface Services
+  extends SignInServices,
+    Credentials,
+    BillingServices,
+    UsageServices,
+    ProviderServices,
+    ChatServices {
   readonly answers: AnswerService;
   readonly auditLog: AuditReadService;
   readonly idempotency: IdempotencyService;
@@ -117,6 +124,7 @@ export function createServices(context: Context): Services {
     entry: new LinkEntryService({ ...installation, ...signInServices, links: oneTimeLinks }),
     ...credentials,
     answers: createAnswers(context),
+    ...createChatServices({ ...ports, ...installation, access }),
     auditLog: new AuditReadService({ longReads: installation.longReads, access }),
     ...createBillingServices({ ...ports, ...installation, mode: config.billing.mode, projects, log }),
     ...createUsageServices({ ...ports, ...installation, access, log }),

@@ -45,7 +45,14 @@ export type RouteAccess =
   /** A browser that is signed in. */
   | { readonly for: "page" }
   /** Members whose role allows the operation; to everybody else with a session the thing does not exist. */
-  | { readonly for: "role"; readonly operation: Operation; readonly orTheNode?: true; readonly orPlatformAdmin?: true }
+  | {
+      readonly for: "role";
+      readonly operation: Operation;
+      readonly orTheNode?: true;
+      readonly orPlatformAdmin?: true;
+      /** What everybody else is told where that is not 404 (interface §7). */
+      readonly others?: 403;
+    }
   /** The node itself and nobody else. */
   | { readonly for: "node" }
   /** Platform administrators; `others` is what everybody else with a session is told. */
@@ -61,6 +68,7 @@ const page: RouteAccess = { for: "page" };
 const nobody: RouteAccess = { for: "nobody" };
 const node: RouteAccess = { for: "node" };
 const role = (operation: Operation): RouteAccess => ({ for: "role", operation });
+const chat: RouteAccess = { for: "role", operation: "chat.use", others: 403 };
 const roleOrTheNode = (operation: Operation): RouteAccess => ({ for: "role", operation, orTheNode: true });
 
 /** The platform host, in the order of its path names. */
@@ -97,6 +105,10 @@ export const PLATFORM_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "POST /sign-in/{provider}": anybody,
   "POST /sign-out": anybody,
   "GET /v1/audit": { for: "platformAdmin", others: 403 },
+  "POST /v1/chat/completions": chat,
+  "POST /v1/chat/responses": chat,
+  "POST /v1/chat/sessions/{id}:regenerate": chat,
+  "POST /v1/chat/sessions/{id}:stop": chat,
   "GET /v1/me": session,
   "PATCH /v1/me": session,
   "GET /v1/me/sessions": session,
@@ -221,7 +233,7 @@ function outcomeByRole(access: RouteAccess & { readonly for: "role" }, caller: C
   const held = ROLE_OF_CALLER[caller];
   if (held !== undefined) return mayDo(held, access.operation) ? "yes" : 403;
   if (access.orPlatformAdmin && caller === "platformAdmin") return "yes";
-  if (hasSession(caller)) return 404;
+  if (hasSession(caller)) return access.others ?? 404;
   if (access.orTheNode && caller === "node") return "yes";
   return access.orTheNode && caller === "otherNode" ? 404 : 401;
 }

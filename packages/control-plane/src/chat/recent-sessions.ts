@@ -1,38 +1,33 @@
 import type { Clock } from "@fairlead/protocol/clock";
 
 /**
- * Sessions that calls without a session's name have opened a moment ago, so that their repeats open no others: clients repeat
- * by themselves what was refused or cut off, several times within seconds. In memory and bounded: a miss costs an empty session.
+ * Sessions that first questions have opened and got no answer in, so that their repeats open no others: clients repeat by
+ * themselves what was refused or cut off, and may not have seen a session's name. In memory and bounded: a miss costs one session.
  */
 export class RecentSessions {
   readonly #clock: Clock;
-  /** By call, the oldest first. A promise, so that two repeats at once find one session. */
+  readonly #ms: number;
+  /** By call, the oldest first. */
   readonly #entries = new Map<string, Entry>();
 
-  constructor(clock: Clock) {
+  /** @param ms for how long one counts. */
+  constructor(clock: Clock, ms: number) {
     this.#clock = clock;
+    this.#ms = ms;
   }
 
-  /** @param ms for how long it counts. */
-  remember(call: string, sessionId: string | Promise<string>, ms: number): void {
-    const opened = Promise.resolve(sessionId);
-    // Whoever opens it is told; nobody else need be there.
-    opened.catch(() => undefined);
+  remember(call: string, sessionId: string): void {
     this.#entries.delete(call);
-    this.#entries.set(call, { sessionId: opened, until: this.#clock.monotonic() + ms });
+    this.#entries.set(call, { sessionId, until: this.#clock.monotonic() + this.#ms });
     for (const oldest of this.#entries.keys()) {
       if (this.#entries.size <= MOST_ENTRIES) break;
       this.#entries.delete(oldest);
     }
   }
 
-  /** @throws whatever the opening of the session did. */
-  async find(call: string): Promise<string | null> {
+  find(call: string): string | null {
     const entry = this.#entries.get(call);
-    if (entry === undefined) return null;
-    if (entry.until > this.#clock.monotonic()) return await entry.sessionId;
-    this.#entries.delete(call);
-    return null;
+    return entry !== undefined && entry.until > this.#clock.monotonic() ? entry.sessionId : null;
   }
 
   forget(call: string): void {
@@ -41,7 +36,7 @@ export class RecentSessions {
 }
 
 interface Entry {
-  readonly sessionId: Promise<string>;
+  readonly sessionId: string;
   /** Monotonic milliseconds. */
   readonly until: number;
 }

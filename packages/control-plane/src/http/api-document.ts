@@ -23,6 +23,10 @@ declare module "fastify" {
     errors?: readonly ErrorCode[];
     /** Its errors have the form of RFC 6749 (decision 0010). */
     oauthErrors?: boolean;
+    /** Where its errors have other statuses than elsewhere on this host. */
+    errorStatus?: (code: ErrorCode) => number;
+    /** Of its answers and its errors, beside those that every answer has. */
+    answerHeaders?: Readonly<Record<string, unknown>>;
   }
 }
 
@@ -106,7 +110,7 @@ interface RouteToDescribe {
 function describeRoute(routeToDescribe: RouteToDescribe): unknown {
   const { schema = {}, url, route } = routeToDescribe;
   if (schema.hide === true) return { schema, url };
-  const { errors = [], oauthErrors = false, ...rest } = schema;
+  const { errors = [], oauthErrors = false, errorStatus, answerHeaders = {}, ...rest } = schema;
   const guards = principalKindsOf(route.onRequest);
   const security = rest.security ?? guards.map((kind) => ({ [SCHEMES[kind]]: [] }));
   const judged = rest.body ?? rest.params ?? rest.querystring ?? rest.headers;
@@ -117,7 +121,9 @@ function describeRoute(routeToDescribe: RouteToDescribe): unknown {
     ...errors,
     ...ALWAYS,
   ];
-  const described = { ...rest, security, "x-errors": [...new Set(codes)], "x-oauth-errors": oauthErrors };
+  const telling = { status: errorStatus, headers: { ...ANSWER_HEADERS, ...answerHeaders } };
+  const failures = oauthErrors ? OAUTH_ERROR_RESPONSES : errorResponses([...new Set(codes)], telling);
+  const described = { ...rest, security, "x-failures": failures, "x-answer-headers": answerHeaders };
   return describeSchemas({ ...routeToDescribe, schema: described } as never);
 }
 
@@ -137,20 +143,19 @@ function complete(document: Json, options: ApiDocumentOptions): Json {
 }
 
 function completeOperation(operation: Json): void {
-  const { "x-errors": errors, "x-oauth-errors": oauthErrors, ...rest } = operation;
+  const { "x-failures": failures, "x-answer-headers": own, ...rest } = operation;
   const answers = rest["responses"] as Record<string, Json>;
   for (const answer of Object.values(answers)) {
     allowMoreFields(answer);
-    answer["headers"] = ANSWER_HEADERS;
+    answer["headers"] = { ...ANSWER_HEADERS, ...(own as Json) };
     answer["description"] = "The answer.";
   }
   // The framework's part takes every body for required; one that may be null may be left out.
   const body = rest["requestBody"] as { required: boolean } | undefined;
   if (body && JSON.stringify(body).includes('{"type":"null"}]}')) body.required = false;
-  const failures = oauthErrors === true ? OAUTH_ERROR_RESPONSES : errorResponses((errors ?? []) as ErrorCode[]);
-  operation["responses"] = { ...answers, ...failures };
-  delete operation["x-errors"];
-  delete operation["x-oauth-errors"];
+  operation["responses"] = { ...answers, ...(failures as Json) };
+  delete operation["x-failures"];
+  delete operation["x-answer-headers"];
 }
 
 /** Interface §9: answers may gain fields, so their schemas must not forbid any. */

@@ -3,11 +3,12 @@ import { collectDefaultMetrics, Registry } from "prom-client";
 import type { StatementWatch } from "../db/statement-watch.ts";
 import type { RequestTally } from "../http/request-tally.ts";
 import type { InferenceHost } from "../inference/inference-host.ts";
+import { addChat, type ChatMetricSources } from "./chat-metrics.ts";
 import { addInference, type InferenceMetricSources } from "./inference-metrics.ts";
 import { counter, distribution, gauge, type Sample } from "./metric-kinds.ts";
 
 /** Where the figures are. All are counted elsewhere, as plain numbers, and read here when somebody scrapes. */
-export interface MetricSources extends InferenceMetricSources {
+export interface MetricSources extends InferenceMetricSources, ChatMetricSources {
   readonly platformRequests: RequestTally;
   readonly inference: Pick<InferenceHost, "load" | "counters" | "places" | "requests">;
   readonly links: { readonly open: number };
@@ -27,6 +28,7 @@ export function createMetrics(sources: MetricSources): Registry {
   collectDefaultMetrics({ register: registry });
   addRequests(registry, sources);
   addInference(registry, sources);
+  addChat(registry, sources);
   addFleet(registry, sources);
   const { times } = sources.statements;
   distribution(registry, "fairlead_store_statement_seconds", {

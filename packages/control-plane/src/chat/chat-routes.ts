@@ -1,0 +1,31 @@
+import { DomainError } from "@fairlead/protocol/errors";
+import type { FastifyReply } from "fastify";
+import { errorAnswer } from "../http/error-response.ts";
+import { explainError } from "../http/http-app.ts";
+import type { PlatformApp } from "../http/platform-host.ts";
+import { allowOrigins, answerPreflights } from "./chat-cors.ts";
+import { chatError, chatStatusOf } from "./chat-errors.ts";
+import { registerTurnRoutes, type TurnRouteServices } from "./turn-routes.ts";
+
+export interface ChatRouteServices extends TurnRouteServices {
+  readonly allowedOrigins: readonly string[];
+}
+
+/** Everything under `/v1/chat` (interface §4.1): the same errors, and the same leave for web pages of other origins. */
+export function registerChatRoutes(app: PlatformApp, services: ChatRouteServices): void {
+  void app.register(async (scope: PlatformApp) => {
+    const urls = new Set<string>();
+    scope.addHook("onRoute", ({ url, method }) => void (method === "OPTIONS" || urls.add(url)));
+    allowOrigins(scope, services.allowedOrigins);
+    scope.setErrorHandler((thrown, request, reply) => {
+      sendChatError(reply, chatError(explainError(thrown, request).error), request.id);
+    });
+    registerTurnRoutes(scope, services);
+    answerPreflights(scope, [...urls]);
+  });
+}
+
+function sendChatError(reply: FastifyReply, error: DomainError, requestId: string): void {
+  const { headers, body } = errorAnswer(error, requestId);
+  void reply.code(chatStatusOf(error.code)).headers(headers).send(body);
+}

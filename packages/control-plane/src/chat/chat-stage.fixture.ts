@@ -1,0 +1,228 @@
+import type { AddressInfo } from "node:net";
+import { DomainError } from "@fairlead/protocol/errors";
+import { systemIds } from "@fairlead/protocol/ids";
+import type { Role } from "@fairlead/protocol/resources";
+import { pino } from "pino";
+import { ProjectAccess } from "../auth/access.ts";
+import type { Authenticate } from "../auth/authenticate.ts";
+import type { OpenedDatabase } from "../db/open.ts";
+import { listen } from "../http/listen.ts";
+import { createPlatformHost, type PlatformApp } from "../http/platform-host.ts";
+import { RequestTally } from "../http/request-tally.ts";
+import { eventsOf } from "../inference/bridged.fixture.ts";
+import { HostStage } from "../inference/host-stage.fixture.ts";
+import type { InferenceHost, InferenceHostOptions } from "../inference/inference-host.ts";
+import { DEFAULT_LIMITS } from "../inference/limits.ts";
+import type { Candidate } from "../inference/model-catalog.ts";
+import type { ScriptedCall } from "../testing/scripted-upstream.ts";
+import {
+  asUser,
+  fixedMemberships,
+  insertProject,
+  insertUser,
+  type OpenStore,
+  openMemoryStore,
+} from "../testing.fixture.ts";
+import { type ChatRouteServices, registerChatRoutes } from "./chat-routes.ts";
+import { type ChatServices, createChatServices } from "./chat-services.ts";
+import { type LineLimits, SessionLocks } from "./session-locks.ts";
+import { TurnCounters } from "./turn-counters.ts";
+import { TurnService, type TurnServiceDeps } from "./turn-service.ts";
+
+/** The upstream of most tests: says these words, one chunk each. */
+export const saying =
+  (...words: string[]) =>
+  (far: ScriptedCall): void => {
+    begin(far);
+    for (const word of words) far.write(wordChunk(word));
+    finish(far);
+  };
+
+export function begin(far: ScriptedCall): void {
+  far.respond(200, { "content-type": "text/event-stream" });
+}
+
+const chunkOf = (choice: object): string =>
+  `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, ...choice }] })}\n\n`;
+
+export const wordChunk = (content: string): string =>
+  chunkOf({ delta: { role: "assistant", content }, finish_reason: null });
+
+export function finish(far: ScriptedCall): void {
+  far.write(chunkOf({ delta: {}, finish_reason: "stop" }));
+  const usage = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 };
+  far.write(
+    `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [], usage })}\n\n`,
+  );
+  far.write("data: [DONE]\n\n");
+  far.end();
+}
+
+export const MODEL = "node/model";
+export const PROJECT = "prj_1";
+
+export interface ChatSetting extends Partial<Pick<TurnServiceDeps, "onLeave" | "flushMs" | "turns" | "pipeline">> {
+  readonly open?: OpenStore;
+  readonly line?: LineLimits;
+  readonly host?: Partial<InferenceHostOptions>;
+  readonly origins?: readonly string[];
+}
+
+export interface Asked {
+  readonly user?: string;
+  readonly project?: string | null;
+  readonly session?: string | null;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+}
+
+/** What one answer of a turn says. */
+export interface Told {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly session: string | null;
+  readonly text: string;
+  /** The data of each event; of an answer that is no stream, its JSON. */
+  readonly events: unknown[];
+}
+
+/** Chat routes on a real platform host and a real pipeline, whose upstreams the test plays. */
+export class ChatStage extends HostStage {
+  readonly counters = new TurnCounters();
+  store: OpenedDatabase | undefined;
+  app: PlatformApp | undefined;
+  turns: TurnService | undefined;
+  stored: ChatServices | undefined;
+  defaultModel: string | null = MODEL;
+
+  /** An upstream that speaks the chat dialect, unless the test says otherwise. */
+  override place(
+    name: string,
+    play?: (far: ScriptedCall) => void,
+    rest: Partial<Candidate> = {},
+  ): ReturnType<HostStage["place"]> {
+    return super.place(name, play, { protocols: ["chat"], ...rest });
+  }
+
+  async openChat({ open = openMemoryStore, line, host, origins = [], ...deps }: ChatSetting = {}): Promise<void> {
+    const store = await open();
+    this.store = store;
+    for (const user of ["usr_1", "usr_2", "usr_viewer"]) await insertUser(store, user);
+    for (const project of [PROJECT, "prj_2"]) await insertProject(store, project, "usr_1");
+    const models = {
+      resolve: (_project: string, name: string) => this.#resolve(name),
+      defaultModel: () => Promise.resolve(this.defaultModel),
+      list: () => Promise.resolve([]),
+      entry: (_project: string, id: string) =>
+        Promise.resolve({ id, object: "model" as const, created: 1, owned_by: "any" }),
+    };
+    await this.open({ models, ...host });
+    const { host: inference } = this;
+    if (inference === undefined) throw new Error("not open");
+    const log = pino({ level: "silent" });
+    const access = new ProjectAccess(fixedMemberships(roleOf));
+    const ids = systemIds(() => this.clock.now());
+    const chat = createChatServices({ ...store, access, clock: this.clock, ids });
+    this.turns = new TurnService({
+      pipeline: inference.pipeline,
+      turns: chat.turnLog,
+      sessions: chat.chatSessions,
+      models,
+      locks: new SessionLocks(line),
+      counters: this.counters,
+      onLeave: "cancel",
+      flushMs: 10,
+      clock: this.clock,
+      log,
+      ...deps,
+    });
+    this.stored = chat;
+    await this.#serve(inference, { chatTurns: this.turns, access, allowedOrigins: origins });
+  }
+
+  async closeChat(): Promise<void> {
+    this.app?.server.closeAllConnections();
+    await this.app?.close();
+    await this.close();
+    await this.turns?.close();
+    await this.store?.close();
+  }
+
+  get platformUrl(): string {
+    return `http://127.0.0.1:${(this.app?.server.address() as AddressInfo | null)?.port}`;
+  }
+
+  ask(path: string, body: object, asked: Asked = {}): Promise<Response> {
+    const { user = "usr_1", project = PROJECT, session = null, headers = {}, signal = null } = asked;
+    return fetch(`${this.platformUrl}${path}`, {
+      method: "POST",
+      signal,
+      headers: {
+        authorization: `Bearer ${user}`,
+        "content-type": "application/json",
+        ...(project === null ? {} : { "service-project-id": project }),
+        ...(session === null ? {} : { "service-session-id": session }),
+        ...headers,
+      },
+      body: JSON.stringify(body),
+    });
+  }
+
+  /** A turn of the responses route, read to its end. */
+  async say(text: string, asked: Asked & { readonly body?: object } = {}): Promise<Told> {
+    const body = { messages: [{ role: "user", content: text }], ...asked.body };
+    return readTold(await this.ask("/v1/chat/responses", body, asked));
+  }
+
+  /** The same in the chat dialect. */
+  async sayChat(text: string, asked: Asked & { readonly body?: object } = {}): Promise<Told> {
+    const body = { messages: [{ role: "user", content: text }], ...asked.body };
+    return readTold(await this.ask("/v1/chat/completions", body, asked));
+  }
+
+  async #resolve(name: string): Promise<{ name: string; candidates: readonly Candidate[] }> {
+    if (name.startsWith("no/")) throw new DomainError("model_not_found", "There is no such model.", { param: "model" });
+    return { name, candidates: this.candidates };
+  }
+
+  async #serve(
+    { admission }: InferenceHost,
+    services: Pick<ChatRouteServices, "chatTurns" | "access" | "allowedOrigins">,
+  ): Promise<void> {
+    const authenticate = (async (authorization: string | undefined) => {
+      const user = authorization?.replace(/^Bearer /, "");
+      if (!user?.startsWith("usr_")) throw new DomainError("invalid_credential", "Sign in.");
+      return asUser(user);
+    }) as Authenticate;
+    this.app = createPlatformHost({
+      ids: systemIds(() => this.clock.now()),
+      log: pino({ level: "silent" }),
+      authenticate,
+      requests: new RequestTally(),
+      document: { publicUrl: "http://127.0.0.1", inferencePaths: {} },
+      health: { publicJwks: () => ({ keys: [] }), ready: async () => undefined },
+      routes: (routes) =>
+        registerChatRoutes(routes, {
+          ...services,
+          admission,
+          maxBodyBytes: DEFAULT_LIMITS.maxBodyBytes,
+          clock: this.clock,
+        }),
+    });
+    await this.app.ready();
+    await listen(this.app.server, { host: "127.0.0.1", port: 0, setting: "test" });
+  }
+}
+
+function roleOf(project: string, user: string): Role | null {
+  if (project !== PROJECT) return null;
+  return user === "usr_viewer" ? "viewer" : user === "usr_3" ? null : "owner";
+}
+
+export async function readTold(response: Response): Promise<Told> {
+  const text = await response.text();
+  const { status, headers } = response;
+  const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
+  const events = isStream ? eventsOf(text) : [JSON.parse(text) as unknown];
+  return { status, headers, session: headers.get("service-session-id"), text, events };
+}

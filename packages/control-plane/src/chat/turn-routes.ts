@@ -1,0 +1,169 @@
+import type { OutgoingHttpHeaders } from "node:http";
+import type { Clock } from "@fairlead/protocol/clock";
+import { DomainError } from "@fairlead/protocol/errors";
+import type { FastifyReply, FastifyRequest, FastifySchemaCompiler } from "fastify";
+import type { z } from "zod";
+import type { ProjectAccess } from "../auth/access.ts";
+import type { PlatformApp } from "../http/platform-host.ts";
+import { principalOf, requirePrincipal } from "../http/require-principal.ts";
+import { zodValidator } from "../http/validation.ts";
+import type { Admission, Ticket } from "../inference/admission.ts";
+import { parseExact } from "../inference/bridge/exact-json.ts";
+import { objectAt } from "../inference/bridge/parse.ts";
+import type { JsonObject } from "../inference/bridge/wire.ts";
+import type { Dialect } from "../inference/dialect.ts";
+import { checkBodyHeaders, readBody } from "../inference/request-body.ts";
+import { rejectionAnswer } from "./chat-errors.ts";
+import type { ChatScope } from "./chat-scope.ts";
+import { HttpAudience } from "./http-audience.ts";
+import { streams, type TurnAnswer, type TurnCall, type TurnCaller } from "./turn-call.ts";
+import { createChatCompletion, createResponse, regenerateAnswer, stopTurn } from "./turn-route-schemas.ts";
+import type { TurnService } from "./turn-service.ts";
+
+export interface TurnRouteServices {
+  readonly chatTurns: TurnService;
+  readonly access: ProjectAccess;
+  /** The inference host's: a turn is one of its calls. */
+  readonly admission: Admission;
+  readonly maxBodyBytes: number;
+  readonly clock: Clock;
+}
+
+/** Takes a turn of this service. */
+type Take = (call: TurnCall, caller: TurnCaller) => Promise<TurnAnswer>;
+
+const SESSION_PATH = "/v1/chat/sessions/:id(^[^:]+)";
+
+/** Turns (interface §4.1). Their bodies are read within the inference host's budget, not by the framework. */
+export function registerTurnRoutes(app: PlatformApp, services: TurnRouteServices): void {
+  const onRequest = requirePrincipal("user");
+  const { chatTurns } = services;
+  void app.register(async (scope: PlatformApp) => {
+    scope.removeContentTypeParser("application/json");
+    scope.addContentTypeParser("application/json", (_request, payload, done) => done(null, payload));
+    scope.setValidatorCompiler(validateAllButBody);
+    const take: Take = (call, caller) => chatTurns.take(call, caller);
+
+    scope.post("/v1/chat/responses", { onRequest, schema: createResponse }, (request, reply) =>
+      answerTurn(services, { request, reply, dialect: "responses", take }),
+    );
+
+    scope.post("/v1/chat/completions", { onRequest, schema: createChatCompletion }, (request, reply) =>
+      answerTurn(services, { request, reply, dialect: "chat", take }),
+    );
+
+    scope.post(`${SESSION_PATH}::regenerate`, { onRequest, schema: regenerateAnswer }, (request, reply) => {
+      const sessionId = request.params.id;
+      const again: Take = (call, caller) => chatTurns.regenerate({ ...call, sessionId }, caller);
+      return answerTurn(services, { request, reply, dialect: "responses", take: again });
+    });
+
+    scope.post(`${SESSION_PATH}::stop`, { onRequest, schema: stopTurn }, async (request) => {
+      const stopped = await chatTurns.stop(await scopeOf(services, request), request.params.id);
+      return { stopped };
+    });
+  });
+}
+
+/** The body is still to be read when the framework would judge it; its schema is for the document. */
+const validateAllButBody: FastifySchemaCompiler<z.ZodType> = (route) =>
+  route.httpPart === "body" ? (value: unknown) => ({ value }) : zodValidator(route);
+
+interface Exchange {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly dialect: Dialect;
+  readonly take: Take;
+}
+
+async function answerTurn(services: TurnRouteServices, exchange: Exchange): Promise<void> {
+  const { admission, clock } = services;
+  const begunAt = clock.monotonic();
+  const scope = await scopeOf(services, exchange.request);
+  const ticket = admission.enter();
+  try {
+    ticket.belongsTo(scope.projectId);
+    const call = await receive(services, exchange, { scope, ticket, begunAt });
+    if (call !== null) await runTurn(exchange, call);
+  } finally {
+    ticket.leave();
+  }
+}
+
+/** @returns null where the caller left meanwhile. */
+async function receive(
+  { maxBodyBytes, clock }: TurnRouteServices,
+  { request, dialect }: Exchange,
+  { scope, ticket, begunAt }: { readonly scope: ChatScope; readonly ticket: Ticket; readonly begunAt: number },
+): Promise<TurnCall | null> {
+  const { raw, headers, id } = request;
+  const uploadFrom = clock.monotonic();
+  checkBodyHeaders(raw, maxBodyBytes);
+  const pieces = await readBody(raw, ticket, maxBodyBytes);
+  if (pieces === null) return null;
+  const uploadMs = clock.monotonic() - uploadFrom;
+  const sessionId = headerOf(request, "service-session-id");
+  const idempotencyKey = headerOf(request, "idempotency-key");
+  const body = parsedBody(pieces);
+  return { id, scope, sessionId, dialect, body, idempotencyKey, headers, ticket, begunAt, uploadMs };
+}
+
+function parsedBody(pieces: readonly Buffer[]): JsonObject {
+  const text = Buffer.concat(pieces).toString("utf8");
+  return text === "" ? {} : objectAt(parseExact(text), "body");
+}
+
+async function runTurn({ request, reply, take }: Exchange, call: TurnCall): Promise<void> {
+  const audience = new HttpAudience({
+    response: reply.raw,
+    streams: streams(call),
+    setHeaders: (headers) => void reply.headers(headers),
+    takeOver: () => {
+      void reply.hijack();
+      return reply.getHeaders() as OutgoingHttpHeaders;
+    },
+  });
+  try {
+    send(reply, await take(call, audience), call);
+  } catch (error) {
+    if (!reply.sent) throw error;
+    request.log.error({ err: error }, "a turn failed in the middle of its answer");
+    audience.break();
+  }
+}
+
+function send(reply: FastifyReply, answer: TurnAnswer, { id: requestId, dialect }: TurnCall): void {
+  switch (answer.kind) {
+    case "told":
+      return;
+    case "events":
+      void reply.type("text/event-stream; charset=utf-8").send(answer.events);
+      return;
+    case "whole":
+      void reply.type("application/json; charset=utf-8").send(answer.body);
+      return;
+    case "rejected": {
+      const { status, body } = rejectionAnswer(answer.rejection, { dialect, requestId });
+      void reply.code(status).type("application/json; charset=utf-8").send(body);
+    }
+  }
+}
+
+/** Whose sessions the call is about. @throws DomainError `missing_project_header`, and those of the caller's role. */
+async function scopeOf({ access }: TurnRouteServices, request: FastifyRequest): Promise<ChatScope> {
+  const caller = principalOf(request, "user");
+  const projectId = headerOf(request, "service-project-id");
+  if (projectId === null) {
+    throw new DomainError("missing_project_header", "Name the project: header `Service-Project-Id`.", {
+      param: "Service-Project-Id",
+    });
+  }
+  await access.require(caller, projectId, "chat.use");
+  return { projectId: projectId as ChatScope["projectId"], userId: caller.userId };
+}
+
+/** An empty header is none. */
+function headerOf({ headers }: FastifyRequest, name: string): string | null {
+  const value = headers[name];
+  return typeof value === "string" && value !== "" ? value : null;
+}

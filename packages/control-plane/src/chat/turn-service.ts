@@ -1,0 +1,259 @@
+import type { Clock } from "@fairlead/protocol/clock";
+import { DomainError } from "@fairlead/protocol/errors";
+import type { Candidate, ModelCatalog } from "../inference/model-catalog.ts";
+import { acknowledgement } from "./acknowledgement.ts";
+import type { AnswerReader, ReadCall } from "./answer-reader.ts";
+import { ChatReader } from "./chat-reader.ts";
+import type { ChatScope } from "./chat-scope.ts";
+import { buildInput } from "./history-input.ts";
+import { LateEnds } from "./late-ends.ts";
+import { inputTokensOf } from "./model-room.ts";
+import { RecentSessions } from "./recent-sessions.ts";
+import { ResponsesReader } from "./responses-reader.ts";
+import { RunningTurn, type RunningTurnDeps } from "./running-turn.ts";
+import type { SessionLocks } from "./session-locks.ts";
+import type { SessionService } from "./session-service.ts";
+import { responseAsStream, responseAsWhole } from "./told-response.ts";
+import {
+  callName,
+  modelNamedIn,
+  requestHash,
+  streams,
+  TOLD,
+  type TurnAnswer,
+  type TurnCall,
+  type TurnCaller,
+  tellingOf,
+} from "./turn-call.ts";
+import { type NewTurnItems, readTurn } from "./turn-input.ts";
+import type { BegunTurn, LastTurn, NewTurn, StoredAnswer, TurnLog } from "./turn-log.ts";
+
+export interface TurnServiceDeps extends Omit<RunningTurnDeps, "late"> {
+  readonly turns: TurnLog;
+  readonly sessions: Pick<SessionService, "open" | "require">;
+  readonly models: Pick<ModelCatalog, "resolve" | "defaultModel">;
+  readonly locks: SessionLocks;
+  readonly clock: Clock;
+}
+
+/** Where a turn takes place, and who waits for it. */
+interface Seat {
+  readonly call: TurnCall;
+  readonly caller: TurnCaller;
+  /** Null: the turn opens one. */
+  readonly sessionId: string | null;
+}
+
+/** What is asked, and of which model. */
+interface Question {
+  readonly turn: NewTurnItems;
+  readonly model: string;
+  readonly candidates: readonly Candidate[];
+  readonly replaces?: string;
+}
+
+/** The last user text that begins a new session instead of a turn, exactly and trimmed (interface §3). */
+const NEW_SESSION = "/new";
+/** How long a repeat of a first question, which got no answer, finds its session. */
+const FIRST_REPEAT_MS = 60_000;
+const REPLAYED = { "idempotency-replayed": "true" };
+
+/** Turns of chat sessions: from what a caller sends to what is stored of it (design §7). */
+export class TurnService {
+  readonly #deps: TurnServiceDeps;
+  readonly #recent: RecentSessions;
+  readonly #late: LateEnds;
+  /** By session. */
+  readonly #running = new Map<string, RunningTurn>();
+
+  constructor(deps: TurnServiceDeps) {
+    this.#deps = deps;
+    this.#late = new LateEnds(deps.turns);
+    this.#recent = new RecentSessions(deps.clock, FIRST_REPEAT_MS);
+  }
+
+  /**
+   * Takes a turn to its end; its caller hears of it while it runs.
+   * @throws DomainError of the input, the session, the model, limits, money or the upstream; then nothing was told.
+   */
+  async take(call: TurnCall, caller: TurnCaller): Promise<TurnAnswer> {
+    const { sessions, turns } = this.#deps;
+    if (call.sessionId !== null) {
+      await sessions.require(call.scope, call.sessionId);
+      caller.tellSession(call.sessionId);
+    }
+    const turn = readTurn(call.body);
+    if (turn.kind === "question" && turn.text.trim() === NEW_SESSION) return await this.#openNew(call, caller);
+    const { idempotencyKey } = call;
+    const kept =
+      idempotencyKey === null ? null : await turns.find(call.scope, { idempotencyKey, requestHash: requestHash(call) });
+    if (kept !== null) return this.#replay(kept, call, caller);
+    const sessionId = call.sessionId ?? (await this.#openedBefore(call));
+    return await this.#inLine({ call, caller, sessionId }, () => this.#question(call, sessionId, turn));
+  }
+
+  /** Asks the session's last question again; what was answered to it before is superseded. */
+  async regenerate(call: TurnCall & { readonly sessionId: string }, caller: TurnCaller): Promise<TurnAnswer> {
+    const { sessions, turns } = this.#deps;
+    const { sessionId, scope } = call;
+    await sessions.require(scope, sessionId);
+    caller.tellSession(sessionId);
+    return await this.#inLine({ call, caller, sessionId }, async () => {
+      const last: LastTurn = (await turns.lastTurn(scope, sessionId)) ?? nothingToRegenerate();
+      return { ...(await this.#question(call, sessionId, last.turn)), replaces: last.turnId };
+    });
+  }
+
+  /** Ends the session's running turn; what was answered so far stays. @returns whether one ran. */
+  async stop(scope: ChatScope, sessionId: string): Promise<boolean> {
+    await this.#deps.sessions.require(scope, sessionId);
+    const turn = this.#running.get(sessionId);
+    turn?.stop();
+    return turn !== undefined;
+  }
+
+  /** Waits for the turns that run to be stored, as far as they can be. */
+  async close(): Promise<void> {
+    await Promise.all(Array.from(this.#running.values(), ({ over }) => over));
+    this.#late.close();
+  }
+
+  /** No model is called, and nothing is stored but the session (interface §6). */
+  async #openNew(call: TurnCall, caller: TurnCaller): Promise<TurnAnswer> {
+    const { sessions, clock, counters } = this.#deps;
+    const model = modelNamedIn(call.body);
+    const session = await sessions.open(call.scope, { model, openedFrom: call.sessionId ?? "" });
+    caller.tellSession(session.id);
+    counters.ended("new_session");
+    const acknowledged = { sessionId: session.id, model: session.model, now: clock.now() };
+    return { kind: "events", events: acknowledgement(acknowledged, tellingOf(call)) };
+  }
+
+  /** Of a first question: its session, where it was asked a moment ago and got no answer. */
+  async #openedBefore(call: TurnCall): Promise<string | null> {
+    const sessionId = this.#recent.find(firstName(call));
+    if (sessionId === null) return null;
+    try {
+      return (await this.#deps.sessions.require(call.scope, sessionId)).id;
+    } catch (error) {
+      // Somebody has deleted it meanwhile.
+      if (error instanceof DomainError && error.code === "session_not_found") return null;
+      throw error;
+    }
+  }
+
+  async #inLine(seat: Seat, ask: () => Promise<Question>): Promise<TurnAnswer> {
+    if (seat.sessionId === null) return await this.#begin(seat, await ask());
+    const release = await this.#deps.locks.take(seat.sessionId, seat.caller.gone);
+    if (release === null) return TOLD;
+    try {
+      return await this.#begin(seat, await ask());
+    } finally {
+      release();
+    }
+  }
+
+  /** @throws DomainError of the model: before anything is stored. */
+  async #question(call: TurnCall, sessionId: string | null, turn: NewTurnItems): Promise<Question> {
+    const { models, sessions } = this.#deps;
+    const { projectId } = call.scope;
+    const named = modelNamedIn(call.body);
+    if (named !== null) return { turn, model: named, ...(await models.resolve(projectId, named)) };
+    const session = sessionId === null ? null : await sessions.require(call.scope, sessionId);
+    if (session?.model) {
+      const last = await this.#stillThere(call.scope, session.model);
+      if (last !== null) return { turn, model: session.model, candidates: last };
+    }
+    const model = (await models.defaultModel(projectId)) ?? noModel();
+    return { turn, model, ...(await models.resolve(projectId, model)) };
+  }
+
+  /** A session outlives its model. */
+  async #stillThere({ projectId }: ChatScope, model: string): Promise<readonly Candidate[] | null> {
+    try {
+      return (await this.#deps.models.resolve(projectId, model)).candidates;
+    } catch (error) {
+      if (error instanceof DomainError && error.code === "model_not_found") return null;
+      throw error;
+    }
+  }
+
+  async #begin({ call, caller, sessionId }: Seat, question: Question): Promise<TurnAnswer> {
+    const { turn, model, candidates, replaces } = question;
+    const contextTokens = inputTokensOf(candidates, call.body);
+    const { dialect, idempotencyKey } = call;
+    const known = { turn, dialect, model, contextTokens, requestHash: requestHash(call), idempotencyKey };
+    const begun = await this.#deps.turns.begin(
+      call.scope,
+      sessionId,
+      replaces === undefined ? known : ({ ...known, replaces } satisfies NewTurn),
+    );
+    caller.tellSession(begun.sessionId);
+    if (begun.replay !== null) return this.#replay(begun.replay, call, caller);
+    if (sessionId !== null) return await this.#run(begun, { call, caller, sessionId }, { ...question, contextTokens });
+    const release = await this.#deps.locks.take(begun.sessionId, new AbortController().signal);
+    try {
+      return await this.#run(begun, { call, caller, sessionId }, { ...question, contextTokens });
+    } finally {
+      release?.();
+    }
+  }
+
+  async #run(
+    begun: BegunTurn & { readonly replay: null },
+    { call, caller }: Seat,
+    { turn, model, contextTokens }: Question & { readonly contextTokens: number },
+  ): Promise<TurnAnswer> {
+    const { counters, clock } = this.#deps;
+    const { sessionId, turnId, history, items } = begun;
+    const { input, cutItems } = buildInput(history, { ...turn, items }, { contextTokens });
+    if (cutItems > 0) caller.carry({ "x-fairlead-cut-items": String(cutItems) });
+    const metadata = { session_id: sessionId, ...(cutItems > 0 ? { cut_items: String(cutItems) } : {}) };
+    const createdAt = Math.floor(clock.now() / 1000);
+    const reader = readerOf(call, { requestId: call.id, model, createdAt, metadata, body: call.body });
+    const running = new RunningTurn(
+      { ...this.#deps, late: this.#late },
+      { call, turnId, model, input, reader },
+      caller,
+    );
+    this.#running.set(sessionId, running);
+    counters.running++;
+    try {
+      return await running.run();
+    } finally {
+      counters.running--;
+      this.#running.delete(sessionId);
+      if (call.sessionId === null) this.#rememberFirst(call, sessionId, running);
+    }
+  }
+
+  /** Clients send a first question again without a session's name: they may not have seen any. */
+  #rememberFirst(call: TurnCall, sessionId: string, { outcome }: RunningTurn): void {
+    if (outcome === "completed") this.#recent.forget(firstName(call));
+    else this.#recent.remember(firstName(call), sessionId);
+  }
+
+  #replay({ sessionId, response }: StoredAnswer, call: TurnCall, caller: TurnCaller): TurnAnswer {
+    caller.tellSession(sessionId);
+    caller.carry(REPLAYED);
+    this.#deps.counters.ended("replayed");
+    const telling = tellingOf(call);
+    if (streams(call)) return { kind: "events", events: responseAsStream(response, telling) };
+    return { kind: "whole", body: Buffer.from(JSON.stringify(responseAsWhole(response, telling))) };
+  }
+}
+
+const firstName = (call: TurnCall): string => callName(call, requestHash(call));
+
+function readerOf({ dialect }: TurnCall, call: ReadCall): AnswerReader {
+  return dialect === "responses" ? new ResponsesReader(call) : new ChatReader(call);
+}
+
+function noModel(): never {
+  const message = "No default model is configured: name one in `model`, as `<provider>/<model>`.";
+  throw new DomainError("not_configured", message, { param: "model" });
+}
+
+function nothingToRegenerate(): never {
+  throw new DomainError("invalid_request", "This session has no question yet that could be asked again.");
+}
