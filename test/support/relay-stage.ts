@@ -2,12 +2,15 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "@fairlead/protocol/clock";
+import { systemIds } from "@fairlead/protocol/ids";
+import type { Role } from "@fairlead/protocol/resources";
 import { type ReadyRequest, WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
 import { type WorkloadConnect, workloadConnectSchema } from "@fairlead/protocol/workload-connect";
 import { pino } from "pino";
 import { z } from "zod";
 import { type LocalAdmin, openLocalAdmin } from "../../packages/control-plane/src/admin/local-admin.ts";
 import { type Config, loadConfig } from "../../packages/control-plane/src/config.ts";
+import { type Installation, openInstallation } from "../../packages/control-plane/src/installation.ts";
 import { type RunningServer, startServer } from "../../packages/control-plane/src/server.ts";
 import { ConnectCheck } from "../../packages/daemon/src/gateway/connect-check.ts";
 import { createGateway } from "../../packages/daemon/src/gateway/gateway.ts";
@@ -27,6 +30,7 @@ import { waitFor } from "./wait-for.ts";
 
 const WAIT_MS = 10_000;
 const log = pino({ level: "silent" });
+const serverClock = new ServerClock(systemClock);
 const timing = { pingIntervalMs: 1000, pingTimeoutMs: 5000, backoff: { baseMs: 20, maxMs: 100 } };
 
 const createdProject = z.object({ project: z.object({ id: z.string() }) });
@@ -63,6 +67,7 @@ export class RelayStage {
   readonly dir = mkdtempSync(join(tmpdir(), "fairlead-relay-"));
   readonly #config: Config;
   #server: RunningServer | null = null;
+  #installation: Installation | null = null;
   readonly #nodes: StagedNode[] = [];
   #people = 0;
 
@@ -81,6 +86,8 @@ export class RelayStage {
   static async start(): Promise<RelayStage> {
     const stage = new RelayStage();
     stage.#server = await startServer(stage.#config);
+    const ports = { clock: systemClock, ids: systemIds(() => systemClock.now()) };
+    stage.#installation = await openInstallation(stage.#config, { ...ports, publicUrl: stage.url });
     return stage;
   }
 
@@ -112,11 +119,24 @@ export class RelayStage {
     return (await this.call({ ...post(owner, "/v1/projects"), body: { name: "Relay" } }, createdProject)).project.id;
   }
 
+  /** Makes somebody a member, as an invitation would. */
+  async join(projectId: string, { userId }: Person, role: Role): Promise<void> {
+    const row = { project_id: projectId, user_id: userId, role, created_at: systemClock.now() };
+    await this.#installation?.db.insertInto("member").values(row).execute();
+  }
+
+  /** Signs somebody out, as they do it themselves. */
+  async endSession({ token }: Person): Promise<void> {
+    const [, claims = ""] = token.split(".");
+    const { sid } = z.object({ sid: z.string() }).parse(JSON.parse(Buffer.from(claims, "base64url").toString()));
+    await this.call({ token, method: "DELETE", path: `/v1/me/sessions/${sid}` }, z.unknown());
+  }
+
   async addNode(owner: Person, projectId: string): Promise<StagedNode> {
     const engineConfig = { preset: "fairlead-demo" };
     const body = { projectId, planId: "byo", name: "Box", engineConfig };
     const { node } = await this.call({ ...post(owner, "/v1/nodes"), body }, createdNode);
-    const staged = await this.#enroll(owner, { id: node.id, projectId });
+    const staged = await this.#bring(owner, { id: node.id, projectId });
     this.#nodes.push(staged);
     return staged;
   }
@@ -141,26 +161,37 @@ export class RelayStage {
       await node.tunnel.close();
       await node.engine.stop();
     }
+    await this.#installation?.close();
     await this.#server?.close();
     rmSync(this.dir, { recursive: true });
   }
 
-  async #enroll(owner: Person, { id, projectId }: { id: string; projectId: string }): Promise<StagedNode> {
-    const stateDir = join(this.dir, id);
-    await diskFiles.makeFolder(stateDir);
+  /** A daemon with keys of its own takes the node over, as on a machine that was installed anew. */
+  async enroll(owner: Person, id: string): ReturnType<typeof enroll> {
+    const stateDir = mkdtempSync(join(this.dir, "state-"));
     const { token } = await this.call(post(owner, `/v1/nodes/${id}/bootstrap-tokens`), issuedToken);
-    const platformUrl = this.url;
     const store = new IdentityStore(diskFiles, stateDir);
-    const serverClock = new ServerClock(systemClock);
     const parts = { http: nodeHttpClient, store, serverClock, timers: systemTimers, random: Math.random, log };
-    const identity = { platformUrl, nodeId: id, keys: await generateNodeKeys(), enrolled: null };
-    const signal = new AbortController().signal;
-    const enrolled = await enroll(parts, { identity, token, operatingSystem: "Debian 12", signal });
+    const identity = { platformUrl: this.url, nodeId: id, keys: await generateNodeKeys(), enrolled: null };
+    return enroll(parts, { identity, token, operatingSystem: "Debian 12", signal: new AbortController().signal });
+  }
+
+  async #bring(owner: Person, { id, projectId }: { id: string; projectId: string }): Promise<StagedNode> {
+    const platformUrl = this.url;
+    const enrolled = await this.enroll(owner, id);
+    const stateDir = mkdtempSync(join(this.dir, "state-"));
     const { identityToken } = enrolled.answer;
     const engine = new ScriptedEngine();
     const port = await engine.start();
     const record = new DurableRecord(diskFiles, join(stateDir, "platform-keys.json"), platformKeysSchema);
-    const keys = new PlatformKeys({ platformUrl, http: nodeHttpClient, record, clock: systemClock, log });
+    const keys = new PlatformKeys({
+      platformUrl,
+      http: nodeHttpClient,
+      record,
+      clock: systemClock,
+      timers: systemTimers,
+      log,
+    });
     const { installationId } = enrolled.identity.enrolled;
     const connect = new ConnectCheck({ keys, installationId, nodeId: id, now: () => serverClock.now() });
     const target = { host: "127.0.0.1", port, ready: true };

@@ -298,7 +298,7 @@ async function openConnectCheck(
 ): Promise<ConnectCheck> {
   const { config, log, serverClock } = base;
   const record = new DurableRecord(diskFiles, join(config.stateDir, "platform-keys.json"), platformKeysSchema);
-  const keys = new PlatformKeys({ platformUrl, http, record, clock, log });
+  const keys = new PlatformKeys({ platformUrl, http, record, clock, timers, log });
   await keys.load();
   return new ConnectCheck({ keys, installationId: enrolled.installationId, nodeId, now: () => serverClock.now() });
 }

@@ -51,7 +51,14 @@ export class RelayCall implements TunnelStreamHandler {
       refuse(fault);
       return;
     }
-    response.writeHead(status, outwardHeaders(headers, this.#exchange));
+    try {
+      response.writeHead(status, outwardHeaders(headers, this.#exchange));
+    } catch (error) {
+      // A guest's headers must not bring the server down.
+      this.#leave();
+      refuse(brokeOff(error));
+      return;
+    }
     // With the first bytes of the body where they are there already; a stream's head must not wait for its first event.
     setImmediate(() => {
       if (!this.#written && !response.writableEnded && !response.destroyed) response.flushHeaders();

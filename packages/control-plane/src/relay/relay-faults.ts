@@ -13,7 +13,7 @@ export function noRunningEngine(): DomainError {
   });
 }
 
-export function brokeOff(cause: Error): DomainError {
+export function brokeOff(cause: unknown): DomainError {
   if (cause instanceof TunnelCannot) {
     const message = "The node's daemon is too old for WebSockets; update it.";
     return new DomainError("upstream_failed", message, { cause, final: true });

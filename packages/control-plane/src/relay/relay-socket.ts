@@ -57,7 +57,10 @@ export class RelaySocket implements TunnelStreamHandler {
     socket.on("data", (chunk: Buffer) => {
       if (this.#call?.write(chunk) === false) socket.pause();
     });
-    socket.once("end", () => this.#call?.end());
+    socket.once("end", () => {
+      if (this.#opened) this.#call?.end();
+      else socket.destroy();
+    });
     socket.on("drain", () => this.#call?.resume());
     socket.once("close", () => this.#leave());
   }
@@ -70,10 +73,8 @@ export class RelaySocket implements TunnelStreamHandler {
 
   onHeaders(status: number, headers: IncomingHttpHeaders): void {
     const fault = gatewayFault(headers);
-    if (fault !== null) {
-      this.#leave();
-      this.#relayed.refuse(fault);
-    } else if (status === 200) {
+    if (fault !== null) this.#fail(fault);
+    else if (status === 200) {
       this.#opened = true;
       this.#relayed.socket.write(this.#switch(headers), "latin1");
     } else this.#refusedByWorkload(status, headers);
@@ -99,6 +100,11 @@ export class RelaySocket implements TunnelStreamHandler {
     const { socket, refuse } = this.#relayed;
     if (this.#opened || this.#answer !== null) socket.destroy();
     else refuse(brokeOff(error));
+  }
+
+  #fail(error: Error): void {
+    this.#leave();
+    this.#relayed.refuse(error);
   }
 
   #leave(): void {
@@ -134,7 +140,12 @@ export class RelaySocket implements TunnelStreamHandler {
     const answer = new ServerResponse(request);
     answer.shouldKeepAlive = false;
     if (socket instanceof Socket) answer.assignSocket(socket);
-    answer.writeHead(status, outwardHeaders(headers, this.#relayed));
+    try {
+      answer.writeHead(status, outwardHeaders(headers, this.#relayed));
+    } catch (error) {
+      this.#fail(brokeOff(error));
+      return;
+    }
     answer.on("drain", () => this.#call?.resume());
     this.#answer = answer;
   }

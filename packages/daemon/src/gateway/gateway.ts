@@ -86,7 +86,8 @@ function forward(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, target
     port: target.port,
     method: headers[":method"] ?? "GET",
     path: headers[":path"] ?? "/",
-    headers: { ...requestHeaders(headers), ...framing(stream, headers) },
+    // Told to close, an engine that refuses a large body at once resets the connection, and its refusal is lost.
+    headers: { ...requestHeaders(headers), ...framing(stream, headers), connection: "keep-alive" },
     // A socket is never used twice: llama-server closes after every stream although it promises to keep it open.
     agent: false,
   });

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { type HttpClient, jsonOf } from "../link/http-client.ts";
 import { type Log, reasonOf } from "../log.ts";
 import type { DurableRecord } from "../state/durable-record.ts";
+import { sleep, type Timers } from "../timers.ts";
 
 /** `/.well-known/jwks.json`. A newer server may publish keys of other kinds; they are kept and not understood. */
 export const platformKeysSchema = z.object({ keys: z.array(z.looseObject({ kty: z.string() })) });
@@ -15,6 +16,7 @@ export interface PlatformKeysDeps {
   /** What the daemon starts with while the platform host does not answer. */
   readonly record: DurableRecord<PublishedKeys>;
   readonly clock: Clock;
+  readonly timers: Timers;
   readonly log: Log;
 }
 
@@ -71,13 +73,17 @@ export class PlatformKeys {
 
   /** One call for all who wait. @throws KeysUnavailable */
   #ask(): Promise<void> {
-    if (this.#asking !== null) return this.#asking;
-    if (this.#sinceAsked() < PAUSE_MS) return Promise.reject(new KeysUnavailable("asked a moment ago"));
-    this.#askedAt = this.#deps.clock.monotonic();
-    this.#asking = this.#fetch().finally(() => {
+    this.#asking ??= this.#pauseAndFetch().finally(() => {
       this.#asking = null;
     });
     return this.#asking;
+  }
+
+  async #pauseAndFetch(): Promise<void> {
+    const pauseMs = PAUSE_MS - this.#sinceAsked();
+    if (pauseMs > 0) await sleep(this.#deps.timers, pauseMs);
+    this.#askedAt = this.#deps.clock.monotonic();
+    await this.#fetch();
   }
 
   async #fetch(): Promise<void> {
