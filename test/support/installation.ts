@@ -66,8 +66,11 @@ export class Installation {
   }
 
   /** As the administrator, for what `api` does not know. */
-  call(method: string, path: string): Promise<Response> {
-    return fetch(`${this.platformUrl}${path}`, { method, headers: { authorization: `Bearer ${this.#token}` } });
+  call(method: string, path: string, body?: object): Promise<Response> {
+    const authorization = `Bearer ${this.#token}`;
+    if (body === undefined) return fetch(`${this.platformUrl}${path}`, { method, headers: { authorization } });
+    const headers = { authorization, "content-type": "application/json" };
+    return fetch(`${this.platformUrl}${path}`, { method, headers, body: JSON.stringify(body) });
   }
 
   /** A project that machines and keys belong to from now on. */
@@ -84,9 +87,12 @@ export class Installation {
     return (await this.api.create(`/v1/projects/${projectId}/keys`, { projectId, name: "drill" }, createdKey)).key;
   }
 
-  async createNode(name: string, engineConfig: object): Promise<{ readonly id: string; readonly identifier: string }> {
-    const { projectId } = this;
-    return (await this.api.create("/v1/nodes", { projectId, planId: "byo", name, engineConfig }, createdNode)).node;
+  async createNode(
+    name: string,
+    { engineConfig, directSecrets = false }: { readonly engineConfig: object; readonly directSecrets?: boolean },
+  ): Promise<{ readonly id: string; readonly identifier: string }> {
+    const node = { projectId: this.projectId, planId: "byo", name, engineConfig, directSecrets };
+    return (await this.api.create("/v1/nodes", node, createdNode)).node;
   }
 
   async bootstrapToken(nodeId: string): Promise<string> {
@@ -95,7 +101,8 @@ export class Installation {
 
   /** A machine with a daemon that has not been started yet, and a token for it. */
   async addMachine(name: string, options: MachineOptions = {}): Promise<Machine> {
-    const node = await this.createNode(name, options.engineConfig ?? { preset: "fairlead-demo" });
+    const { engineConfig = { preset: "fairlead-demo" }, directSecrets = false } = options;
+    const node = await this.createNode(name, { engineConfig, directSecrets });
     const machine = new Machine(this, node, options);
     this.#machines.push(machine);
     machine.giveToken(await this.bootstrapToken(node.id));

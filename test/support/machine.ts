@@ -22,6 +22,7 @@ const eventPage = z.object({ events: z.array(nodeEventSchema) });
 
 export interface MachineOptions {
   readonly engineConfig?: object;
+  readonly directSecrets?: boolean;
   /** Put before the daemon's command line: enters a network namespace. */
   readonly enter?: readonly string[];
   readonly dockerSocket?: string;

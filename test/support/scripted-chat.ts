@@ -1,6 +1,7 @@
 import {
   type Answer,
   type AnswerWriter,
+  earlierTexts,
   type Json,
   type JsonSchema,
   pieces,
@@ -29,6 +30,7 @@ export function chatQuestion(body: Json): Question {
   const { tool_choice: choice = "auto", response_format: format } = asked;
   return {
     text: last?.role === "user" ? textOf(last.content) : "",
+    earlier: earlierTexts(asked.messages),
     toolResult: last?.role === "tool" ? textOf(last.content) : null,
     tools: (asked.tools ?? []).map(({ function: tool }) => ({ name: tool.name, parameters: tool.parameters ?? {} })),
     choice: typeof choice === "string" ? choice : "required",

@@ -3,6 +3,8 @@
 export interface Question {
   /** The last user's words; "" where something else was said last. */
   readonly text: string;
+  /** What the user said before that, in order. */
+  readonly earlier: readonly string[];
   /** What the last tool brought; null where no tool spoke last. */
   readonly toolResult: string | null;
   readonly tools: readonly Tool[];
@@ -59,6 +61,11 @@ export function textOf(content: unknown): string {
   return Array.isArray(content) ? content.map((part: { text?: string }) => part.text ?? "").join("") : "";
 }
 
+/** The texts of a user, in order, but the one that is asked now. */
+export function earlierTexts(messages: readonly { readonly role?: string; readonly content?: unknown }[]): string[] {
+  return messages.slice(0, -1).flatMap(({ role, content }) => (role === "user" ? [textOf(content)] : []));
+}
+
 /** Small pieces, as tokens are; a character is never cut. */
 export const pieces = (text: string): string[] => text.match(/.{1,6}/gsu) ?? [];
 
@@ -70,6 +77,10 @@ export const NEVER_ENDS = "please never end";
 /** A question with these words is refused with 400. */
 export const REFUSED = "please refuse";
 export const THINKS = "please think";
+
+/** Asked this, it tells what the user said before, joined by `RECALLED_BY`. */
+export const RECALL = "What did I say?";
+export const RECALLED_BY = " | ";
 
 /** Longer than the caps under which a model would be asked to think. */
 const THOUGHTS = "Let me see what I make of this before I say anything. ".repeat(4).trimEnd();
@@ -104,6 +115,7 @@ function endOf(text: string): Answer["ending"] {
 function say(question: Question): Pick<Answer, "text" | "calls"> {
   const { toolResult, format, text } = question;
   if (toolResult !== null) return { text: `The tool says: ${toolResult}`, calls: [] };
+  if (text === RECALL) return { text: question.earlier.join(RECALLED_BY), calls: [] };
   const called = calledTools(question);
   if (called.length > 0) {
     const calls = called.map(({ name, parameters }, index) => ({

@@ -1,6 +1,7 @@
 import {
   type Answer,
   type AnswerWriter,
+  earlierTexts,
   type Json,
   type JsonSchema,
   pieces,
@@ -36,6 +37,7 @@ export function responsesQuestion(body: Json): Question {
   const isResult = last !== undefined && "output" in last;
   return {
     text: last?.role === "user" ? textOf(last.content) : "",
+    earlier: typeof asked.input === "string" ? [] : earlierTexts(asked.input),
     toolResult: isResult ? textOf(last.output) : null,
     tools: (asked.tools ?? [])
       .filter(({ type }) => type === "function")

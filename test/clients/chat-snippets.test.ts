@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CHAT_MODELS, ChatStage } from "../support/chat-stage.ts";
+import { HELLO } from "../support/scripted-model.ts";
+import { SnippetFolder, snippetsOf, titleOf } from "./snippets.ts";
+import { describeClient } from "./support.ts";
+
+const PAGE = "chat.md";
+const programs = snippetsOf(PAGE, "ts");
+const [curl = ""] = snippetsOf(PAGE, "sh");
+
+describeClient("the programs of docs/chat.md", () => {
+  let stage: ChatStage;
+  let folder: SnippetFolder;
+  let env: (model: string) => Readonly<Record<string, string>>;
+
+  beforeAll(async () => {
+    folder = new SnippetFolder();
+    stage = await ChatStage.start();
+    const { identity } = await stage.newPerson("ann");
+    env = (model) => ({
+      FAIRLEAD_BASE_URL: stage.url,
+      FAIRLEAD_TOKEN: identity.token,
+      FAIRLEAD_PROJECT_ID: identity.projectId,
+      FAIRLEAD_MODEL: model,
+    });
+  });
+  afterAll(async () => {
+    await stage.stop();
+    folder.remove();
+  });
+
+  const inputs = (): readonly (readonly unknown[])[] =>
+    stage.upstream.asked.map(({ body }) => (body["input"] ?? body["messages"]) as readonly unknown[]);
+
+  test("are the ones that are known here, and typed", { timeout: 120_000 }, async () => {
+    expect(programs.map(titleOf)).toEqual(["openai", "@ai-sdk/openai"]);
+    expect(snippetsOf(PAGE, "sh")).toHaveLength(1);
+    expect(await folder.check(programs)).toBe("");
+  });
+
+  describe.each(Object.values(CHAT_MODELS))("with %s", (model) => {
+    test("openai: the second question goes with the first, the one after /new goes alone", async () => {
+      const said = await folder.run(programs[0] ?? "", env(model));
+      expect(said.split(HELLO)).toHaveLength(4);
+      expect(
+        inputs()
+          .slice(-3)
+          .map(({ length }) => length),
+      ).toEqual([1, 3, 1]);
+    });
+
+    test("the AI SDK and LangChain go on in one session", async () => {
+      const said = await folder.run(programs[1] ?? "", env(model));
+      expect(said.split(HELLO)).toHaveLength(3);
+      expect(
+        inputs()
+          .slice(-2)
+          .map(({ length }) => length),
+      ).toEqual([1, 3]);
+    });
+  });
+
+  test("curl: the second question goes with the first", async () => {
+    const said = await folder.shell(curl, env(CHAT_MODELS.chat));
+    expect(said.split("data: [DONE]")).toHaveLength(3);
+    expect(
+      inputs()
+        .slice(-2)
+        .map(({ length }) => length),
+    ).toEqual([1, 3]);
+  });
+});
