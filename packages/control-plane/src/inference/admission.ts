@@ -109,6 +109,7 @@ export class Ticket {
   readonly #ways: Ways;
   #share: Share | null = null;
   #bytes = 0;
+  #answerBytes = 0;
   #left = false;
 
   constructor(ways: Ways) {
@@ -133,10 +134,24 @@ export class Ticket {
     this.#bytes = 0;
   }
 
+  /** The same for an answer that cannot go on as it comes; what it held is free with the ticket. @returns the refusal, or null. */
+  holdAnswerBytes(bytes: number): DomainError | null {
+    if (bytes <= this.#answerBytes) return null;
+    try {
+      this.#ways.take(bytes - this.#answerBytes, this.#share);
+    } catch (error) {
+      if (error instanceof DomainError) return error;
+      throw error;
+    }
+    this.#answerBytes = bytes;
+    return null;
+  }
+
   leave(): void {
     if (this.#left) return;
     this.#left = true;
     this.releaseBytes();
+    this.#ways.take(-this.#answerBytes, this.#share);
     this.#ways.leave(this.#share);
   }
 }

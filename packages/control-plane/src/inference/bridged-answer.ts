@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import type { DomainError } from "@fairlead/protocol/errors";
 import { headersForCaller, isEventStream } from "./answer-headers.ts";
+import type { HoldBytes } from "./bounded-bytes.ts";
 import type { Conversion } from "./bridge/conversion.ts";
 import { isObject } from "./bridge/parse.ts";
 import { BridgedEvents } from "./bridged-events.ts";
-import { CollectedAnswer } from "./collected-answer.ts";
+import { CollectedAnswer, type CollectedOptions } from "./collected-answer.ts";
 import { EVENT_STREAM_TYPE, type RelayedAnswer, type Send } from "./relayed-answer.ts";
 import { failureIn } from "./upstream-words.ts";
 
@@ -22,17 +23,18 @@ export interface BridgedAnswerOptions {
   readonly now: () => number;
   /** Tells the caller of an error, in-band. */
   readonly tell: (error: DomainError) => void;
+  readonly hold: HoldBytes;
 }
 
 /** An answer of the other dialect. An upstream that streams to nobody's wish, or does not where it should, is read all the same. */
 export function bridgedAnswer(send: Send, options: BridgedAnswerOptions): RelayedAnswer {
-  const { conversion, status, headers, stream, now, tell } = options;
-  const { dialect } = conversion;
-  if (status >= 300)
-    return new CollectedAnswer(send, { dialect, convert: (body) => conversion.refusal(body), tell: null });
-  if (!stream) return new CollectedAnswer(send, { dialect, convert: (body) => whole(conversion, body), tell: null });
-  if (isEventStream(headers)) return new BridgedEvents(send, { conversion, now });
-  return new CollectedAnswer(send, { dialect, convert: (body) => streamed(conversion, body), tell });
+  const { conversion, status, headers, stream, now, tell, hold } = options;
+  const collected = (convert: CollectedOptions["convert"], telling: CollectedOptions["tell"]): RelayedAnswer =>
+    new CollectedAnswer(send, { dialect: conversion.dialect, convert, tell: telling, hold });
+  if (status >= 300) return collected((body) => conversion.refusal(body), null);
+  if (!stream) return collected((body) => whole(conversion, body), null);
+  if (isEventStream(headers)) return new BridgedEvents(send, { conversion, now, hold });
+  return collected((body) => streamed(conversion, body), tell);
 }
 
 /** What the caller gets of an upstream's headers: those of the body are of a body that it does not get. */

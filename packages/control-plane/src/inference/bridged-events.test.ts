@@ -19,7 +19,11 @@ function answering(caller: Dialect) {
   const sent: string[] = [];
   const { conversion } = convertCall({ dialect: caller, body: { ...ASKED[caller], ...ASK } }, CALL);
   let now = 0;
-  const answer = new BridgedEvents((bytes) => sent.push(bytes.toString()) > 0, { conversion, now: () => now++ });
+  const answer = new BridgedEvents((bytes) => sent.push(bytes.toString()) > 0, {
+    conversion,
+    now: () => now++,
+    hold: () => null,
+  });
   return { answer, sent };
 }
 

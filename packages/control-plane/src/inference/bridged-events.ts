@@ -1,5 +1,5 @@
 import { DomainError } from "@fairlead/protocol/errors";
-import { BoundedBytes } from "./bounded-bytes.ts";
+import { BoundedBytes, type HoldBytes } from "./bounded-bytes.ts";
 import type { Conversion, ConvertedStream } from "./bridge/conversion.ts";
 import { isObject } from "./bridge/parse.ts";
 import type { Dialect } from "./dialect.ts";
@@ -7,12 +7,19 @@ import { type EventData, eventData } from "./event-data.ts";
 import { type EventSink, EventSplitter, eventEnds } from "./event-splitter.ts";
 import { jsonOr } from "./json-or.ts";
 import { OutputMeter } from "./output-meter.ts";
-import { MAX_CONVERTED_BYTES, type RelayedAnswer, type Send, tooLong } from "./relayed-answer.ts";
+import type { RelayedAnswer, Send } from "./relayed-answer.ts";
 import { readUsage, type TokenUsage } from "./token-usage.ts";
 import { failureIn } from "./upstream-words.ts";
 
 /** The end that the chat dialect has; upstreams of the other one send it too. */
 const DONE = "[DONE]";
+
+export interface BridgedEventsOptions {
+  readonly conversion: Conversion;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+  readonly hold: HoldBytes;
+}
 
 /** An answer that comes as events of the other dialect: each is converted as soon as it is whole. */
 export class BridgedEvents implements RelayedAnswer, EventSink {
@@ -23,7 +30,7 @@ export class BridgedEvents implements RelayedAnswer, EventSink {
   readonly #splitter = new EventSplitter(this);
   readonly #meter: OutputMeter;
   /** Of an event that is too long for the splitter: the last one of a response holds all of its answer. */
-  readonly #pieces = new BoundedBytes(MAX_CONVERTED_BYTES);
+  readonly #pieces: BoundedBytes;
   #usage: TokenUsage | null = null;
   #fault: DomainError | null = null;
   /** Made of the bytes at hand, and not sent yet. */
@@ -31,9 +38,9 @@ export class BridgedEvents implements RelayedAnswer, EventSink {
   #withheld = "";
   #sent = false;
 
-  /** @param now monotonic milliseconds. */
-  constructor(send: Send, { conversion, now }: { readonly conversion: Conversion; readonly now: () => number }) {
+  constructor(send: Send, { conversion, now, hold }: BridgedEventsOptions) {
     this.#send = send;
+    this.#pieces = new BoundedBytes(hold);
     this.#dialect = conversion.dialect;
     this.#stream = conversion.stream();
     this.#meter = new OutputMeter(conversion.dialect, now);
@@ -90,7 +97,8 @@ export class BridgedEvents implements RelayedAnswer, EventSink {
   }
 
   onPiece(bytes: Buffer, last: boolean): void {
-    if (!this.#pieces.add(bytes)) this.#fault ??= tooLong();
+    const fault = this.#pieces.add(bytes);
+    if (fault !== null) this.#fault ??= fault;
     else if (last) this.onEvents(this.#pieces.take());
   }
 

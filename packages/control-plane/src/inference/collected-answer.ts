@@ -1,9 +1,9 @@
 import { DomainError } from "@fairlead/protocol/errors";
-import { BoundedBytes } from "./bounded-bytes.ts";
+import { BoundedBytes, type HoldBytes } from "./bounded-bytes.ts";
 import { isObject } from "./bridge/parse.ts";
 import type { Dialect } from "./dialect.ts";
 import { jsonOr } from "./json-or.ts";
-import { MAX_CONVERTED_BYTES, type RelayedAnswer, type Send, tooLong } from "./relayed-answer.ts";
+import type { RelayedAnswer, Send } from "./relayed-answer.ts";
 import { BYTES_PER_TOKEN, readUsage, type TokenUsage } from "./token-usage.ts";
 
 export interface CollectedOptions {
@@ -13,6 +13,7 @@ export interface CollectedOptions {
   readonly convert: (body: unknown) => string;
   /** Tells the caller of an error, in-band; null where no stream is due to it. */
   readonly tell: ((error: DomainError) => void) | null;
+  readonly hold: HoldBytes;
 }
 
 /** An answer in one piece, which has to be whole before it can be converted. */
@@ -23,13 +24,14 @@ export class CollectedAnswer implements RelayedAnswer {
   readonly canComment: boolean;
   readonly #send: Send;
   readonly #options: CollectedOptions;
-  readonly #body = new BoundedBytes(MAX_CONVERTED_BYTES);
+  readonly #body: BoundedBytes;
   #bytes = 0;
   #usage: TokenUsage | null = null;
 
   constructor(send: Send, options: CollectedOptions) {
     this.#send = send;
     this.#options = options;
+    this.#body = new BoundedBytes(options.hold);
     this.canComment = options.tell !== null;
   }
 
@@ -43,7 +45,7 @@ export class CollectedAnswer implements RelayedAnswer {
 
   push(chunk: Buffer): DomainError | null {
     this.#bytes += chunk.length;
-    return this.#body.add(chunk) ? null : tooLong();
+    return this.#body.add(chunk);
   }
 
   end(): DomainError | null {

@@ -198,6 +198,7 @@ export class InferencePipeline {
       times: new CallTimes({ begunAt, uploadMs, now }),
       onCommitted: () => ticket.releaseBytes(),
       cover: (outputTokens) => claims.cover(outputTokens),
+      hold: (bytes) => ticket.holdAnswerBytes(bytes),
       counters,
     });
     live.add(relay);

@@ -95,6 +95,7 @@ export class RelayStage {
       times: new CallTimes({ begunAt: now, uploadMs: 0, now: clock }),
       onCommitted: () => void committed++,
       cover: () => null,
+      hold: () => null,
       counters,
     });
     const tries = attempts(upstream, { dialect, stream, upstreams, speaks, body, retries });

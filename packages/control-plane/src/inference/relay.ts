@@ -5,6 +5,7 @@ import type { Prices } from "../billing/prices.ts";
 import { headersForCaller, isEventStream, isJson } from "./answer-headers.ts";
 import type { AnswerHead, AnswerSink, SinkListener } from "./answer-sink.ts";
 import type { Asked, Attempt, Attempts } from "./attempts.ts";
+import type { HoldBytes } from "./bounded-bytes.ts";
 import { bridgedAnswer, headersOfBridged, ignoredHeader } from "./bridged-answer.ts";
 import type { CallTimes } from "./call-times.ts";
 import { EventAnswer, type EventAnswerOptions } from "./event-answer.ts";
@@ -29,6 +30,8 @@ export interface RelayOptions extends EventAnswerOptions {
   readonly onCommitted: () => void;
   /** Asked before what was generated goes to the caller. @returns why it may not: the call has to end. */
   readonly cover: (outputTokens: number) => DomainError | null;
+  /** For what has to be held of an answer to convert it. */
+  readonly hold: HoldBytes;
   readonly counters: Pick<InferenceCounters, "relayedBytes" | "firstByte" | "retried">;
 }
 
@@ -68,7 +71,7 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
   #head: AnswerHead | null = null;
   #begunStatus: number | null = null;
   /** Why nothing more of the answer goes to the caller. */
-  #unpaid: DomainError | null = null;
+  #stopped: DomainError | null = null;
   #paused = false;
   /** Set by traffic, taken back by `check`: reading the clock for every piece would cost more than it tells. */
   #active = false;
@@ -150,8 +153,8 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
     this.#active = true;
     this.#options.counters.relayedBytes += chunk.length;
     const fault = this.#answer.push(chunk);
-    if (this.#unpaid !== null) {
-      this.fail(this.#unpaid);
+    if (this.#stopped !== null) {
+      this.fail(this.#stopped);
     } else if (fault !== null) {
       this.#call?.abort();
       this.#failAttempt({ kind: "failed", error: fault });
@@ -163,7 +166,7 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
     if (this.#phase !== "relaying" || this.#answer === null) return;
     this.#active = true;
     const fault = this.#answer.end();
-    if (this.#unpaid !== null) this.fail(this.#unpaid);
+    if (this.#stopped !== null) this.fail(this.#stopped);
     else if (fault === null) this.#complete();
     else this.#failAttempt({ kind: "failed", error: fault });
   }
@@ -291,7 +294,8 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
     const conversion = this.#asked?.conversion ?? null;
     const tell = (error: DomainError): void => this.#tell(error);
     if (this.#begunStatus !== null && !isStream) return new LateAnswer(status, tell);
-    if (conversion !== null) return bridgedAnswer(this.#send, { conversion, status, headers, stream, now, tell });
+    if (conversion !== null)
+      return bridgedAnswer(this.#send, { conversion, status, headers, stream, now, tell, hold: this.#hold });
     if (isStream) return new EventAnswer(this.#send, this.#options);
     return new WholeAnswer(this.#send, { dialect, json: isJson(headers) });
   }
@@ -304,13 +308,19 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
     return true;
   };
 
+  /** Another place would have to be held as well: the call ends with it. */
+  readonly #hold: HoldBytes = (bytes) => {
+    this.#stopped ??= this.#options.hold(bytes);
+    return this.#stopped;
+  };
+
   /** Whether all that was generated until now is paid for. A refusal is none of an upstream's work. */
   #isPaid(): boolean {
-    if (this.#unpaid !== null) return false;
+    if (this.#stopped !== null) return false;
     if (this.#answer !== null && (this.#head?.status ?? 0) < 400) {
-      this.#unpaid = this.#options.cover(this.#answer.outputTokens);
+      this.#stopped = this.#options.cover(this.#answer.outputTokens);
     }
-    return this.#unpaid === null;
+    return this.#stopped === null;
   }
 
   #begin({ status, headers }: AnswerHead): void {
