@@ -7,6 +7,7 @@ import { accessReference } from "../packages/control-plane/src/auth/access-refer
 import { configReference } from "../packages/control-plane/src/config-reference.ts";
 import { errorReference } from "../packages/control-plane/src/http/error-reference.ts";
 import { bridgeReference } from "../packages/control-plane/src/inference/bridge/bridge-reference.ts";
+import { metricsReference } from "../packages/control-plane/src/metrics/metrics-reference.ts";
 import { nodeStatusReference } from "../packages/control-plane/src/nodes/node-status-reference.ts";
 import { providerReference } from "../packages/control-plane/src/providers/provider-reference.ts";
 
@@ -18,5 +19,6 @@ writeFileSync(new URL("bridge.md", docs), bridgeReference());
 writeFileSync(new URL("cli.md", docs), commandReference(buildProgram(processContext())));
 writeFileSync(new URL("config.md", docs), configReference());
 writeFileSync(new URL("errors.md", docs), errorReference());
+writeFileSync(new URL("metrics.md", docs), metricsReference());
 writeFileSync(new URL("node-status.md", docs), nodeStatusReference());
 writeFileSync(new URL("providers.md", docs), providerReference());

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -56,6 +56,7 @@ describe("/metrics", () => {
       "fairlead_inference_first_token_seconds_count 0",
       "fairlead_inference_call_seconds_count 0",
       "fairlead_billing_holds_open 0",
+      "fairlead_usage_records_dropped_total 0",
       "fairlead_billing_held_dollars 0",
       "fairlead_daemon_links_open 0",
       "fairlead_tunnels_open 0",
@@ -66,6 +67,17 @@ describe("/metrics", () => {
     }
     expect(text).toMatch(/\nfairlead_store_statement_seconds_bucket\{le="\+Inf",handle="main"\} [1-9]/);
     expect(text).toMatch(/\nprocess_resident_memory_bytes [1-9]/);
+  });
+
+  test("tells what docs/metrics.md says, and nothing else of our own", async () => {
+    const text = await (await scrape()).text();
+    const told = Array.from(text.matchAll(/^# TYPE (fairlead_\S+) (\S+)$/gm), ([, name, type]) => `${name} ${type}`);
+    const page = readFileSync(new URL("../../../../docs/metrics.md", import.meta.url), "utf8");
+    const written = Array.from(
+      page.matchAll(/^\| `(fairlead_\w+)[^|]*\| (\w+) \|/gm),
+      ([, name, type]) => `${name} ${type}`,
+    );
+    expect(written).toEqual(told.toSorted());
   });
 
   test("names no project, node or person", async () => {
