@@ -185,7 +185,13 @@ async function startWorkloads(base: Base, identity: EnrolledIdentity, tokens: Id
   const callReady = readyCall({ platformUrl, http, tokens });
   const { operatingSystem } = base.facts;
   const reporter = new Reporter({ nodeId, operatingSystem, callReady, timers, random, log });
-  const health = new HealthMonitor({ probe: createEngineProbe(http), clock, timers, onChange: () => loop.wake() });
+  const health = new HealthMonitor({
+    probe: createEngineProbe(http),
+    clock,
+    timers,
+    isBusy: (container) => inFlight.count(container.id) > 0,
+    onChange: () => loop.wake(),
+  });
   const secrets = await openSecrets(base, identity, () => loop.wake());
   let snapshot: Snapshot | null = null;
   const report = (): void => {

@@ -56,6 +56,7 @@ describe.skipIf(reason !== null)(title, () => {
   function startDaemon(desired: DesiredState): ReconcileLoop {
     const health = new HealthMonitor({
       probe: createEngineProbe(nodeHttpClient),
+      isBusy: () => false,
       clock: systemClock,
       timers: systemTimers,
       onChange: () => loop.wake(),

@@ -16,13 +16,17 @@ let server: Server;
 let answers: Record<string, { status?: number; body?: unknown }>;
 let bodies: string[];
 let port: number;
+const silent = new Set<string>();
+const WHOLE = { models: [], completion: true };
 
 beforeEach(async () => {
   answers = {};
+  silent.clear();
   bodies = [];
   server = createServer((request, response) => {
     void text(request).then((body) => {
       bodies.push(body);
+      if (silent.has(request.url ?? "")) return;
       const answer = answers[request.url ?? ""] ?? { status: 404 };
       response.writeHead(answer.status ?? 200).end(JSON.stringify(answer.body ?? {}));
     });
@@ -33,6 +37,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   server.close();
+  server.closeAllConnections();
   await once(server, "close");
 });
 
@@ -57,23 +62,40 @@ function target(settings: Partial<ProbeSettings> = {}, probeKind: "http" | "comp
 describe("health", () => {
   test("2xx is healthy, all else is told", async () => {
     answers["/health"] = {};
-    expect(await probe.check(target(), [])).toBeNull();
+    expect(await probe.check(target(), WHOLE)).toBeNull();
     answers["/health"] = { status: 503 };
-    expect(await probe.check(target(), [])).toBe("/health answered 503");
+    expect(await probe.check(target(), WHOLE)).toBe("/health answered 503");
   });
 
   test("an engine that does not answer at all is no crash", async () => {
-    expect(await probe.check({ ...target(), port: 9 }, [])).toContain("ECONNREFUSED");
+    expect(await probe.check({ ...target(), port: 9 }, WHOLE)).toContain("ECONNREFUSED");
   });
 
   test("a completion probe asks for one real token of a model that the engine has", async () => {
     answers["/health"] = {};
     answers["/v1/models"] = { body: { data: [{ id: "tiny" }] } };
     answers["/v1/chat/completions"] = { status: 500 };
-    expect(await probe.check(target({}, "completion"), [])).toBe("a completion answered 500");
+    expect(await probe.check(target({}, "completion"), WHOLE)).toBe("a completion answered 500");
+    expect(await probe.check(target({}, "completion"), { models: [], completion: false })).toBeNull();
     answers["/v1/chat/completions"] = {};
-    expect(await probe.check(target({}, "completion"), [])).toBeNull();
+    expect(await probe.check(target({}, "completion"), WHOLE)).toBeNull();
     expect(JSON.parse(bodies.at(-1) ?? "")).toMatchObject({ model: "tiny", max_tokens: 1 });
+  });
+
+  test("an engine that hangs over a token is not healthy", async () => {
+    answers["/health"] = {};
+    const slow = { ...target({ models: ["tiny"] }, "completion") };
+    silent.add("/v1/chat/completions");
+    expect(await probe.check(slow, WHOLE)).toMatch(/time/i);
+  });
+
+  test("an engine without a model, and one that wants a key, have nothing more to prove", async () => {
+    answers["/health"] = {};
+    answers["/v1/models"] = { body: { data: [] } };
+    expect(await probe.check(target({}, "completion"), WHOLE)).toBeNull();
+    expect(bodies).toHaveLength(2);
+    answers["/v1/chat/completions"] = { status: 401 };
+    expect(await probe.check(target({ models: ["tiny"] }, "completion"), WHOLE)).toBeNull();
   });
 });
 

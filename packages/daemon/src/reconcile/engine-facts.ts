@@ -16,9 +16,10 @@ const versionSchema = z.union([
 /** Asks an engine over HTTP on its loopback port. */
 export function createEngineProbe(http: HttpClient): EngineProbe {
   return {
-    check: async (target, models) => {
+    check: async (target, { models, completion }) => {
       try {
-        return (await checkPath(http, target)) ?? (await checkCompletion(http, target, models));
+        const wrong = await checkPath(http, target);
+        return wrong === null && completion ? await checkCompletion(http, target, models) : wrong;
       } catch (error) {
         return reasonOf(error);
       }
@@ -40,7 +41,10 @@ async function checkPath(http: HttpClient, target: ProbeTarget): Promise<string 
   return isSuccess(status) ? null : `${path} answered ${status}`;
 }
 
-/** A real token: an engine may answer its health path while it cannot generate. */
+/**
+ * A real token: an engine may answer its health path while it cannot generate. One without a model has nothing to be asked, and
+ * one that asks for a key of its own, or knows no chat, has answered well enough.
+ */
 async function checkCompletion(
   http: HttpClient,
   target: ProbeTarget,
@@ -48,14 +52,15 @@ async function checkCompletion(
 ): Promise<string | null> {
   const { health, models } = target.settings;
   if (health.probe !== "completion") return null;
-  const model = known[0] ?? models?.[0] ?? (await readModels(http, target))[0] ?? "";
+  const model = known[0] ?? models?.[0] ?? (await readModels(http, target))[0];
+  if (model === undefined) return null;
   const { status } = await http({
     method: "POST",
     url: urlOf(target, "/v1/chat/completions"),
     body: { model, messages: [{ role: "user", content: "ping" }], max_tokens: 1 },
     timeoutMs: health.timeoutSeconds * 1000,
   });
-  return isSuccess(status) ? null : `a completion answered ${status}`;
+  return status < 500 ? null : `a completion answered ${status}`;
 }
 
 async function readModels(http: HttpClient, target: ProbeTarget): Promise<string[]> {

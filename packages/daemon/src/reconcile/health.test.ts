@@ -3,13 +3,15 @@ import type { Container } from "../runtime/container-runtime.ts";
 import { ownershipLabels, probeSettingsOf } from "../runtime/ownership.ts";
 import { aSpec, OWNER } from "../testing/builders.ts";
 import { FakeTime } from "../testing/fake-time.ts";
-import { HealthMonitor, type HealthStatus, type ProbeTarget } from "./health.ts";
+import { HealthMonitor, type HealthStatus, type ProbeTarget, type Question } from "./health.ts";
 
 let time: FakeTime;
 let monitor: HealthMonitor;
 let wrong: string | null;
 let facts: () => Promise<{ version: string; models: string[] }>;
 let checks: number;
+let completions: number;
+let busy: boolean;
 let changes: number;
 
 const labels = ownershipLabels(OWNER, aSpec(), 1);
@@ -38,16 +40,19 @@ beforeEach(() => {
   time = new FakeTime();
   wrong = null;
   checks = 0;
+  completions = 0;
+  busy = false;
   changes = 0;
   facts = async () => ({ version: "1", models: ["m"] });
   const probe = {
-    check: async () => {
+    check: async (_target: ProbeTarget, { completion }: Question) => {
       checks += 1;
+      if (completion) completions += 1;
       return wrong;
     },
     facts: () => facts(),
   };
-  monitor = new HealthMonitor({ probe, clock: time, timers: time, onChange: () => (changes += 1) });
+  monitor = new HealthMonitor({ probe, clock: time, timers: time, isBusy: () => busy, onChange: () => (changes += 1) });
 });
 afterEach(() => monitor.close());
 
@@ -147,4 +152,32 @@ test("a container that was started anew begins anew, and one that is gone is no 
   const before = checks;
   await time.advance(60_000);
   expect(checks).toBe(before);
+});
+
+test("a ready engine is asked for a token once a minute, and again at once when it has failed", async () => {
+  monitor.track([targetOf(container)]);
+  await time.advance(0);
+  expect(completions).toBe(1);
+  await time.advance(59_000);
+  expect(completions).toBe(1);
+  await time.advance(5000);
+  expect(completions).toBe(2);
+  wrong = "/health answered 503";
+  await time.advance(5000);
+  wrong = null;
+  await time.advance(5000);
+  expect(completions).toBe(3);
+});
+
+test("an engine that answers requests is not asked for a token beside them, only whether it is there", async () => {
+  monitor.track([targetOf(container)]);
+  await time.advance(0);
+  busy = true;
+  const before = checks;
+  await time.advance(600_000);
+  expect(completions).toBe(1);
+  expect(checks).toBeGreaterThan(before + 100);
+  busy = false;
+  await time.advance(5000);
+  expect(completions).toBe(2);
 });

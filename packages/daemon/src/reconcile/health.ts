@@ -27,9 +27,16 @@ export interface ProbeTarget {
   readonly image: ImageFacts | null;
 }
 
+export interface Question {
+  /** The models that it is known to have. */
+  readonly models: readonly string[];
+  /** Whether it is also asked for a token, where its settings say so. */
+  readonly completion: boolean;
+}
+
 export interface EngineProbe {
   /** @returns null when it is healthy, else what is wrong. Never throws. */
-  check(target: ProbeTarget, models: readonly string[]): Promise<string | null>;
+  check(target: ProbeTarget, question: Question): Promise<string | null>;
   /** @throws Error where the engine does not tell. */
   facts(target: ProbeTarget): Promise<EngineFacts>;
 }
@@ -39,11 +46,15 @@ const STARTING: HealthStatus = { state: "starting", detail: "", version: "", mod
 const STARTING_INTERVAL_MS = 1000;
 /** Engines may gain models while they run. */
 const FACTS_MS = 60_000;
+/** A ready engine is asked for a token this often: each one takes a place that a person could have. */
+const COMPLETION_MS = 60_000;
 
 export interface HealthDeps {
   readonly probe: EngineProbe;
   readonly clock: Clock;
   readonly timers: Timers;
+  /** Whether it answers requests now: they are the better question, and a full engine must not be ended for its slow answer. */
+  readonly isBusy: (container: Container) => boolean;
   readonly onChange: () => void;
 }
 
@@ -98,6 +109,7 @@ class Watch {
   #pause = new AbortController();
   #failures = 0;
   #factsAt: number | null = null;
+  #completedAt: number | null = null;
 
   constructor(deps: HealthDeps, target: ProbeTarget) {
     this.#deps = deps;
@@ -137,10 +149,18 @@ class Watch {
   }
 
   async #probe(): Promise<HealthStatus> {
-    const wrong = await this.#deps.probe.check(this.#target, this.status.models);
+    const completion = this.#isCompletionDue();
+    const wrong = await this.#deps.probe.check(this.#target, { models: this.status.models, completion });
     if (wrong !== null) return this.#failed(wrong);
     this.#failures = 0;
+    if (completion) this.#completedAt = this.#deps.clock.monotonic();
     return { state: "ready", detail: "", ...(await this.#facts()) };
+  }
+
+  #isCompletionDue(): boolean {
+    if (this.status.state !== "ready" || this.#completedAt === null) return true;
+    const due = this.#failures > 0 || this.#deps.clock.monotonic() - this.#completedAt >= COMPLETION_MS;
+    return due && !this.#deps.isBusy(this.#target.container);
   }
 
   #failed(detail: string): HealthStatus {

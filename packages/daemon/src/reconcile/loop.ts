@@ -49,6 +49,8 @@ export interface Snapshot {
   readonly records: RunRecords;
   readonly health: HealthOf;
   readonly running: readonly Step[];
+  /** Containers, by id, that get no new requests. */
+  readonly draining: ReadonlySet<string>;
   /** Percent by image. */
   readonly pulls: ReadonlyMap<string, number>;
   readonly failures: (workloadId: string, image: string) => readonly string[];
@@ -81,6 +83,8 @@ export class ReconcileLoop {
   #records: RunRecords = new Map();
   #observed: Observed | null = null;
   #away: string | null = null;
+  #draining: ReadonlySet<string> = new Set();
+  #rolledBack: ReadonlySet<string> = new Set();
   #dirty = false;
   #rounds: Promise<void> | null = null;
   #cancelTimer: () => void = () => undefined;
@@ -172,6 +176,7 @@ export class ReconcileLoop {
       missingSecrets: this.#missingSecrets,
       now,
     });
+    this.#draining = planned.draining;
     this.#retries.keepOnly(planned.steps);
     this.#cancelUnwantedPulls(planned.steps);
     let wakeAt = planned.wakeAt;
@@ -214,20 +219,34 @@ export class ReconcileLoop {
     const input = { desired, observed, health: health.statusOf, now: clock.monotonic(), time };
     const { records, ends } = updateRecords(this.#records, input);
     this.#records = records;
-    for (const end of ends) this.#reportEnd(end, { desired, observed, records, health: health.statusOf });
+    const known = { desired, observed, records, health: health.statusOf };
+    for (const end of ends) this.#reportEnd(end, known);
+    this.#reportRollbacks(known);
   }
 
   #reportEnd({ container, record }: RunEnd, known: Known): void {
     const workloadId = workloadOf(container);
     const spec = known.desired.workloads.find((candidate) => candidate.workloadId === workloadId);
     const view = spec ? viewOf(spec, known) : null;
-    const rolledBack = view?.rolledBack === true && view.name === container.name;
+    const givenUp = view?.rolledBack === true && view.name === container.name;
     const wait = Math.max(0, Math.round((record.notBefore - this.#deps.clock.monotonic()) / 1000));
     const again = wait === 0 ? "it is started again" : `it is started again in ${wait} s`;
-    const then = rolledBack ? "the update is rolled back" : again;
-    const message = `${container.name} ended: ${record.lastExit?.reason ?? "unknown"}; ${then}`;
+    const reason = record.lastExit?.reason ?? "unknown";
+    const message = `${container.name} ended: ${reason}; ${givenUp ? "it is not started again" : again}`;
     this.#deps.log.warn({ container: container.name, failures: record.failures }, message);
-    this.#deps.onEvent(rolledBack ? "update_rolled_back" : "workload_exited", workloadId, message);
+    this.#deps.onEvent("workload_exited", workloadId, message);
+  }
+
+  #reportRollbacks(known: Known): void {
+    const views = known.desired.workloads.map((spec) => viewOf(spec, known)).filter((view) => view.rolledBack);
+    for (const { spec, name, record, former } of views) {
+      if (this.#rolledBack.has(name)) continue;
+      const reason = record.lastExit?.reason ?? "it did not become ready";
+      const message = `the update to ${name} is rolled back to ${former?.name}: ${reason}`;
+      this.#deps.log.warn({ container: name }, message);
+      this.#deps.onEvent("update_rolled_back", spec.workloadId, message);
+    }
+    this.#rolledBack = new Set(views.map(({ name }) => name));
   }
 
   #cancelUnwantedPulls(steps: readonly Step[]): void {
@@ -313,6 +332,7 @@ export class ReconcileLoop {
       away: this.#away,
       records: this.#records,
       health: this.#deps.health.statusOf,
+      draining: this.#draining,
       running: [...this.#operations.values()].map((operation) => operation.step),
       pulls: new Map(this.#pulls),
       failures: (workloadId, image) => this.#retries.messages(workloadId, image),

@@ -236,6 +236,23 @@ const stopFirst: readonly Case[] = [
     steps: ["stop v1 (superseded)"],
   },
   {
+    so: "the old one may answer first what it was asked",
+    pieces: [
+      { is: "v2", state: "created", record: { seenSince: NOW - 1000 } },
+      { is: "v1", ...READY, busy: 1 },
+    ],
+    steps: [],
+    wait: 1000,
+  },
+  {
+    so: "but not for ever",
+    pieces: [
+      { is: "v2", state: "created", record: { seenSince: NOW - 30_000 } },
+      { is: "v1", ...READY, busy: 1 },
+    ],
+    steps: ["stop v1 (superseded)"],
+  },
+  {
     so: "then the new one starts",
     pieces: [
       { is: "v2", state: "created" },
@@ -318,11 +335,24 @@ const startFirst: readonly Case[] = [
   {
     so: "a new one that keeps failing never costs the old one its place",
     pieces: [
-      { is: "v2", state: "exited", record: { failures: 5, notBefore: NOW + 160_000 } },
+      { is: "v2", state: "exited", record: { failures: 2, notBefore: NOW + 10_000 } },
       { is: "v1", ...READY },
     ],
     steps: [],
-    wait: 160_000,
+    wait: 10_000,
+  },
+  {
+    so: "nor is it tried for ever",
+    pieces: [
+      { is: "v2", state: "exited", record: { failures: 3, notBefore: NOW } },
+      { is: "v1", ...READY },
+    ],
+    steps: [],
+  },
+  {
+    so: "a new one that keeps failing goes on where there is nothing to go back to",
+    pieces: [{ is: "v2", state: "exited", record: { failures: 3 } }],
+    steps: ["start v2"],
   },
 ];
 

@@ -24,14 +24,16 @@ export interface Plan {
   readonly steps: readonly Step[];
   /** When a wait ends, in monotonic milliseconds; null where only an event can change anything. */
   readonly wakeAt: number | null;
+  /** Containers, by id, that finish what they have and get no new requests: they stop next, with nobody to take over. */
+  readonly draining: ReadonlySet<string>;
 }
 
 /** What to do next about one thing: a step, a wait, or nothing. */
-type Next = { readonly step: Step } | { readonly wakeAt: number } | null;
+type Next = { readonly step: Step } | { readonly wakeAt: number; readonly draining?: string } | null;
 
 /** A container that no workload wants must have been so for a while: a desired state may be wrong for a moment (gpustack#3346). */
 export const ORPHAN_GRACE_MS = 10_000;
-/** Requests go to the new container first, then the old one gets this long to finish its own. */
+/** No new requests come to a container that is to stop, and it gets this long to finish those that it has. */
 export const DRAIN_MS = 30_000;
 const SWITCH_MS = 1000;
 
@@ -39,7 +41,8 @@ export function plan(input: PlanInput): Plan {
   const nexts = [...planOrphans(input), ...input.desired.workloads.flatMap((spec) => planWorkload(spec, input))];
   const steps = nexts.flatMap((next) => (next !== null && "step" in next ? [next.step] : []));
   const waits = nexts.flatMap((next) => (next !== null && "wakeAt" in next ? [next.wakeAt] : []));
-  return { steps, wakeAt: waits.length > 0 ? Math.min(...waits) : null };
+  const draining = nexts.flatMap((next) => (next !== null && "draining" in next ? [next.draining] : []));
+  return { steps, wakeAt: waits.length > 0 ? Math.min(...waits) : null, draining: new Set(draining) };
 }
 
 function planOrphans({ desired, observed, records, now }: PlanInput): Next[] {
@@ -84,11 +87,18 @@ function planMissing(view: WorkloadView, input: PlanInput): Next[] {
 /** The wanted container is there, but not ready. */
 function planComing(view: WorkloadView, current: Container, input: PlanInput): Next {
   const { former, spec } = view;
-  if (spec.update === "stop-first" && former !== null && isUp(former)) return stop(former, "superseded");
+  if (spec.update === "stop-first" && former !== null && isUp(former)) return planMakeWay(view, former, input);
   const next = keepUp(current, input);
   if (spec.update === "stop-first" || former === null || (next !== null && "step" in next)) return next;
   const beside = keepUp(former, input);
   return beside !== null && "step" in beside ? beside : earlier(next, beside);
+}
+
+/** There is no room for both: the old one ends once it answers nobody any more. */
+function planMakeWay({ record }: WorkloadView, former: Container, { inFlight, now }: PlanInput): Next {
+  const due = (record.seenSince ?? now) + DRAIN_MS;
+  if (inFlight(former) === 0 || due <= now) return stop(former, "superseded");
+  return { wakeAt: Math.min(due, now + SWITCH_MS), draining: former.id };
 }
 
 function earlier(a: Next, b: Next): Next {

@@ -16,6 +16,8 @@ export interface RunRecord {
   readonly lastExit: LastExit | null;
   /** The `startedAt` of the last run whose end was counted. */
   readonly countedRun: string | null;
+  /** Since when it has been there, run or not. */
+  readonly seenSince: number | null;
   readonly readySince: number | null;
   readonly everReady: boolean;
   /** Why the daemon is stopping it, while it does. */
@@ -32,6 +34,7 @@ export const NO_RUNS: RunRecord = {
   restarts: 0,
   lastExit: null,
   countedRun: null,
+  seenSince: null,
   readySince: null,
   everReady: false,
   stopping: null,
@@ -77,7 +80,8 @@ export function updateRecords(records: RunRecords, input: RecordInput): { record
   for (const container of observed.containers) {
     const before = records.get(container.name) ?? NO_RUNS;
     const unwantedSince = workloads.has(workloadOf(container)) ? null : (before.unwantedSince ?? input.now);
-    const after = { ...afterObservation(before, container, input), unwantedSince };
+    const seenSince = before.seenSince ?? input.now;
+    const after = { ...afterObservation(before, container, input), seenSince, unwantedSince };
     next.set(container.name, after);
     if (after.failures > before.failures || after.lastExit !== before.lastExit) ends.push({ container, record: after });
   }
@@ -87,6 +91,9 @@ export function updateRecords(records: RunRecords, input: RecordInput): { record
 function afterObservation(record: RunRecord, container: Container, input: RecordInput): RunRecord {
   if (container.state === "running") return whileRunning(record, container, input);
   const { startedAt } = container;
+  // A daemon before this one was refused its start, and only the engine remembers.
+  if (container.state === "created" && container.error !== "" && record.failures === 0)
+    return refusedStart(record, { message: container.error, now: input.now, time: input.time });
   const ended = container.state === "exited" || container.state === "dead";
   if (!ended || startedAt === null || startedAt === record.countedRun) return record;
   const closed = { ...record, countedRun: startedAt, readySince: null, stopping: null };

@@ -19,6 +19,6 @@ export function findServing(snapshot: Snapshot | null, name: string): Serving | 
   return {
     container: serving,
     port: serving.hostPort,
-    ready: isUp(serving) && snapshot.health(serving).state === "ready",
+    ready: !snapshot.draining.has(serving.id) && isUp(serving) && snapshot.health(serving).state === "ready",
   };
 }

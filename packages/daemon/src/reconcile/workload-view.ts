@@ -27,9 +27,12 @@ export interface WorkloadView {
   readonly leftOver: readonly Container[];
   /** Where requests go. */
   readonly serving: Container | null;
-  /** A stop-first update whose container did not become ready: the former one has its place back (design §6). */
+  /** The wanted container did not become ready: the former one keeps its place, or has it back (design §6). */
   readonly rolledBack: boolean;
 }
+
+/** Failed runs until an update is given up. Where nobody waits for it, a new one may have another try. */
+const TRIES: Readonly<Record<WorkloadSpec["update"], number>> = { "stop-first": 1, "start-first": 3 };
 
 export function isUp(container: Container): boolean {
   return container.state === "running" || container.state === "paused" || container.state === "restarting";
@@ -50,8 +53,8 @@ export function viewOf(spec: WorkloadSpec, known: Known): WorkloadView {
   // One that holds the wanted name with another spec is in the way.
   const former = others.find((container) => container.state !== "removing" && container.name !== name) ?? null;
   const record = records.get(name) ?? NO_RUNS;
-  const failed = record.failures > 0 && !record.everReady;
-  const rolledBack = spec.update === "stop-first" && failed && former !== null && isWorthy(former, records);
+  const failed = !record.everReady && record.failures >= TRIES[spec.update];
+  const rolledBack = failed && former !== null && isWorthy(former, records);
   const ready = (container: Container | null): boolean =>
     container !== null && isUp(container) && health(container).state === "ready";
   return {

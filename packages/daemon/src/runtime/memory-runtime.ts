@@ -187,13 +187,21 @@ export class MemoryRuntime implements ContainerRuntime {
   }
 
   async start(id: string): Promise<void> {
-    this.#ask("start");
+    try {
+      this.#ask("start");
+    } catch (error) {
+      // Docker keeps with the container what it refused its start for.
+      if (error instanceof RuntimeError && error.kind === "rejected")
+        this.#put({ ...this.#get(id), error: error.message });
+      throw error;
+    }
     await this.delay("start", this.#get(id).name);
     const container = this.#get(id);
     if (container.state === "running") return;
     this.#put({
       ...container,
       state: "running",
+      error: "",
       startedAt: rfc3339(this.#clock.now() + this.#serial++),
       hostPort: 30_000 + this.#serial,
     });

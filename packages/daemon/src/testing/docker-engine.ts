@@ -28,11 +28,12 @@ export interface DockerCorner {
   close(): Promise<void>;
 }
 
-export async function dockerCorner(name: string): Promise<DockerCorner> {
+/** @param user who the image runs as: one whom its own `/etc/passwd` gives the number 1234; root where it is left out */
+export async function dockerCorner(name: string, user?: string): Promise<DockerCorner> {
   const docker = new Docker({ socketPath: DOCKER_SOCKET });
   // Its own name: two test runs may share the engine.
   const image = `fairlead-test/${name}:${randomBytes(4).toString("hex")}`;
-  await importImage(docker, image);
+  await importImage(docker, image, user);
   return {
     docker,
     image,
@@ -42,19 +43,21 @@ export async function dockerCorner(name: string): Promise<DockerCorner> {
   };
 }
 
-async function importImage(docker: Docker, image: string): Promise<void> {
+async function importImage(docker: Docker, image: string, user: string | undefined): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "fairlead-image-"));
   const root = join(folder, "root");
-  for (const inner of ["bin", "www/v1", "tmp"]) await mkdir(join(root, inner), { recursive: true });
+  for (const inner of ["bin", "etc", "www/v1", "tmp"]) await mkdir(join(root, inner), { recursive: true });
   await copyFile(BUSYBOX, join(root, "bin/busybox"));
   await writeFile(join(root, "www/health"), "ok\n");
   await writeFile(join(root, "www/version"), JSON.stringify({ version: "9.8.7" }));
   await writeFile(join(root, "www/v1/models"), JSON.stringify({ object: "list", data: [{ id: "tiny" }] }));
+  if (user !== undefined) await writeFile(join(root, "etc/passwd"), `root:x:0:0::/:\n${user}:x:1234:1234::/:\n`);
   const tar = join(folder, "root.tar");
   execFileSync("tar", ["-C", root, "-cf", tar, "."]);
   // A first process ignores SIGTERM unless it says otherwise, and every stop would take its whole grace.
   const script = "trap 'exit 0' TERM; echo output of busybox; /bin/busybox httpd -f -p 8080 -h /www & wait";
   const changes = [`ENTRYPOINT ["/bin/busybox", "sh", "-c"]`, `CMD ["${script}"]`];
+  if (user !== undefined) changes.push(`USER ${user}`);
   const stream = await docker.importImage(tar, { repo: image.split(":")[0], tag: image.split(":")[1], changes });
   await new Promise<void>((resolve, reject) => {
     docker.modem.followProgress(stream, (error) => (error ? reject(error) : resolve()));

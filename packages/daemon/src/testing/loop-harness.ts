@@ -38,7 +38,13 @@ export class Machine {
       },
       facts: async () => ({ version: "1", models: ["tiny"] }),
     };
-    const health = new HealthMonitor({ probe, clock: this.time, timers: this.time, onChange: () => loop.wake() });
+    const health = new HealthMonitor({
+      probe,
+      clock: this.time,
+      timers: this.time,
+      isBusy: () => false,
+      onChange: () => loop.wake(),
+    });
     const loop = new ReconcileLoop({
       runtime: this.runtime,
       owner: OWNER,
