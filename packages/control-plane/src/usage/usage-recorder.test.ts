@@ -91,10 +91,14 @@ describe("what calls used", () => {
     expect(second?.id).not.toBe(first?.id);
   });
 
-  test("names the worker where no key called", async () => {
+  test("names the worker or the member where no key called", async () => {
     recorder.record({ ...end, caller: WORKER });
+    recorder.record({ ...end, caller: { kind: "member", userId: "usr_2", projectId: "prj_1" } });
     await recorder.flush();
-    expect(written[0]).toMatchObject([{ keyId: null, userId: null, workerId: "agt_1" }]);
+    expect(written[0]).toMatchObject([
+      { keyId: null, userId: null, workerId: "agt_1" },
+      { keyId: null, userId: "usr_2", workerId: null },
+    ]);
   });
 
   test("takes any name that a model was called by, and keeps one that every store can hold", async () => {

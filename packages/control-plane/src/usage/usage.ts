@@ -13,7 +13,7 @@ export interface UsageRecord extends UsageCounts {
   readonly at: number;
   /** Null for a call without a project key. */
   readonly keyId: string | null;
-  /** Who made the key; null for a worker. */
+  /** Who made the key, or chats; null for a worker. */
   readonly userId: string | null;
   /** The workload or the agent, for a call with a worker-plane token. */
   readonly workerId: string | null;
@@ -152,7 +152,7 @@ export const usageGroupSchema = z
     hour: z.string().optional().describe("The hour's beginning, UTC."),
     model: z.string().nullable().optional().describe("As callers named it; null where a call failed before that."),
     keyId: z.string().nullable().optional().describe("Null: a call without a project key."),
-    userId: z.string().nullable().optional().describe("Who made the key."),
+    userId: z.string().nullable().optional().describe("Who made the key, or chats; null for a worker."),
     workerId: z.string().nullable().optional().describe("The workload or agent, for calls with a worker-plane token."),
     upstream: z.string().nullable().optional().describe("Who answered, or was asked last; null: nobody was."),
     outcome: z.string().optional().describe("`ok`, `rejected`, `client_left`, or an error code."),
