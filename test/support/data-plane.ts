@@ -6,11 +6,13 @@ import { DomainError } from "@fairlead/protocol/errors";
 import { systemIds } from "@fairlead/protocol/ids";
 import { pino } from "pino";
 import type { InferenceCaller } from "../../packages/control-plane/src/auth/principal.ts";
+import type { CallBilling } from "../../packages/control-plane/src/inference/call-money.ts";
 import { createInferenceHost, type InferenceHost } from "../../packages/control-plane/src/inference/inference-host.ts";
 import type { InferenceLimits } from "../../packages/control-plane/src/inference/limits.ts";
 import type { ModelCatalog } from "../../packages/control-plane/src/inference/model-catalog.ts";
 import type { EngineTarget } from "../../packages/control-plane/src/inference/ports.ts";
 import { nodesCatalog } from "../../packages/control-plane/src/providers/model-catalog.fixture.ts";
+import type { ProviderModel } from "../../packages/control-plane/src/providers/provider.ts";
 import { asKey } from "../../packages/control-plane/src/testing.fixture.ts";
 import { TunnelHub } from "../../packages/control-plane/src/tunnel/tunnel-hub.ts";
 import { createGateway } from "../../packages/daemon/src/gateway/gateway.ts";
@@ -37,6 +39,10 @@ export interface DataPlaneOptions {
   readonly enginePort?: number;
   /** What the inference host is told of the models, instead of what the node's engine serves. */
   readonly models?: (engines: ModelCatalog) => ModelCatalog;
+  /** What is known of the models that nodes serve. */
+  readonly nodeModels?: readonly ProviderModel[];
+  /** Else nobody asks for money. */
+  readonly billing?: CallBilling;
 }
 
 const asTheyAre = (engines: ModelCatalog): ModelCatalog => engines;
@@ -79,7 +85,8 @@ export class DataPlane {
     });
     this.host = createInferenceHost({
       callers: { authenticate: (secret) => authenticate(secret) },
-      models: (options.models ?? asTheyAre)(nodesCatalog(() => [this.target], this.hub)),
+      models: (options.models ?? asTheyAre)(nodesCatalog(() => [this.target], this.hub, options.nodeModels)),
+      ...(options.billing === undefined ? {} : { billing: options.billing }),
       ids: systemIds(() => Date.now()),
       clock: systemClock,
       log: this.#log,
