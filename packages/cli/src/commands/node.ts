@@ -9,6 +9,7 @@ import { callJson } from "../http-client.ts";
 import { addLimitOption, type ListOptions, listAll } from "../list-all.ts";
 import { print } from "../output.ts";
 import { formatTable } from "../table.ts";
+import { addNodeConnectCommand } from "./node-connect.ts";
 
 const createdSchema = z.object({ node: nodeSchema });
 const bootstrapTokenSchema = z.object({ token: z.string(), expiresAt: z.string() });
@@ -41,6 +42,7 @@ export function addNodeCommands(program: Command, context: Context): void {
     .argument("<id>")
     .addHelpText("after", "\nExample:\n  fairlead node bootstrap-token $FAIRLEAD_NODE_ID > token && chmod 600 token")
     .action((id: string, options: ClientOptions) => createBootstrapToken(context, id, options));
+  addNodeConnectCommand(node, context);
 }
 
 async function listNodes(context: Context, options: ClientOptions & ListOptions): Promise<void> {
