@@ -39,7 +39,7 @@ const messagesSchema = z.object({
   nextPageToken: z.string().nullish(),
 });
 const historySchema = z.object({ messages: z.array(z.object({ role: z.string(), content: z.string() })) });
-const errorSchema = z.looseObject({ error: z.looseObject({ code: z.string() }) });
+const errorSchema = z.looseObject({ error: z.looseObject({ code: z.string().nullable() }) });
 const balanceSchema = z.looseObject({ balanceNanoDollars: z.number(), heldNanoDollars: z.number() });
 const ledgerSchema = z.looseObject({
   ledgerEntries: z.array(z.looseObject({ kind: z.string(), amountNanoDollars: z.number() })),

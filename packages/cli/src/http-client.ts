@@ -10,7 +10,8 @@ const ANSWER_MS = 30_000;
 const AGAIN_MS = [200, 1000];
 
 const errorSchema = z.object({
-  error: z.object({ message: z.string(), code: z.string(), requestId: z.string().optional() }),
+  // An upstream's own refusal may have no code.
+  error: z.object({ message: z.string(), code: z.string().nullable(), requestId: z.string().optional() }),
 });
 
 export interface Host {
@@ -140,10 +141,11 @@ async function refusal(host: Host, response: Response): Promise<Refused> {
   }
   const { message, code, requestId } = parsed.data.error;
   const facts = [code, requestId].filter(Boolean).join(", ");
-  return new Refused(visible(`${message} (${facts})`) + advice(code, host), code);
+  const said = facts === "" ? message : `${message} (${facts})`;
+  return new Refused(visible(said) + advice(code, host), code);
 }
 
-function advice(code: string, { renewable }: Host): string {
+function advice(code: string | null, { renewable }: Host): string {
   if (renewable && code === "invalid_credential") return "\nRun `fairlead login`.";
   if (code === "expired_credential") {
     return "\nRun `fairlead login`; for a token in FAIRLEAD_TOKEN: `fairlead admin token`, or ./scripts/quickstart.";

@@ -1,3 +1,4 @@
+import { type ChatMessage, type ChatSession, chatMessageSchema, chatSessionSchema } from "@fairlead/protocol/chat";
 import { z } from "zod";
 import { CliError } from "../cli-error.ts";
 import type { Platform } from "../client-options.ts";
@@ -9,26 +10,7 @@ import { type AnswerEnd, readAnswer } from "./answer-events.ts";
 
 const SESSION_HEADER = "service-session-id";
 
-export const sessionSchema = z.looseObject({
-  id: z.string(),
-  title: z.string(),
-  model: z.string().nullable(),
-  messageCount: z.number(),
-  createdAt: z.string(),
-  updatedAt: z.string(),
-});
-export type ChatSession = z.infer<typeof sessionSchema>;
-
-export const messageSchema = z.looseObject({
-  id: z.string(),
-  role: z.string(),
-  content: z.string(),
-  status: z.string(),
-  createdAt: z.string(),
-});
-export type ChatMessage = z.infer<typeof messageSchema>;
-
-const pageSchema = z.looseObject({ messages: z.array(messageSchema) });
+const pageSchema = z.looseObject({ messages: z.array(chatMessageSchema) });
 const stoppedSchema = z.looseObject({ stopped: z.boolean() });
 const anything = z.looseObject({});
 
@@ -83,17 +65,17 @@ export class ChatClient {
 
   /** The newest activity first. @param search in titles and texts. */
   list(search: string | undefined, options: ListOptions): Promise<ChatSession[]> {
-    const list = { path: "/v1/chat/sessions", field: "sessions", item: sessionSchema, query: { query: search } };
+    const list = { path: "/v1/chat/sessions", field: "sessions", item: chatSessionSchema, query: { query: search } };
     return listAll(this.#host, { ...list, headers: this.#headers() }, options);
   }
 
   get(sessionId: string): Promise<ChatSession> {
-    return callJson(this.#host, this.#call({ path: pathOf(sessionId) }), sessionSchema);
+    return callJson(this.#host, this.#call({ path: pathOf(sessionId) }), chatSessionSchema);
   }
 
   rename(sessionId: string, title: string): Promise<ChatSession> {
     const call = this.#call({ method: "PATCH", path: pathOf(sessionId), body: { title } });
-    return callJson(this.#host, call, sessionSchema);
+    return callJson(this.#host, call, chatSessionSchema);
   }
 
   delete(sessionId: string): Promise<object> {
@@ -102,7 +84,7 @@ export class ChatClient {
 
   /** All messages, or the first `limit`, in the order in which they were said. */
   messages(sessionId: string, options: ListOptions): Promise<ChatMessage[]> {
-    const list = { path: `${pathOf(sessionId)}/messages`, field: "messages", item: messageSchema };
+    const list = { path: `${pathOf(sessionId)}/messages`, field: "messages", item: chatMessageSchema };
     return listAll(this.#host, { ...list, query: { order: "asc" }, headers: this.#headers() }, options);
   }
 

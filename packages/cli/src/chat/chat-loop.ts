@@ -1,9 +1,10 @@
+import type { ChatSession } from "@fairlead/protocol/chat";
 import type { IdSource } from "@fairlead/protocol/ids";
 import { CliError } from "../cli-error.ts";
 import type { Prompt } from "../line-prompt.ts";
 import type { Terminal } from "../terminal.ts";
 import { visible, visibleLines } from "../visible.ts";
-import type { ChatClient, ChatSession } from "./chat-client.ts";
+import type { ChatClient } from "./chat-client.ts";
 import { sessionTable } from "./session-table.ts";
 import { resumeCommand, runTurn } from "./turn.ts";
 

@@ -1,5 +1,5 @@
+import type { ChatSession } from "@fairlead/protocol/chat";
 import { formatTable } from "../table.ts";
-import type { ChatSession } from "./chat-client.ts";
 
 /** @param numbered with a number before each, from 1. */
 export function sessionTable(sessions: readonly ChatSession[], { numbered = false } = {}): string {

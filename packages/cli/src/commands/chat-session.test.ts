@@ -14,15 +14,26 @@ async function call(argv: readonly string[], answers: Record<string, Answer>): R
 const PATH = "/v1/chat/sessions/ses_1";
 const session = {
   id: "ses_1",
+  projectId: "prj_1",
+  userId: "usr_1",
+  metadata: {},
   title: "Garden\u001b[2J",
   model: null,
   messageCount: 2,
   createdAt: "2030-01-01T00:00:00.000Z",
   updatedAt: "2030-01-02T00:00:00.000Z",
 };
+const place = { turnId: "trn_1", position: 1, item: {} };
 const messages = [
-  { id: "msg_1", role: "user", content: "What to plant?", status: "completed", createdAt: "2030-01-01T00:00:00.000Z" },
-  { id: "msg_2", role: "assistant", content: "Ro\u001b[2Jses\nand", status: "incomplete", createdAt: "2030" },
+  {
+    ...place,
+    id: "msg_1",
+    role: "user",
+    content: "What to plant?",
+    status: "completed",
+    createdAt: "2030-01-01T00:00:00.000Z",
+  },
+  { ...place, id: "msg_2", role: "assistant", content: "Ro\u001b[2Jses\nand", status: "incomplete", createdAt: "2030" },
 ];
 
 describe("fairlead chat-session", () => {

@@ -1,5 +1,6 @@
+import type { ChatMessage } from "@fairlead/protocol/chat";
 import type { Command } from "commander";
-import { ChatClient, type ChatMessage } from "../chat/chat-client.ts";
+import { ChatClient } from "../chat/chat-client.ts";
 import { sessionTable } from "../chat/session-table.ts";
 import { addPlatformOptions, addProjectOption, type ClientOptions, platformHost } from "../client-options.ts";
 import type { Context } from "../context.ts";

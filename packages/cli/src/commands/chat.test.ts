@@ -35,7 +35,17 @@ const refuses = (status: number, code: string, message: string): Answer => ({
 const asked = (): readonly SeenRequest[] => host?.seen.filter(({ url }) => url === "/v1/chat/responses") ?? [];
 const textOf = ({ body }: SeenRequest): unknown =>
   (body as { readonly messages: readonly { readonly content: unknown }[] }).messages[0]?.content;
-const session = { id: "ses_9", title: "Garden", model: "a/b", messageCount: 4, createdAt: "2030", updatedAt: "2031" };
+const session = {
+  id: "ses_9",
+  projectId: "prj_1",
+  userId: "usr_1",
+  title: "Garden",
+  model: "a/b",
+  messageCount: 4,
+  metadata: {},
+  createdAt: "2030",
+  updatedAt: "2031",
+};
 
 describe("one question", () => {
   test("is a session of its own, named when it is answered", async () => {
@@ -109,6 +119,12 @@ describe("one question", () => {
     expect(notes).toMatch(advice);
   });
 
+  test("an upstream's refusal without a code is told in its words", async () => {
+    const error = { message: "The model is resting.", code: null };
+    const answers = { "POST /v1/chat/responses": { status: 502, body: { error } } };
+    expect((await call(["Hi"], { answers })).notes).toBe("fairlead: The model is resting.\n");
+  });
+
   test("a connection that is cut says how to go on", async () => {
     const cut = (response: ServerResponse): void =>
       void begin(response, "ses_1").write(delta("Hel"), () => response.destroy());
@@ -180,9 +196,10 @@ describe("a chat", () => {
   });
 
   test("/sessions lists, and /resume goes on with one of them after showing its end", async () => {
+    const place = { turnId: "trn_1", position: 1, item: {} };
     const said = [
-      { id: "msg_2", role: "assistant", content: "Roses.", status: "incomplete", createdAt: "2030" },
-      { id: "msg_1", role: "user", content: "What to plant?", status: "completed", createdAt: "2030" },
+      { ...place, id: "msg_2", role: "assistant", content: "Roses.", status: "incomplete", createdAt: "2030" },
+      { ...place, id: "msg_1", role: "user", content: "What to plant?", status: "completed", createdAt: "2030" },
     ];
     const { notes } = await talk(["/sessions garden", "/resume 1", "Where?"], {
       "GET /v1/chat/sessions": { body: { sessions: [session], nextPageToken: null } },

@@ -1,5 +1,6 @@
+import type { ChatSession } from "@fairlead/protocol/chat";
 import type { Command } from "commander";
-import { ChatClient, type ChatSession, type Turn } from "../chat/chat-client.ts";
+import { ChatClient, type Turn } from "../chat/chat-client.ts";
 import { ChatLoop } from "../chat/chat-loop.ts";
 import { resumeCommand, runTurn } from "../chat/turn.ts";
 import { Interrupted, UsageError } from "../cli-error.ts";
