@@ -262,6 +262,19 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       await next.close();
     });
 
+    test("while the store is away nothing is given or taken, and what may be gone is spent by nobody", async () => {
+      await credit(1000);
+      await store.db.schema.alterTable("ledger_entry").renameTo("away").execute();
+      await expect(credit(500)).rejects.toThrow();
+      expect((await billing.account(PROJECT)).balance).toBe(1000);
+      await expect(credit(-400)).rejects.toThrow();
+      expect((await billing.account(PROJECT)).balance).toBe(600);
+      await store.db.schema.alterTable("away").renameTo("ledger_entry").execute();
+      await credit(500);
+      expect(await balances()).toEqual({ stored: 1500, ledger: 1500 });
+      expect((await service().account(PROJECT)).balance).toBe(1500);
+    });
+
     test("a credit whose commit was answered by nobody can be spent", async () => {
       const change = { projectId: PROJECT, kind: "credit", amount: 1000, note: "" } as const;
       const lost = billing.change(change, async (write) => {

@@ -261,6 +261,28 @@ describe("the money of a call", () => {
     expect((await ask({ max_tokens: 3300 })).status).toBe(402);
   });
 
+  test("is what the price was when the call began", async () => {
+    script = (handler) => {
+      prices = { input: 1_000_000_000, output: 1_000_000_000, perRequest: 0 };
+      answer(handler, { choices: [], usage: usage(30, 12) });
+    };
+    expect((await ask({ max_tokens: 100 })).status).toBe(200);
+    expect(await left()).toBe(10_000 - 42);
+  });
+
+  test("that runs out in the middle of a converted stream is told in the caller's dialect", async () => {
+    places = [{ protocols: ["chat"] }];
+    await credit(-10_000 + 600);
+    const pieces = Array.from({ length: 20 }, () => chunk("x".repeat(200)));
+    script = (handler) => stream(handler, ...pieces);
+    const text = await (await ask({ stream: true, input: "Hi" }, undefined, "responses")).text();
+    expect(text).toContain("event: response.failed");
+    expect(text).toContain('"code":"insufficient_balance"');
+    expect(text).not.toContain("response.completed");
+    expect(aborted).toBe(1);
+    expect(await left()).toBeGreaterThanOrEqual(0);
+  });
+
   test("is nothing for a refusal, whatever usage it tells", async () => {
     script = (handler) => answer(handler, { error: { message: "no" }, usage: usage(30, 12) }, 400);
     expect((await ask({})).status).toBe(400);
