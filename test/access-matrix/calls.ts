@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { at, type Call, type MakeCall, SECRET } from "./call.ts";
+import { CHAT_CALLS } from "./chat-calls.ts";
 import { PERSON_CALLS } from "./person-calls.ts";
 
 /** How the routes of projects, nodes and daemons are called; those of people stand in `person-calls.ts`. */
@@ -86,6 +87,7 @@ const secret: MakeCall = async (world) => {
 
 export const PLATFORM_CALLS: Readonly<Record<string, MakeCall>> = {
   ...PERSON_CALLS,
+  ...CHAT_CALLS,
   "GET /.well-known/jwks.json": at("/.well-known/jwks.json"),
   "GET /healthz": at("/healthz"),
   // As through a proxy: to programs on the server's own machine, as this test is one, they are open.

@@ -9,12 +9,12 @@ const SERVER = "packages/control-plane/src";
 const DAEMON = "packages/daemon/src";
 
 /** Sees all parts and joins them; nothing else may. */
-const COMPOSITION_ROOTS = `${SERVER}/(?:server|services|platform)|${SERVER}/admin/local-admin|${DAEMON}/daemon|${DAEMON}/main|packages/cli/src/main`;
+const COMPOSITION_ROOTS = `${SERVER}/(?:server|services|platform)|${SERVER}/admin/local-admin|${DAEMON}/daemon|${DAEMON}/node-parts|${DAEMON}/main|packages/cli/src/main`;
 
 /** Rules files: the same input gives the same output, so they are tested without anything around them. */
 const PURE_FILES = [
   `${SERVER}/(nodes/(node|node-patch|node-status|node-status-reference|plan-desired|plan-secrets|engine-presets)|keys/(key|key-limits|key-secret)|billing/(budget|ledger|money|prices)|auth/credential-prefixes|projects/project|providers/(alias|base-url-form|model-list|model-name|provider|provider-check|provider-config|provider-headers|provider-presets|provider-reference)|members/member|audit/(audit|audit-reference)|one-time-links/one-time-link|users/user|sign-in/(sign-in|sign-in-config|password|oauth|oauth-forms)|inference/(byte-reader|call-scan|dialect|event-boundary|event-reader|json-skip|member-reader|notable-events|public-address|retry-rules|breaker|splice|submitted-body|token-usage)|inference/bridge/[\\w-]+|idempotency/(once|idempotency-key)|limits/(call-limits|minute-window)|answers/kept-answer|usage/(usage|usage-batch))`,
-  `${DAEMON}/(reconcile/(plan|run-record|steps|workload-view)|runtime/(docker-spec|docker-user|ownership)|link/link-state)`,
+  `${DAEMON}/(cleanup/image-rules|host/(condition-rules|disk-rules)|reconcile/(plan|run-record|steps|workload-view)|runtime/(docker-spec|docker-user|ownership)|link/link-state)`,
 ].join("|");
 
 const edge = (from: string, target: string): RegExp => new RegExp(`^${from} \\S+ ${target}$`);

@@ -34,6 +34,11 @@ GET /metrics
 GET /openapi.json
 GET /readyz
 GET /v1/audit
+GET /v1/chat/history
+GET /v1/chat/sessions
+GET /v1/chat/sessions/{id}
+GET /v1/chat/sessions/{id}/export
+GET /v1/chat/sessions/{id}/messages
 GET /v1/me
 GET /v1/me/sessions
 GET /v1/nodes
@@ -64,6 +69,7 @@ GET /v1/projects/{project_id}/keys/{id}
 GET /v1/projects/{project_id}/members
 GET {models}/v1/models
 GET {models}/v1/models/{model}
+DELETE /v1/chat/sessions/{id}
 DELETE /v1/me/sessions/{id}
 DELETE /v1/nodes/{id}
 DELETE /v1/nodes/{node_id}/secrets/{name}
@@ -73,6 +79,7 @@ DELETE /v1/projects/{id}/providers/{name}
 DELETE /v1/projects/{project_id}/invitations/{id}
 DELETE /v1/projects/{project_id}/keys/{id}
 DELETE /v1/projects/{project_id}/members/{user_id}
+PATCH /v1/chat/sessions/{id}
 PATCH /v1/me
 PATCH /v1/nodes/{id}
 PATCH /v1/projects/{id}

@@ -132,6 +132,9 @@ export const configSchema = z.strictObject({
       usageDays: days
         .default(90)
         .describe("How many days the records of single calls are kept: what they used, and their cost."),
+      chatDays: days
+        .optional()
+        .describe("How many days a chat session is kept in which nothing is said any more. Default: for ever."),
       usageSumsDays: days.default(1095).describe("How many days the hourly sums of what calls used are kept."),
     })
     .prefault({}),

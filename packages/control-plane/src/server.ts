@@ -6,6 +6,7 @@ import { answerRetention } from "./answers/answer-retention.ts";
 import { AnswerStore } from "./answers/answer-store.ts";
 import { auditRetention } from "./audit/audit-retention.ts";
 import { AuditStore } from "./audit/audit-store.ts";
+import { chatRetentions } from "./chat/chat-retention.ts";
 import { createChatTurns } from "./chat-turns.ts";
 import type { Config } from "./config.ts";
 import { type Addresses, type Context, StopDeadline } from "./context.ts";
@@ -113,7 +114,7 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   const stopSweeper = startNodeSweeper(services.nodes.liveness, log);
   closers.push(stopSweeper);
   closers.push(startProjectRemover(services.projectRemoval, log));
-  for (const retention of retentions(context)) closers.push(startRetention(retention, log));
+  for (const retention of retentions(context, services)) closers.push(startRetention(retention, log));
   closers.push(() => services.upstreams.close());
   // Undone backwards: the platform host stops listening, calls drain through the tunnels, and only then the tunnels are cut.
   const traces = await openTraces(context);
@@ -149,9 +150,12 @@ async function linkForFirstStart({ users, admin }: Installation, log: Log): Prom
 }
 
 /** On the handle for long work, so that nobody waits for them. */
-function retentions({ config, installation, ports: { clock } }: Context): Retention[] {
+function retentions(
+  { config, installation, ports: { clock } }: Context,
+  { chatRemoval: removal }: Pick<Services, "chatRemoval">,
+): Retention[] {
   const { longReads } = installation;
-  const { auditDays, usageDays: days, usageSumsDays: sumsDays } = config.retention;
+  const { auditDays, usageDays: days, usageSumsDays: sumsDays, chatDays } = config.retention;
   return [
     sessionRetention(new SessionStore(longReads), clock),
     signInRetention(new OAuthStore(longReads), clock),
@@ -161,6 +165,7 @@ function retentions({ config, installation, ports: { clock } }: Context): Retent
     answerRetention(new AnswerStore(longReads), clock),
     oneTimeLinkRetention(new OneTimeLinkStore(longReads), clock),
     ...usageRetentions({ usage: new UsageStore(longReads), days, sumsDays, clock }),
+    ...chatRetentions({ removal, days: chatDays, clock }),
   ];
 }
 

@@ -108,6 +108,7 @@ export function createServices(context: Context): Services {
   });
   const keyUse = new KeyUse({ keys: new KeyStore(writes), clock: ports.clock, log });
   const keys = new KeyService({ ...ports, keys: new KeyStore(db), use: keyUse, access, audit, randomBytes });
+  const chat = createChatServices({ ...ports, ...installation, access });
   const { oneTimeLinks } = installation;
   const credentials = createCredentials({
     ...ports,
@@ -124,7 +125,7 @@ export function createServices(context: Context): Services {
     entry: new LinkEntryService({ ...installation, ...signInServices, links: oneTimeLinks }),
     ...credentials,
     answers: createAnswers(context),
-    ...createChatServices({ ...ports, ...installation, access }),
+    ...chat,
     auditLog: new AuditReadService({ longReads: installation.longReads, access }),
     ...createBillingServices({ ...ports, ...installation, mode: config.billing.mode, projects, log }),
     ...createUsageServices({ ...ports, ...installation, access, log }),
@@ -132,7 +133,15 @@ export function createServices(context: Context): Services {
     ...createProviders(context, { projects, names, tunnels, engines: nodes.engines }),
     idempotency: new IdempotencyService({ db, clock: ports.clock }),
     projects,
-    projectRemoval: new ProjectRemovalService({ ...ports, stores, access, keys, nodes: nodes.removal, audit }),
+    projectRemoval: new ProjectRemovalService({
+      ...ports,
+      stores,
+      access,
+      keys,
+      nodes: nodes.removal,
+      chats: chat.chatRemoval,
+      audit,
+    }),
     members: new MemberService({ db, access, keys, links: oneTimeLinks, audit }),
     invitations: new InvitationService({ ...ports, db, access, links: oneTimeLinks, audit, publicUrl }),
     keys,

@@ -69,6 +69,7 @@ const nobody: RouteAccess = { for: "nobody" };
 const node: RouteAccess = { for: "node" };
 const role = (operation: Operation): RouteAccess => ({ for: "role", operation });
 const chat: RouteAccess = { for: "role", operation: "chat.use", others: 403 };
+const readsChat: RouteAccess = { for: "role", operation: "chat.read", others: 403 };
 const roleOrTheNode = (operation: Operation): RouteAccess => ({ for: "role", operation, orTheNode: true });
 
 /** The platform host, in the order of its path names. */
@@ -106,7 +107,14 @@ export const PLATFORM_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "POST /sign-out": anybody,
   "GET /v1/audit": { for: "platformAdmin", others: 403 },
   "POST /v1/chat/completions": chat,
+  "GET /v1/chat/history": readsChat,
   "POST /v1/chat/responses": chat,
+  "GET /v1/chat/sessions": readsChat,
+  "DELETE /v1/chat/sessions/{id}": chat,
+  "GET /v1/chat/sessions/{id}": readsChat,
+  "PATCH /v1/chat/sessions/{id}": chat,
+  "GET /v1/chat/sessions/{id}/export": readsChat,
+  "GET /v1/chat/sessions/{id}/messages": readsChat,
   "POST /v1/chat/sessions/{id}:regenerate": chat,
   "POST /v1/chat/sessions/{id}:stop": chat,
   "GET /v1/me": session,

@@ -1,13 +1,14 @@
-import { DomainError } from "@fairlead/protocol/errors";
+import type { DomainError } from "@fairlead/protocol/errors";
 import type { FastifyReply } from "fastify";
 import { errorAnswer } from "../http/error-response.ts";
 import { explainError } from "../http/http-app.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
 import { allowOrigins, answerPreflights } from "./chat-cors.ts";
 import { chatError, chatStatusOf } from "./chat-errors.ts";
+import { registerSessionRoutes, type SessionRouteServices } from "./session-routes.ts";
 import { registerTurnRoutes, type TurnRouteServices } from "./turn-routes.ts";
 
-export interface ChatRouteServices extends TurnRouteServices {
+export interface ChatRouteServices extends TurnRouteServices, SessionRouteServices {
   readonly allowedOrigins: readonly string[];
 }
 
@@ -20,8 +21,10 @@ export function registerChatRoutes(app: PlatformApp, services: ChatRouteServices
     scope.setErrorHandler((thrown, request, reply) => {
       sendChatError(reply, chatError(explainError(thrown, request).error), request.id);
     });
+    registerSessionRoutes(scope, services);
     registerTurnRoutes(scope, services);
-    answerPreflights(scope, [...urls]);
+    // As a scope of its own it comes after those of the routes.
+    void scope.register(async (last: PlatformApp) => answerPreflights(last, [...urls]));
   });
 }
 

@@ -23,6 +23,7 @@ import {
   type OpenStore,
   openMemoryStore,
 } from "../testing.fixture.ts";
+import { type ResponsesItem, roleOf, textOf, typeOf } from "./chat-item.ts";
 import { type ChatRouteServices, registerChatRoutes } from "./chat-routes.ts";
 import { type ChatServices, createChatServices } from "./chat-services.ts";
 import { type LineLimits, SessionLocks } from "./session-locks.ts";
@@ -120,7 +121,7 @@ export class ChatStage extends HostStage {
     const { host: inference } = this;
     if (inference === undefined) throw new Error("not open");
     const log = pino({ level: "silent" });
-    const access = new ProjectAccess(fixedMemberships(roleOf));
+    const access = new ProjectAccess(fixedMemberships(roleIn));
     const ids = systemIds(() => this.clock.now());
     const chat = createChatServices({ ...store, access, clock: this.clock, ids });
     this.turns = new TurnService({
@@ -137,7 +138,7 @@ export class ChatStage extends HostStage {
       ...deps,
     });
     this.stored = chat;
-    await this.#serve(inference, { chatTurns: this.turns, access, allowedOrigins: origins });
+    await this.#serve(inference, { ...chat, chatTurns: this.turns, access, allowedOrigins: origins });
   }
 
   async closeChat(): Promise<void> {
@@ -180,6 +181,33 @@ export class ChatStage extends HostStage {
     return readTold(await this.ask("/v1/chat/completions", body, asked));
   }
 
+  /** A turn whose answer is read while it comes. */
+  async sayOpen(
+    text: string,
+    asked: Asked & { readonly body?: object; readonly path?: string } = {},
+  ): Promise<OpenAnswer> {
+    const body = { messages: [{ role: "user", content: text }], ...asked.body };
+    return new OpenAnswer(await this.ask(asked.path ?? "/v1/chat/responses", body, asked));
+  }
+
+  /** What is stored and counts, in order, with the status of what is not whole. */
+  async history(session: string | null): Promise<string[]> {
+    const items = await this.items(session);
+    return items.filter(({ status }) => status !== "superseded").map(toldItem);
+  }
+
+  async items(session: string | null): Promise<StoredItem[]> {
+    const rows = this.store?.db.selectFrom("chat_item").select(["status", "item"]).orderBy("position");
+    const found = await rows?.where("session_id", "=", session ?? "").execute();
+    return (found ?? []).map(({ status, item }) => ({ status, item: JSON.parse(item) as ResponsesItem }));
+  }
+
+  /** Of all sessions. */
+  async sessionIds(): Promise<string[]> {
+    const rows = await this.store?.db.selectFrom("chat_session").select("id").orderBy("id").execute();
+    return (rows ?? []).map(({ id }) => id);
+  }
+
   async #resolve(name: string): Promise<{ name: string; candidates: readonly Candidate[] }> {
     if (name.startsWith("no/")) throw new DomainError("model_not_found", "There is no such model.", { param: "model" });
     return { name, candidates: this.candidates };
@@ -187,7 +215,7 @@ export class ChatStage extends HostStage {
 
   async #serve(
     { admission }: InferenceHost,
-    services: Pick<ChatRouteServices, "chatTurns" | "access" | "allowedOrigins">,
+    services: Omit<ChatRouteServices, "admission" | "maxBodyBytes" | "clock">,
   ): Promise<void> {
     const authenticate = (async (authorization: string | undefined) => {
       const user = authorization?.replace(/^Bearer /, "");
@@ -214,7 +242,17 @@ export class ChatStage extends HostStage {
   }
 }
 
-function roleOf(project: string, user: string): Role | null {
+interface StoredItem {
+  readonly status: string;
+  readonly item: ResponsesItem;
+}
+
+function toldItem({ status, item }: StoredItem): string {
+  const said = typeOf(item) === "message" ? `${roleOf(item)}: ${textOf(item)}` : typeOf(item);
+  return status === "completed" ? said : `${said} (${status})`;
+}
+
+function roleIn(project: string, user: string): Role | null {
   if (project !== PROJECT) return null;
   return user === "usr_viewer" ? "viewer" : user === "usr_3" ? null : "owner";
 }
@@ -225,4 +263,53 @@ export async function readTold(response: Response): Promise<Told> {
   const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
   const events = isStream ? eventsOf(text) : [JSON.parse(text) as unknown];
   return { status, headers, session: headers.get("service-session-id"), text, events };
+}
+
+/** What the upstream was sent. */
+export async function bodyOf(
+  upstream: { readonly calls: readonly ScriptedCall[] },
+  at = upstream.calls.length - 1,
+): Promise<Record<string, unknown>> {
+  const call = upstream.calls[at];
+  if (call === undefined) throw new Error(`no call ${at}`);
+  return JSON.parse((await call.request).body.toString("utf8")) as Record<string, unknown>;
+}
+
+/** An answer that is read while it comes. */
+export class OpenAnswer {
+  readonly response: Response;
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  text = "";
+
+  constructor(response: Response) {
+    this.response = response;
+    if (response.body === null) throw new Error("no body");
+    this.#reader = response.body.getReader();
+  }
+
+  get session(): string | null {
+    return this.response.headers.get("service-session-id");
+  }
+
+  async until(text: string): Promise<void> {
+    while (!this.text.includes(text)) {
+      if (!(await this.#more())) throw new Error(`the answer ended without ${text}: ${this.text}`);
+    }
+  }
+
+  /** @returns every event. */
+  async end(): Promise<unknown[]> {
+    while (await this.#more());
+    return eventsOf(this.text);
+  }
+
+  async leave(): Promise<void> {
+    await this.#reader.cancel();
+  }
+
+  async #more(): Promise<boolean> {
+    const { done, value } = await this.#reader.read();
+    if (!done) this.text += Buffer.from(value).toString("utf8");
+    return !done;
+  }
 }

@@ -20,10 +20,13 @@ export interface ModelInput {
   readonly cutItems: number;
 }
 
+/** `items` are those that were stored (`BegunTurn`): of outputs, the new ones. */
+export type TurnToSend = Pick<NewTurnItems, "kind" | "items" | "instructions">;
+
 /** @param options.contextTokens the model's context, less its answer. */
 export function buildInput(
   history: HistoryTail,
-  turn: NewTurnItems,
+  turn: TurnToSend,
   { contextTokens }: { readonly contextTokens: number },
 ): ModelInput {
   const sized = history.items.map(({ item }) => ({ tokens: estimateTokens(item), isQuestion: isQuestion(item) }));
@@ -44,7 +47,7 @@ export interface Room {
   readonly keepsLast: boolean;
 }
 
-export function roomFor({ kind, items, instructions }: NewTurnItems, contextTokens: number): Room {
+export function roomFor({ kind, items, instructions }: TurnToSend, contextTokens: number): Room {
   const own = [...instructions, ...items].reduce((sum, item) => sum + estimateTokens(item), 0);
   return { tokens: contextTokens - own, keepsLast: kind === "outputs" };
 }

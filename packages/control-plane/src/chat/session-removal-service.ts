@@ -1,5 +1,6 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import type { SessionRemovalStore } from "./session-removal-store.ts";
+import { KEEP_MS } from "./turn-begin.ts";
 
 export interface SessionRemovalDeps {
   /** On a handle whose statements hold nobody up. */
@@ -59,5 +60,11 @@ export class SessionRemovalService {
     const { store, clock } = this.#deps;
     await store.markQuiet({ before, at: clock.now(), limit: SESSIONS });
     return await this.removeMarked(limit);
+  }
+
+  /** Answers that no repeat is given any more. @returns how many. */
+  async forgetAnswers(limit: number): Promise<number> {
+    const { store, clock } = this.#deps;
+    return await store.forgetAnswers(clock.now() - KEEP_MS, limit);
   }
 }

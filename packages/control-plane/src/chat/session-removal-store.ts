@@ -36,9 +36,23 @@ export class SessionRemovalStore {
       .execute();
   }
 
+  /** Of a project that is being deleted; of another one none. */
   async markAllOf(projectId: string, at: number): Promise<void> {
-    const change = this.#db.updateTable("chat_session").set({ deleted_at: at }).where("project_id", "=", projectId);
-    await change.where("deleted_at", "is", null).execute();
+    await this.#db
+      .updateTable("chat_session")
+      .set({ deleted_at: at })
+      .where("project_id", "=", projectId)
+      .where("deleted_at", "is", null)
+      .where((eb) =>
+        eb.exists(
+          eb
+            .selectFrom("project")
+            .select("project.id")
+            .where("project.id", "=", projectId)
+            .where("project.deleting_since", "is not", null),
+        ),
+      )
+      .execute();
   }
 
   /** Of every project, or of one. */

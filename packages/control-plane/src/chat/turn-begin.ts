@@ -143,7 +143,11 @@ function toRecord({ id, scope, session, turn, items, now }: Recorded): TurnRecor
   const { dialect, model, requestHash, idempotencyKey } = turn;
   return {
     ...scope,
-    ...{ id, dialect, model, requestHash, idempotencyKey },
+    id,
+    dialect,
+    model,
+    requestHash,
+    idempotencyKey,
     sessionId: session.id,
     kind: turn.turn.kind,
     status: "open",

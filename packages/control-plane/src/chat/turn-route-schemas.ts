@@ -14,7 +14,7 @@ const turnHeaders = idempotencyHeaders.extend({
   "service-project-id": projectHeader,
   "service-session-id": sessionHeader,
 });
-const projectHeaders = z.looseObject({ "service-project-id": projectHeader });
+export const projectHeaders = z.looseObject({ "service-project-id": projectHeader });
 
 const model = z
   .string()
@@ -100,7 +100,7 @@ export const createChatCompletion = {
   response: answers,
 } satisfies FastifySchema;
 
-const sessionParams = z.object({ id: reference("The session's id, `ses_…`.") });
+export const sessionParams = z.object({ id: reference("The session's id, `ses_…`.") });
 
 export const regenerateAnswer = {
   summary: "Answer the last question of a session again",

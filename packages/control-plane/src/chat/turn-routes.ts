@@ -1,11 +1,10 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { Clock } from "@fairlead/protocol/clock";
-import { DomainError } from "@fairlead/protocol/errors";
 import type { FastifyReply, FastifyRequest, FastifySchemaCompiler } from "fastify";
 import type { z } from "zod";
 import type { ProjectAccess } from "../auth/access.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
-import { principalOf, requirePrincipal } from "../http/require-principal.ts";
+import { requirePrincipal } from "../http/require-principal.ts";
 import { zodValidator } from "../http/validation.ts";
 import type { Admission, Ticket } from "../inference/admission.ts";
 import { parseExact } from "../inference/bridge/exact-json.ts";
@@ -14,6 +13,7 @@ import type { JsonObject } from "../inference/bridge/wire.ts";
 import type { Dialect } from "../inference/dialect.ts";
 import { checkBodyHeaders, readBody } from "../inference/request-body.ts";
 import { rejectionAnswer } from "./chat-errors.ts";
+import { headerOf, scopeOf } from "./chat-request.ts";
 import type { ChatScope } from "./chat-scope.ts";
 import { HttpAudience } from "./http-audience.ts";
 import { streams, type TurnAnswer, type TurnCall, type TurnCaller } from "./turn-call.ts";
@@ -59,7 +59,7 @@ export function registerTurnRoutes(app: PlatformApp, services: TurnRouteServices
     });
 
     scope.post(`${SESSION_PATH}::stop`, { onRequest, schema: stopTurn }, async (request) => {
-      const stopped = await chatTurns.stop(await scopeOf(services, request), request.params.id);
+      const stopped = await chatTurns.stop(await scopeOf(services.access, request, "chat.use"), request.params.id);
       return { stopped };
     });
   });
@@ -79,7 +79,7 @@ interface Exchange {
 async function answerTurn(services: TurnRouteServices, exchange: Exchange): Promise<void> {
   const { admission, clock } = services;
   const begunAt = clock.monotonic();
-  const scope = await scopeOf(services, exchange.request);
+  const scope = await scopeOf(services.access, exchange.request, "chat.use");
   const ticket = admission.enter();
   try {
     ticket.belongsTo(scope.projectId);
@@ -143,27 +143,8 @@ function send(reply: FastifyReply, answer: TurnAnswer, { id: requestId, dialect 
       void reply.type("application/json; charset=utf-8").send(answer.body);
       return;
     case "rejected": {
-      const { status, body } = rejectionAnswer(answer.rejection, { dialect, requestId });
-      void reply.code(status).type("application/json; charset=utf-8").send(body);
+      const { status, headers, body } = rejectionAnswer(answer.rejection, { dialect, requestId });
+      void reply.code(status).headers(headers).send(body);
     }
   }
-}
-
-/** Whose sessions the call is about. @throws DomainError `missing_project_header`, and those of the caller's role. */
-async function scopeOf({ access }: TurnRouteServices, request: FastifyRequest): Promise<ChatScope> {
-  const caller = principalOf(request, "user");
-  const projectId = headerOf(request, "service-project-id");
-  if (projectId === null) {
-    throw new DomainError("missing_project_header", "Name the project: header `Service-Project-Id`.", {
-      param: "Service-Project-Id",
-    });
-  }
-  await access.require(caller, projectId, "chat.use");
-  return { projectId: projectId as ChatScope["projectId"], userId: caller.userId };
-}
-
-/** An empty header is none. */
-function headerOf({ headers }: FastifyRequest, name: string): string | null {
-  const value = headers[name];
-  return typeof value === "string" && value !== "" ? value : null;
 }

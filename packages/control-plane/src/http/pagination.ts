@@ -53,11 +53,11 @@ export async function paginate<T>(query: PageQuery, listing: Listing<T>): Promis
   return { items, nextPageToken: more ? encodePageToken(listing.cursorOf(last)) : "" };
 }
 
-function encodePageToken(cursor: string): string {
+export function encodePageToken(cursor: string): string {
   return Buffer.from(TOKEN_VERSION + cursor).toString("base64url");
 }
 
-function decodePageToken(token: string): string {
+export function decodePageToken(token: string): string {
   const text = Buffer.from(token, "base64url").toString();
   if (
     !text.startsWith(TOKEN_VERSION) ||

@@ -17,6 +17,7 @@ describe.each(STORES)("the end of a project on $name", ({ open }) => {
   let removal: ProjectRemovalService;
   let projectId: string;
   let forgotten: string[];
+  let chatsRemoved: string[];
   /** What ending the nodes does. */
   let removeNodes: () => Promise<void>;
 
@@ -25,6 +26,7 @@ describe.each(STORES)("the end of a project on $name", ({ open }) => {
     ann = await insertUser(store, "usr_ann");
     ben = await insertUser(store, "usr_ben");
     forgotten = [];
+    chatsRemoved = [];
     removeNodes = async () => undefined;
     const ports = { clock: new TestClock(), ids: countingIds() };
     const audit = new AuditService(ports);
@@ -41,6 +43,7 @@ describe.each(STORES)("the end of a project on $name", ({ open }) => {
         forget: (ids) => void forgotten.push(...ids),
       },
       nodes: { removeAll: () => removeNodes() },
+      chats: { removeAll: async (id) => void chatsRemoved.push(id) },
     });
     projectId = (await projects.create(ann, { name: "Support" })).id;
     const member = { projectId, userId: "usr_ben", role: "admin", createdAt: 0 } as const;
@@ -104,6 +107,7 @@ describe.each(STORES)("the end of a project on $name", ({ open }) => {
   test("leaves none of its rows but the record of it, and may be finished twice", async () => {
     await ask();
     await finish();
+    expect(chatsRemoved).toEqual([projectId]);
     await finish();
     expect(await store.db.selectFrom("project").select("id").execute()).toEqual([]);
     expect(await store.db.selectFrom("member").select("user_id").execute()).toEqual([]);

@@ -3,6 +3,7 @@ import { DomainError } from "@fairlead/protocol/errors";
 import type { AuditService } from "../audit/audit-service.ts";
 import { type ProjectAccess, projectNotFound } from "../auth/access.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
+import type { SessionRemovalService } from "../chat/session-removal-service.ts";
 import type { KeyService } from "../keys/key-service.ts";
 import type { NodeRemovalService } from "../nodes/node-removal-service.ts";
 import { isNameOf, projectResource } from "./project.ts";
@@ -13,6 +14,7 @@ export interface ProjectRemovalDeps {
   readonly access: ProjectAccess;
   readonly keys: Pick<KeyService, "disableKeysOfProject" | "forget">;
   readonly nodes: Pick<NodeRemovalService, "removeAll">;
+  readonly chats: Pick<SessionRemovalService, "removeAll">;
   readonly audit: AuditService;
   readonly clock: Clock;
 }
@@ -74,8 +76,10 @@ export class ProjectRemovalService {
 
   /** Does what is left of a deletion. @throws AbortError by `stop` */
   async finish(projectId: string, stop: AbortSignal): Promise<void> {
-    const { stores, nodes } = this.#deps;
+    const { stores, nodes, chats } = this.#deps;
     await nodes.removeAll(projectId, stop);
+    // In portions: with the project's row they would all go at once, and everybody would wait.
+    await chats.removeAll(projectId, stop);
     await stores.projects.deleteMarked(projectId);
   }
 }
