@@ -32,11 +32,14 @@ export interface GrowingItem {
 /** More than anybody means; beyond it an upstream would fill our memory with empty items. */
 const MOST_ITEMS = 1024;
 const MOST_PARTS = 1024;
+const BYTES_PER_ITEM = 1024;
 
 /** The items of one answer, from the events of its stream. What it cannot understand it passes over. */
 export class AnswerItems {
   readonly #items: GrowingItem[] = [];
   readonly #byId = new Map<string, GrowingItem>();
+  /** About how many bytes of memory they take. */
+  size = 0;
 
   get isEmpty(): boolean {
     return this.#items.length === 0;
@@ -76,6 +79,7 @@ export class AnswerItems {
       return;
     }
     if (this.#items.length >= MOST_ITEMS) return;
+    this.size += BYTES_PER_ITEM;
     const args = textOf(item["arguments"]) || textOf(item["input"]);
     const added = {
       id,
@@ -95,6 +99,7 @@ export class AnswerItems {
     const item = this.#find(event.place.id, event.place.index);
     if (item === undefined || item.done) return;
     const { part: at, delta, source, type } = event;
+    this.size += 2 * delta.length;
     if (at >= MOST_PARTS) return;
     switch (type) {
       case "response.content_part.added":

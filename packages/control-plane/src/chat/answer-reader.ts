@@ -16,6 +16,8 @@ export interface AnswerReader {
   takeWhole(body: unknown): void;
   /** The answer's items so far, as Responses items; those that are not done are `incomplete`. */
   items(): JsonObject[];
+  /** About how many bytes of memory they take. */
+  readonly size: number;
   /** Whether the upstream said that its answer is whole. */
   readonly finished: boolean;
   /** What was told of a failure, in-band; null where nothing was. */

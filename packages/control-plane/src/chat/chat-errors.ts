@@ -30,18 +30,28 @@ const CALLERS_MISTAKE: ReadonlySet<number> = new Set([400, 413, 415, 422]);
 
 export interface RejectionAnswer {
   readonly status: 400 | 502;
+  readonly headers: Readonly<Record<string, string>>;
   /** JSON text. */
   readonly body: string;
 }
 
 /** An upstream's refusal, in its words and in our form. */
 export function rejectionAnswer(
-  { status, body }: Rejection,
+  { status, headers, body }: Rejection,
   call: { readonly dialect: Dialect; readonly requestId: string },
 ): RejectionAnswer {
   const text = body.toString("utf8");
+  const { error } = toErrorBody(jsonOr<unknown>(text, text), call);
+  const isCallers = CALLERS_MISTAKE.has(status);
+  const code = error.code ?? (isCallers ? "invalid_request" : "upstream_failed");
+  const retryAfter = headers["retry-after"];
   return {
-    status: CALLERS_MISTAKE.has(status) ? 400 : 502,
-    body: JSON.stringify(toErrorBody(jsonOr<unknown>(text, text), call)),
+    status: isCallers ? 400 : 502,
+    headers: {
+      "content-type": "application/json; charset=utf-8",
+      ...(isCallers ? { "x-should-retry": "false" } : {}),
+      ...(retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }),
+    },
+    body: JSON.stringify({ error: { ...error, code } }),
   };
 }

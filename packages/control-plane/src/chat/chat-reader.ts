@@ -58,6 +58,10 @@ export class ChatReader implements AnswerReader {
     return this.finished ? this.#response : null;
   }
 
+  get size(): number {
+    return this.#items.size;
+  }
+
   get lastFrame(): string {
     return this.#doneSeen || this.failure !== null ? "" : DONE_FRAME;
   }
@@ -117,7 +121,7 @@ export class ChatReader implements AnswerReader {
 
   /** The last events, which tell the items whole, come when the upstream has finished. */
   #end(): void {
-    if (this.finished) this.#keep(this.#stream.end());
+    if (this.finished && this.#response === null) this.#keep(this.#stream.end());
   }
 
   #keep(events: readonly ResponseEvent[]): void {

@@ -41,6 +41,10 @@ export class ResponsesReader implements AnswerReader {
     return this.finished ? this.#final : null;
   }
 
+  get size(): number {
+    return this.#items.size;
+  }
+
   get lastFrame(): string {
     return this.#doneSeen || this.failure !== null ? "" : DONE_FRAME;
   }

@@ -61,7 +61,12 @@ export class RunningTurn {
     this.#turn = turn;
     this.#caller = caller;
     this.#keeper = new PartialKeeper(deps.flushMs, () => this.#flush());
-    this.#sink = new TurnSink(turn.reader, caller, () => this.#keeper.touch());
+    this.#sink = new TurnSink({
+      reader: turn.reader,
+      audience: caller,
+      hold: (bytes) => turn.call.ticket.holdAnswerBytes(bytes),
+      onProgress: () => this.#keeper.touch(),
+    });
     const { promise, resolve } = Promise.withResolvers<void>();
     this.over = promise;
     this.#resolveOver = resolve;
@@ -169,7 +174,7 @@ export class RunningTurn {
     if (rejection !== null) return { kind: "rejected", rejection };
     if (error !== null && !begun) throw error;
     if (streams(call)) {
-      this.#sink.conclude(end.why === "stopped" ? reader.stopped(end.usage) : undefined);
+      this.#sink.conclude(lastFrames(reader, { end, error }));
       return TOLD;
     }
     const whole = (): unknown => responseAsWhole(end.response ?? {}, tellingOf(call));
@@ -187,6 +192,12 @@ export class RunningTurn {
       log.warn({ requestId: call.id, err: fault }, "a partial answer could not be stored");
     }
   }
+}
+
+/** What ends the stream in place of the upstream's own end; undefined where that is told. */
+function lastFrames(reader: AnswerReader, { end, error }: Pick<Ending, "end" | "error">): string | undefined {
+  if (error !== null && reader.failure === null) return reader.failed(error);
+  return end.why === "stopped" ? reader.stopped(end.usage) : undefined;
 }
 
 /** @param failure whose code is ours, or the upstream's own. */

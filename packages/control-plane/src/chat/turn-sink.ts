@@ -1,11 +1,11 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { DomainError } from "@fairlead/protocol/errors";
 import type { AnswerHead, AnswerSink, SinkListener } from "../inference/answer-sink.ts";
-import { BoundedBytes } from "../inference/bounded-bytes.ts";
+import { BoundedBytes, type HoldBytes } from "../inference/bounded-bytes.ts";
 import { eventData } from "../inference/event-data.ts";
 import { type EventSink, EventSplitter, eventEnds } from "../inference/event-splitter.ts";
 import { jsonOr } from "../inference/json-or.ts";
-import { EVENT_STREAM_TYPE, MAX_CONVERTED_BYTES } from "../inference/relayed-answer.ts";
+import { EVENT_STREAM_TYPE, MAX_CONVERTED_BYTES, tooLong } from "../inference/relayed-answer.ts";
 import type { AnswerReader } from "./answer-reader.ts";
 
 /** Who listens to a turn's answer: its caller's connection, as far as there is one. */
@@ -31,11 +31,17 @@ export interface Rejection {
   readonly body: Buffer;
 }
 
+export interface TurnSinkOptions {
+  readonly reader: AnswerReader;
+  readonly audience: Audience;
+  /** For what is read of the answer until it is stored. */
+  readonly hold: HoldBytes;
+  /** Told when there is more of the answer. */
+  readonly onProgress: () => void;
+}
+
 /** Why an answer ended before its upstream had finished it. */
 export type CutBy = "client_left" | "stopped";
-
-/** Held back for the commit, or of an answer that is no stream. */
-const MOST_HELD_BYTES = MAX_CONVERTED_BYTES;
 
 /**
  * Stands between the pipeline and the caller of a turn: reads the answer while it goes out, and keeps back its end, which
@@ -47,8 +53,9 @@ export class TurnSink implements AnswerSink, EventSink {
   readonly #audience: Audience;
   readonly #onProgress: () => void;
   readonly #splitter = new EventSplitter(this);
-  readonly #pieces = new BoundedBytes(MOST_HELD_BYTES);
-  readonly #whole = new BoundedBytes(MOST_HELD_BYTES);
+  readonly #hold: HoldBytes;
+  readonly #pieces: BoundedBytes;
+  readonly #whole: BoundedBytes;
   #listener: SinkListener | null = null;
   #head: AnswerHead | null = null;
   #begun = false;
@@ -60,7 +67,7 @@ export class TurnSink implements AnswerSink, EventSink {
   #heard = true;
   #cutBy: CutBy | null = null;
   #closed = false;
-  /** Told instead of an answer. */
+  /** Told instead of an answer, or why it ended where it did. */
   refusal: DomainError | null = null;
   rejection: Rejection | null = null;
   /** An answer that is no stream, as it came. */
@@ -68,11 +75,13 @@ export class TurnSink implements AnswerSink, EventSink {
   /** The answer broke off where its dialect has no way to tell. */
   broken = false;
 
-  /** @param onProgress told when there is more of the answer. */
-  constructor(reader: AnswerReader, audience: Audience, onProgress: () => void) {
+  constructor({ reader, audience, hold, onProgress }: TurnSinkOptions) {
     this.#reader = reader;
     this.#audience = audience;
     this.#onProgress = onProgress;
+    this.#hold = hold;
+    this.#pieces = new BoundedBytes(hold);
+    this.#whole = new BoundedBytes(hold);
     audience.listen(() => this.#drained());
   }
 
@@ -103,8 +112,10 @@ export class TurnSink implements AnswerSink, EventSink {
   }
 
   write(bytes: Buffer): boolean {
+    if (this.#closed) return true;
     if (this.#isStream) this.#splitter.push(bytes);
-    else if (!this.#whole.add(bytes)) this.broken = true;
+    else this.#judge(this.#whole.add(bytes));
+    this.#judge(this.#reader.size > MAX_CONVERTED_BYTES ? tooLong() : this.#hold(this.#reader.size));
     this.#send();
     this.#onProgress();
     return !this.#paused;
@@ -122,10 +133,13 @@ export class TurnSink implements AnswerSink, EventSink {
     this.#close(true);
   }
 
-  /** The caller stopped reading for too long, or what was sent cannot be taken back. */
+  /** The caller stopped reading for too long, which is a way of leaving; or what was sent cannot be taken back. */
   break(): void {
-    if (this.#paused) this.#audience.break();
-    else this.broken = true;
+    if (this.#paused) {
+      this.#audience.break();
+      return;
+    }
+    this.broken = true;
     this.#close(false);
   }
 
@@ -166,8 +180,9 @@ export class TurnSink implements AnswerSink, EventSink {
 
   /** An event as long as this is the answer's last one, or nearly. */
   onPiece(bytes: Buffer, last: boolean): void {
-    if (!this.#pieces.add(bytes)) this.broken = true;
-    else if (last) this.onEvents(this.#pieces.take());
+    const fault = this.#pieces.add(bytes);
+    this.#judge(fault);
+    if (fault === null && last) this.onEvents(this.#pieces.take());
   }
 
   get #isStream(): boolean {
@@ -209,6 +224,13 @@ export class TurnSink implements AnswerSink, EventSink {
     const [first] = frames;
     const bytes = frames.length === 1 && first !== undefined ? first : Buffer.concat(frames);
     if (!this.#audience.write(bytes)) this.#paused = true;
+  }
+
+  /** An answer that cannot be held cannot be stored. */
+  #judge(fault: DomainError | null): void {
+    if (fault === null || this.#closed) return;
+    this.refusal = fault;
+    this.#close(false);
   }
 
   #drained(): void {

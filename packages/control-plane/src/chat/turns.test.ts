@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { responsesOrderProblems } from "../inference/bridge/testing/responses-order.ts";
-import { ChatStage, MODEL, PROJECT, saying } from "./chat-stage.fixture.ts";
+import { bodyOf, ChatStage, saying } from "./chat-stage.fixture.ts";
 
 let stage: ChatStage;
 beforeEach(async () => {
@@ -219,14 +219,3 @@ describe("/new", () => {
 interface Chunk {
   readonly choices: readonly { readonly delta: { readonly content?: string } }[];
 }
-
-async function bodyOf(
-  upstream: { calls: readonly { request: Promise<{ body: Buffer }> }[] },
-  at: number,
-): Promise<Record<string, unknown>> {
-  const call = upstream.calls[at];
-  if (call === undefined) throw new Error(`no call ${at}`);
-  return JSON.parse((await call.request).body.toString("utf8")) as Record<string, unknown>;
-}
-void MODEL;
-void PROJECT;
