@@ -96,6 +96,7 @@ export function providerStoreContract(name: string, open: OpenStore): void {
           sealing_key: null,
           enrolled_at: null,
           daemon_version: "",
+          conditions: "[]",
           last_seen_at: null,
           created_at: 0,
         })
