@@ -13,7 +13,7 @@ const COMPOSITION_ROOTS = `${SERVER}/(?:server|services|platform)|${SERVER}/admi
 
 /** Rules files: the same input gives the same output, so they are tested without anything around them. */
 const PURE_FILES = [
-  `${SERVER}/(nodes/(node|node-patch|node-status|node-status-reference|plan-desired|plan-secrets|engine-presets)|keys/(key|key-limits|key-secret)|billing/(budget|ledger|money|prices)|auth/credential-prefixes|projects/project|providers/(alias|base-url-form|model-list|model-name|provider|provider-check|provider-config|provider-headers|provider-presets|provider-reference)|members/member|audit/(audit|audit-reference)|one-time-links/one-time-link|users/user|sign-in/(sign-in|sign-in-config|password|oauth|oauth-forms)|inference/(byte-reader|call-scan|dialect|event-boundary|event-reader|json-skip|member-reader|notable-events|public-address|retry-rules|breaker|splice|submitted-body|token-usage)|inference/bridge/[\\w-]+|idempotency/(once|idempotency-key)|limits/(call-limits|minute-window)|answers/kept-answer|usage/(usage|usage-batch))`,
+  `${SERVER}/(nodes/(node|node-patch|node-status|node-status-reference|plan-desired|plan-secrets|engine-presets)|keys/(key|key-limits|key-secret)|billing/(budget|ledger|money|prices)|auth/credential-prefixes|projects/project|providers/(alias|base-url-form|model-list|model-name|provider|provider-check|provider-config|provider-headers|provider-presets|provider-reference)|members/member|audit/(audit|audit-reference)|one-time-links/one-time-link|users/user|sign-in/(sign-in|sign-in-config|password|oauth|oauth-forms)|inference/(byte-reader|call-scan|dialect|event-boundary|event-reader|json-skip|member-reader|notable-events|public-address|retry-rules|breaker|splice|submitted-body|token-usage)|inference/bridge/[\\w-]+|idempotency/(once|idempotency-key)|limits/(call-limits|minute-window)|answers/kept-answer|usage/(usage|usage-batch)|chat/(answer-stored|chat-item|chat-message|chat-search|chat-session|chat-title|history-input|json-text|open-calls|turn-input|turn-rules))`,
   `${DAEMON}/(cleanup/image-rules|host/(condition-rules|disk-rules)|reconcile/(plan|run-record|steps|workload-view)|runtime/(docker-spec|docker-user|ownership)|link/link-state)`,
 ].join("|");
 
@@ -87,7 +87,7 @@ export const houseRules: Rules = {
   owners: [
     { package: "better-sqlite3", owners: /\/control-plane\/src\/db\// },
     { package: "kysely", owners: /\/control-plane\/src\/(db\/|\S+-stores?\.ts$)/, typesAnywhere: true },
-    { package: "fastify", owners: /\/control-plane\/src\/(http\/|pages\/|\S+-routes\.ts$)/ },
+    { package: "fastify", owners: /\/control-plane\/src\/(http\/|pages\/|\S+-(routes|route-schemas|request)\.ts$)/ },
     { package: "undici", owners: /\/control-plane\/src\/inference\// },
     // Types of the wire alone: nothing of a client library runs in the server.
     { package: "openai", owners: /^$/, typesAnywhere: true },

@@ -1,9 +1,5 @@
 import type { Condition, ConditionType } from "@fairlead/protocol/conditions";
-
-/** What a room finds of its part of the machine. */
-export type Finding = Pick<Condition, "status" | "reason" | "message">;
-
-export const OK: Finding = { status: "ok", reason: "", message: "" };
+import type { Finding } from "./condition-rules.ts";
 
 export interface ConditionBoardDeps {
   /** RFC 3339. */

@@ -1,11 +1,15 @@
+import type { Condition } from "@fairlead/protocol/conditions";
 import type { Gpus } from "@fairlead/protocol/engine-config";
 import type { DesiredState } from "@fairlead/protocol/workload";
-import { type Finding, OK } from "./condition-board.ts";
 import { type DiskSpace, isUnderPressure, sizeText, usedPercent } from "./disk-rules.ts";
 import type { GpuReading } from "./gpus.ts";
 
 /** What the machine's facts mean. Pure. */
 
+/** What a room finds of its part of the machine. */
+export type Finding = Pick<Condition, "status" | "reason" | "message">;
+
+export const OK: Finding = { status: "ok", reason: "", message: "" };
 const UNKNOWN: Finding = { status: "unknown", reason: "", message: "" };
 const problem = (reason: string, message: string): Finding => ({ status: "problem", reason, message });
 

@@ -32,9 +32,9 @@ export interface Plan {
 type Next = { readonly step: Step } | { readonly wakeAt: number; readonly draining?: string } | null;
 
 /** A container that no workload wants must have been so for a while: a desired state may be wrong for a moment (gpustack#3346). */
-export const ORPHAN_GRACE_MS = 10_000;
+const ORPHAN_GRACE_MS = 10_000;
 /** No new requests come to a container that is to stop, and it gets this long to finish those that it has. */
-export const DRAIN_MS = 30_000;
+const DRAIN_MS = 30_000;
 const SWITCH_MS = 1000;
 
 export function plan(input: PlanInput): Plan {

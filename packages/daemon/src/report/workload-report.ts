@@ -130,6 +130,7 @@ function whyNotReady(current: Container, snapshot: Snapshot): string[] {
     const { lastExit, failures } = recordOf(snapshot.records, current);
     return lastExit === null ? [] : [`ended: ${lastExit.reason} (${failures} in a row)`];
   }
+  if (current.state === "paused") return ["somebody has paused its container; it goes on once that is undone"];
   const { state, detail } = snapshot.health(current);
   return state === "ready" || detail === "" ? [] : [`not ready: ${detail}`];
 }

@@ -1,6 +1,7 @@
 import { SECRETS_MOUNT_PATH } from "@fairlead/protocol/secrets";
 import type { DesiredState, WorkloadSpec } from "@fairlead/protocol/workload";
-import { type Finding, OK } from "../host/condition-board.ts";
+import type { WorkloadFiles } from "../gateway/connect-files.ts";
+import { type Finding, OK } from "../host/condition-rules.ts";
 import type { LinkConnection } from "../link/control-link.ts";
 import { type Log, reasonOf } from "../log.ts";
 import {
@@ -10,7 +11,7 @@ import {
   type RegistryAuth,
   RuntimeError,
 } from "../runtime/container-runtime.ts";
-import { secretFilesOf } from "../runtime/ownership.ts";
+import { hasFolder, secretFilesOf, workloadOf } from "../runtime/ownership.ts";
 import type { Timers } from "../timers.ts";
 import { registryAuthFrom } from "./registry-auth.ts";
 import { NOT_SET, SecretFetcher } from "./secret-fetcher.ts";
@@ -33,13 +34,15 @@ export interface NodeSecretsDeps {
  * A node's secrets, from the link to the containers: held sealed in the vault, opened for the moment of use, and placed as
  * files on a tmpfs where a container mounts them. One change of the folders at a time.
  */
-export class NodeSecrets implements WorkloadSecrets {
+export class NodeSecrets implements WorkloadSecrets, WorkloadFiles {
   readonly #deps: NodeSecretsDeps;
   readonly #fetcher: SecretFetcher;
   readonly registryAuth: RegistryAuth;
   /** Folders of containers that are being made: no list shows them yet. */
   readonly #coming = new Set<string>();
   readonly #owners = new Map<string, number>();
+  /** Files of the daemon's own, by workload and name. */
+  readonly #own = new Map<string, Map<string, Uint8Array>>();
   #desired: DesiredState | null = null;
   #containers: readonly Container[] | null = null;
   #placed = "";
@@ -96,24 +99,35 @@ export class NodeSecrets implements WorkloadSecrets {
     return { status: "problem", reason: "on_disk", message };
   }
 
+  /** A file of the daemon's own, beside the secrets in the folder of every container of the workload. */
+  put(workloadId: string, name: string, bytes: Uint8Array): void {
+    const files = this.#own.get(workloadId) ?? new Map<string, Uint8Array>();
+    files.set(name, bytes);
+    this.#own.set(workloadId, files);
+    this.#revision += 1;
+    void this.#tidy();
+  }
+
   async prepare(name: string, spec: WorkloadSpec): Promise<ContainerSecrets | null> {
     const { secrets = [] } = spec;
-    if (!secrets.some(({ as }) => as !== "registry")) return null;
     const missing = this.missing(spec);
     if (missing.length > 0) throw new RuntimeError("rejected", describeMissing(missing));
     const env: Record<string, string> = {};
     for (const { name: variable, as } of secrets) if (as === "env") env[variable] = await this.#textOf(variable);
-    if (!secrets.some(({ as }) => as === "file")) return { folder: null, env };
     this.#coming.add(name);
     const folder = await this.#inTurn(() => this.#deps.folders.make(name)).catch((error: unknown) => {
-      throw new RuntimeError("rejected", `the folder of its secrets cannot be made: ${reasonOf(error)}`);
+      const reason = `the folder of its secrets cannot be made: ${reasonOf(error)}`;
+      if (secrets.some(({ as }) => as === "file")) throw new RuntimeError("rejected", reason);
+      // The daemon's own files are a convenience: without them it runs as well.
+      this.#deps.log.warn({ container: name }, reason);
+      return null;
     });
     return { folder, env };
   }
 
   async place({ id }: Pick<Container, "id" | "name">): Promise<void> {
     const container = await this.#deps.runtime.inspect(id);
-    if (container === null || secretFilesOf(container.labels).length === 0) return;
+    if (container === null || !hasFolder(container.labels)) return;
     const lacking = secretFilesOf(container.labels).filter((file) => this.#deps.vault.versionOf(file) === null);
     const missing = lacking.map((file) => ({
       name: file,
@@ -122,6 +136,7 @@ export class NodeSecrets implements WorkloadSecrets {
     }));
     if (missing.length > 0) throw new RuntimeError("rejected", describeMissing(missing));
     await this.#inTurn(() => this.#fill(container)).catch((error: unknown) => {
+      if (secretFilesOf(container.labels).length === 0) return;
       if (error instanceof RuntimeError) throw error;
       throw new RuntimeError("rejected", `its secrets cannot be placed in ${SECRETS_MOUNT_PATH}: ${reasonOf(error)}`);
     });
@@ -177,7 +192,7 @@ export class NodeSecrets implements WorkloadSecrets {
     const failures: string[] = [];
     for (const container of containers) {
       this.#coming.delete(container.name);
-      if (secretFilesOf(container.labels).length === 0) continue;
+      if (!hasFolder(container.labels)) continue;
       await this.#fill(container).catch((error: unknown) => failures.push(`${container.name}: ${reasonOf(error)}`));
     }
     const kept = new Set([...containers.map(({ name }) => name), ...this.#coming]);
@@ -187,8 +202,10 @@ export class NodeSecrets implements WorkloadSecrets {
     return failures;
   }
 
-  async #fill({ id, name, labels }: Container): Promise<void> {
-    const files = new Map<string, Uint8Array>();
+  async #fill(container: Container): Promise<void> {
+    const { id, name, labels } = container;
+    // A secret of the same name is what somebody set.
+    const files = new Map(this.#own.get(workloadOf(container)));
     for (const file of secretFilesOf(labels)) {
       const value = await this.#deps.vault.open(file);
       if (value !== null) files.set(file, value);
