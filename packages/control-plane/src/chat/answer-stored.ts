@@ -1,5 +1,4 @@
-import type { ResponsesItem } from "./chat-item.ts";
-import type { StoredItem } from "./chat-item-store.ts";
+import type { ResponsesItem, StoredItem } from "./chat-item.ts";
 import type { TurnEnd } from "./turn-log.ts";
 
 /** The items of an answer as they are stored. Pure. */

@@ -3,30 +3,22 @@ import { z } from "zod";
 import type { ChatItemTable, Database } from "../db/schema.ts";
 import { parseExact } from "../inference/bridge/exact-json.ts";
 import { isObject } from "../inference/bridge/parse.ts";
-import type { TokenUsage } from "../inference/token-usage.ts";
-import { type ChatItem, estimateTokens, type ResponsesItem, roleOf, textOf, typeOf } from "./chat-item.ts";
+import {
+  estimateTokens,
+  type ItemRange,
+  type ResponsesItem,
+  roleOf,
+  type StoredItem,
+  textOf,
+  typeOf,
+} from "./chat-item.ts";
 import { searchable } from "./chat-search.ts";
-
-/** An item with what is told of it. */
-export interface StoredItem extends ChatItem {
-  /** Of the whole turn, on the last item of its answer. */
-  readonly usage: TokenUsage | null;
-}
 
 /** What cutting has to know of an item, without the item. */
 export interface ItemSize {
   readonly position: number;
   readonly tokens: number;
   readonly role: string | null;
-}
-
-/** Items between two positions, neither of them included; null: no bound. */
-export interface ItemRange {
-  readonly after: number | null;
-  readonly before: number | null;
-  readonly order: "asc" | "desc";
-  readonly limit: number;
-  readonly withSuperseded: boolean;
 }
 
 const statusSchema = z.enum(["completed", "incomplete", "superseded"]);

@@ -1,6 +1,6 @@
 import { isObject } from "../inference/bridge/parse.ts";
 import type { JsonObject } from "../inference/bridge/wire.ts";
-import { BYTES_PER_TOKEN } from "../inference/token-usage.ts";
+import { BYTES_PER_TOKEN, type TokenUsage } from "../inference/token-usage.ts";
 
 /** One item of a session's history (design §7). Pure. */
 
@@ -20,6 +20,21 @@ export interface ChatItem {
   readonly item: ResponsesItem;
   /** Unix milliseconds. */
   readonly createdAt: number;
+}
+
+/** An item with what is told of it. */
+export interface StoredItem extends ChatItem {
+  /** Of the whole turn, on the last item of its answer. */
+  readonly usage: TokenUsage | null;
+}
+
+/** Items between two positions, neither of them included; null: no bound. */
+export interface ItemRange {
+  readonly after: number | null;
+  readonly before: number | null;
+  readonly order: "asc" | "desc";
+  readonly limit: number;
+  readonly withSuperseded: boolean;
 }
 
 /** A message may leave its type out. */

@@ -1,6 +1,5 @@
 import type { ChatMessage } from "@fairlead/protocol/chat";
-import { isOutput, roleOf, textOf } from "./chat-item.ts";
-import type { StoredItem } from "./chat-item-store.ts";
+import { isOutput, roleOf, type StoredItem, textOf } from "./chat-item.ts";
 
 /** An item as it is listed. Pure. */
 export function toChatMessage({ id, turnId, position, status, item, usage, createdAt }: StoredItem): ChatMessage {

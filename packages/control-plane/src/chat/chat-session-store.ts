@@ -3,20 +3,9 @@ import { z } from "zod";
 import type { ChatSessionTable, Database } from "../db/schema.ts";
 import type { ChatScope } from "./chat-scope.ts";
 import { likePattern, searchable } from "./chat-search.ts";
-import type { SessionRecord } from "./chat-session.ts";
+import type { SessionPage, SessionRecord } from "./chat-session.ts";
 
 const metadataText = z.record(z.string(), z.string());
-
-/** Where a list of sessions goes on: the newest activity first. */
-export interface SessionCursor {
-  readonly updatedAt: number;
-  readonly id: string;
-}
-
-export interface SessionPage {
-  readonly after: SessionCursor | null;
-  readonly limit: number;
-}
 
 /** Sessions of one user in one project; those that are being deleted are not there. */
 export class ChatSessionStore {

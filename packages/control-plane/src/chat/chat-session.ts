@@ -23,6 +23,17 @@ export interface SessionRecord {
   readonly updatedAt: number;
 }
 
+/** Where a list of sessions goes on: the newest activity first. */
+export interface SessionCursor {
+  readonly updatedAt: number;
+  readonly id: string;
+}
+
+export interface SessionPage {
+  readonly after: SessionCursor | null;
+  readonly limit: number;
+}
+
 export function toChatSession(session: SessionRecord): ChatSession {
   const { id, projectId, userId, title, model, messageCount, metadata } = session;
   return {

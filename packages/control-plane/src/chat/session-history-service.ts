@@ -1,6 +1,5 @@
 import { answerItems } from "./answer-stored.ts";
-import { type HistoryMessage, renderHistory } from "./chat-item.ts";
-import type { ItemRange, StoredItem } from "./chat-item-store.ts";
+import { type HistoryMessage, type ItemRange, renderHistory, type StoredItem } from "./chat-item.ts";
 import type { ChatScope } from "./chat-scope.ts";
 import type { SessionRecord } from "./chat-session.ts";
 import type { ChatStores } from "./chat-stores.ts";

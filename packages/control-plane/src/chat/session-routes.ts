@@ -5,11 +5,11 @@ import type { ProjectAccess } from "../auth/access.ts";
 import { decodePageToken, encodePageToken, type PageQuery, paginate } from "../http/pagination.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
 import { requirePrincipal } from "../http/require-principal.ts";
-import type { ItemRange } from "./chat-item-store.ts";
+import type { ItemRange } from "./chat-item.ts";
 import { toChatMessage } from "./chat-message.ts";
 import { scopeOf } from "./chat-request.ts";
+import type { SessionCursor } from "./chat-session.ts";
 import { toChatSession } from "./chat-session.ts";
-import type { SessionCursor } from "./chat-session-store.ts";
 import { jsonText } from "./json-text.ts";
 import type { SessionHistoryService } from "./session-history-service.ts";
 import {

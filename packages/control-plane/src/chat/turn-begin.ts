@@ -1,7 +1,6 @@
 import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource } from "@fairlead/protocol/ids";
-import { type ResponsesItem, typeOf } from "./chat-item.ts";
-import type { StoredItem } from "./chat-item-store.ts";
+import { type ResponsesItem, type StoredItem, typeOf } from "./chat-item.ts";
 import type { ChatScope } from "./chat-scope.ts";
 import { grown, newSession, type SessionRecord, shrunk, titled } from "./chat-session.ts";
 import type { ChatStores } from "./chat-stores.ts";
