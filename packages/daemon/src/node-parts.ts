@@ -6,6 +6,7 @@ import type { DesiredState } from "@fairlead/protocol/workload";
 import type { Logger } from "pino";
 import type { DaemonConfig } from "./config.ts";
 import { ConnectCheck } from "./gateway/connect-check.ts";
+import { ConnectFiles, connectCall } from "./gateway/connect-files.ts";
 import { createGateway } from "./gateway/gateway.ts";
 import { PlatformKeys, platformKeysSchema } from "./gateway/platform-keys.ts";
 import type { StaticFacts } from "./host/host-facts.ts";
@@ -85,7 +86,11 @@ export async function startWorkloads(
   const reporter = new Reporter({ nodeId, operatingSystem, callReady, timers, random, log });
   const running = await startReconcile(base, identity, { desired, inFlight, events, reporter });
   const { secrets, snapshot } = running;
-  const onDesired = desiredStateTaker({ desired, secrets, loop: running.loop, log });
+  const ask = connectCall({ platformUrl, nodeId, http, tokens });
+  const connectFiles = new ConnectFiles({ ask, files: secrets, timers, random, log });
+  const held = desired.current();
+  if (held !== null) connectFiles.desiredChanged(held);
+  const onDesired = desiredStateTaker({ desired, followers: [secrets, connectFiles, running.loop], log });
   return {
     desired,
     secrets,
@@ -98,6 +103,7 @@ export async function startWorkloads(
       return current === null || takeDown({ desired: current, accept: onDesired, snapshot, timers, signal });
     },
     close: async () => {
+      connectFiles.close();
       await Promise.all([running.close(), reporter.close()]);
     },
   };
@@ -189,11 +195,11 @@ function openMachine(
 
 function desiredStateTaker(parts: {
   desired: DesiredStore;
-  secrets: NodeSecrets;
-  loop: ReconcileLoop;
+  /** Told of a new one, in this order. */
+  followers: readonly { desiredChanged(state: DesiredState): void }[];
   log: Logger;
 }): (state: DesiredState) => void {
-  const { desired, secrets, loop, log } = parts;
+  const { desired, followers, log } = parts;
   let saving = Promise.resolve();
   const save = (): void => {
     saving = saving
@@ -213,8 +219,7 @@ function desiredStateTaker(parts: {
     log.info({ epoch, generation, acceptance }, "a desired state came");
     if (acceptance !== "accepted") return;
     save();
-    secrets.desiredChanged(state);
-    loop.desiredChanged(state);
+    for (const follower of followers) follower.desiredChanged(state);
   };
 }
 

@@ -13,7 +13,7 @@ export const LABELS = {
   generation: "dev.fairlead.generation",
   /** How to probe it: a container of an older spec serves on while the spec itself is gone. */
   probe: "dev.fairlead.probe",
-  /** Names of the secrets that it takes as files, so that its folder can be filled without its spec. */
+  /** Names of the secrets that it takes as files, so that its folder can be filled without its spec. Missing: it has no folder. */
   secrets: "dev.fairlead.secrets",
 } as const;
 
@@ -41,7 +41,7 @@ export function ownershipLabels(owner: Owner, spec: WorkloadSpec, generation: nu
     [LABELS.spec]: spec.specHash,
     [LABELS.generation]: String(generation),
     [LABELS.probe]: JSON.stringify({ workloadName, port, health, models, versionPath } satisfies ProbeSettings),
-    ...(files.length === 0 ? {} : { [LABELS.secrets]: JSON.stringify(files) }),
+    [LABELS.secrets]: JSON.stringify(files),
   };
 }
 
@@ -60,6 +60,11 @@ export function specHashOf(container: Container): string {
 
 export function generationOf(container: Container): number {
   return Number(container.labels[LABELS.generation] ?? 0) || 0;
+}
+
+/** Whether a container mounts a folder of files from this daemon. */
+export function hasFolder(labels: Readonly<Record<string, string>>): boolean {
+  return labels[LABELS.secrets] !== undefined;
 }
 
 /** Names of the secrets that a container takes as files; none where the label is missing or was written by somebody else. */

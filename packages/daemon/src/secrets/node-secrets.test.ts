@@ -302,7 +302,7 @@ describe("secrets of a node", () => {
     await until(() => waitsFor(login).length === 0);
     expect(await secrets.registryAuth(specWith(login))).toEqual({ username: "robot", password: "pa:ss" });
     expect(await secrets.registryAuth(specWith(FILE))).toBeNull();
-    expect(await secrets.prepare("c1", specWith(login))).toBeNull();
+    expect(await secrets.prepare("c1", specWith(login))).toEqual({ folder: join(base, "run", "c1"), env: {} });
     await set("REG", "canary-without-colon", "2.b");
     secrets.desiredChanged(wants({ ...login, version: "2.b" }));
     const before = changes;

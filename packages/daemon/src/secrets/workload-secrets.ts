@@ -13,7 +13,7 @@ export interface MissingSecret {
 export interface WorkloadSecrets {
   /** What the workload waits for. */
   missing(spec: WorkloadSpec): readonly MissingSecret[];
-  /** Before a container is made: what it gets beside its spec, or null where it takes none. */
+  /** Before a container is made: what it gets beside its spec, or null for nothing. */
   prepare(name: string, spec: WorkloadSpec): Promise<ContainerSecrets | null>;
   /** Before a container starts, each time: after a reboot its folder is empty. */
   place(container: Pick<Container, "id" | "name">): Promise<void>;
