@@ -1,7 +1,7 @@
 import type { WorkloadSpec } from "@fairlead/protocol/workload";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { aSpec } from "../testing/builders.ts";
-import type { ContainerPlan, ContainerRuntime, Owner } from "./container-runtime.ts";
+import type { ContainerPlan, ContainerRuntime, LogLine, LogOptions, Owner } from "./container-runtime.ts";
 import { LABELS, workloadOf } from "./ownership.ts";
 
 export interface RuntimeHarness {
@@ -91,6 +91,38 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
     });
   });
 
+  describe("its output", () => {
+    const read = async (options: Partial<LogOptions>, signal = new AbortController().signal): Promise<LogLine[]> => {
+      const id = await harness.runtime.create(plan());
+      await harness.runtime.start(id);
+      await vi.waitFor(async () => expect(await harness.runtime.logs(id, 10)).toContain("output of"), 5000);
+      const lines: LogLine[] = [];
+      const all = harness.runtime.followLogs(id, { since: null, tail: null, follow: false, ...options }, signal);
+      for await (const line of all) lines.push(line);
+      return lines;
+    };
+
+    test("comes line by line, each with its time and its stream", async () => {
+      const [line] = await read({});
+      expect(line).toMatchObject({ stream: "stdout", text: expect.stringMatching(/^output of /) });
+      expect(Date.parse(line?.at ?? "")).toBeGreaterThan(0);
+    });
+
+    test("is cut to the last lines, and to what is new", async () => {
+      expect(await read({ tail: 0 })).toEqual([]);
+    });
+
+    test("is not read for one who has gone already", async () => {
+      expect(await read({ follow: true }, AbortSignal.abort())).toEqual([]);
+    });
+
+    test("of a container that is not there is an error", async () => {
+      const { signal } = new AbortController();
+      const lines = harness.runtime.followLogs("no-such-container", { since: null, tail: null, follow: false }, signal);
+      await expect(lines[Symbol.asyncIterator]().next()).rejects.toMatchObject({ kind: "not-found" });
+    });
+  });
+
   describe("names", () => {
     test("a name in use is a conflict, and an inspection by name shows whose it is", async () => {
       const { runtime } = harness;
@@ -120,6 +152,19 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
       await expect(harness.runtime.create(plan({ image: harness.missingImage }))).rejects.toMatchObject({
         kind: "no-such-image",
       });
+    });
+
+    test("an image in use is known, and cannot be taken away", async () => {
+      const { runtime } = harness;
+      await runtime.start(await runtime.create(plan()));
+      const image = await runtime.image(harness.image);
+      expect(await runtime.imagesInUse()).toContain(image?.id);
+      await expect(runtime.removeImage(harness.image)).rejects.toMatchObject({ kind: "conflict" });
+      expect(await runtime.image(harness.image)).toEqual(image);
+    });
+
+    test("taking away what is not there is no fault", async () => {
+      await harness.runtime.removeImage(harness.missingImage);
     });
 
     test("a pull that cannot succeed says so", async () => {

@@ -68,6 +68,22 @@ describe("pulls", () => {
     expect(urls[0]).toContain("fromImage=example%2Fengine%3Alatest");
   });
 
+  test("a login travels in its header alone", async () => {
+    let header: unknown;
+    handle = (request, response) => {
+      header ??= request.headers["x-registry-auth"];
+      if (request.method === "POST") response.writeHead(200).end();
+      else json(response, 200, { Id: "sha256:1", RepoDigests: [] });
+    };
+    const credentials = { username: "robot", password: "canary/+?&" };
+    const { signal } = new AbortController();
+    const options = { credentials, onProgress: () => undefined, inactivityMs: 5000, signal };
+    await runtime.pull("registry.test:5000/engine", options);
+    expect(urls.join(" ")).not.toContain("canary");
+    const told = JSON.parse(Buffer.from(String(header), "base64url").toString()) as unknown;
+    expect(told).toEqual({ ...credentials, serveraddress: "registry.test:5000" });
+  });
+
   test("progress is told over all layers", async () => {
     const line = (id: string, current: number): string =>
       `${JSON.stringify({ id, status: "Downloading", progressDetail: { current, total: 100 } })}\n`;

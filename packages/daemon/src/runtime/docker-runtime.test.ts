@@ -1,8 +1,10 @@
 import { randomBytes } from "node:crypto";
+import type { Gpus } from "@fairlead/protocol/engine-config";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { aSpec } from "../testing/builders.ts";
 import { DOCKER_SOCKET, type DockerCorner, dockerCorner, removeAllOf, whyNoDocker } from "../testing/docker-engine.ts";
 import { containerRuntimeContract } from "./container-runtime.contract.ts";
+import type { LogLine } from "./container-runtime.ts";
 import { DockerRuntime } from "./docker-runtime.ts";
 
 const reason = await whyNoDocker();
@@ -72,6 +74,52 @@ describe.skipIf(reason !== null)(title, () => {
     expect(Config.Env).toEqual(expect.arrayContaining(["KEY=two\nlines", "EMPTY="]));
     expect(NetworkSettings.Ports["8080/tcp"]).toMatchObject([{ HostIp: "127.0.0.1" }]);
     expect(Mounts).toMatchObject([{ Type: "volume", Name: `fairlead-prj_${owner.nodeId}-data`, Destination: "/data" }]);
+    await close();
+  });
+
+  test("GPUs are asked for as `docker run --gpus` does", async () => {
+    const { runtime, owner, close } = await open();
+    const requested = async (gpus: Gpus) => {
+      const spec = aSpec({ image: corner.image, resources: { gpus } });
+      const name = `fairlead-contract-${owner.nodeId}-gpus-${randomBytes(2).toString("hex")}`;
+      const id = await runtime.create({ spec, name, owner, projectId: "prj_contract", generation: 1, secrets: null });
+      return (await corner.docker.getContainer(id).inspect()).HostConfig.DeviceRequests;
+    };
+    const common = { Driver: "nvidia", Capabilities: [["gpu"]] };
+    expect(await requested("all")).toMatchObject([{ ...common, Count: -1 }]);
+    expect(await requested(2)).toMatchObject([{ ...common, Count: 2 }]);
+    expect(await requested(["GPU-1", "1"])).toMatchObject([{ ...common, DeviceIDs: ["GPU-1", "1"] }]);
+    expect(await requested(0)).toBeNull();
+    await close();
+  });
+
+  test("output is followed as it comes, to the container's end, and to its reader's", async () => {
+    const { runtime, owner, close } = await open();
+    const script = "echo one; echo two >&2; sleep 0.3; echo three; trap 'echo bye; exit 0' TERM; sleep 100 & wait";
+    const spec = aSpec({ image: corner.image, command: ["/bin/busybox", "sh", "-c"], args: [script] });
+    const name = `fairlead-contract-${owner.nodeId}-logs`;
+    const id = await runtime.create({ spec, name, owner, projectId: "prj_contract", generation: 1, secrets: null });
+    await runtime.start(id);
+    const lines: LogLine[] = [];
+    const { signal } = new AbortController();
+    for await (const line of runtime.followLogs(id, { since: null, tail: null, follow: true }, signal)) {
+      lines.push(line);
+      if (line.text === "three") await runtime.stop(id, 5);
+    }
+    expect(lines.map(({ text }) => text).toSorted()).toEqual(["bye", "one", "three", "two"]);
+    expect(lines.find(({ text }) => text === "two")?.stream).toBe("stderr");
+    const since = lines.find(({ text }) => text === "bye")?.at ?? "";
+    const later: string[] = [];
+    for await (const { text } of runtime.followLogs(id, { since, tail: null, follow: false }, signal)) later.push(text);
+    expect(later).toEqual(["bye"]);
+    await runtime.start(id);
+    const leaving = new AbortController();
+    const ended = (async () => {
+      for await (const _line of runtime.followLogs(id, { since: null, tail: 1, follow: true }, leaving.signal))
+        leaving.abort();
+    })();
+    await ended;
+    expect(await runtime.inspect(id)).toMatchObject({ state: "running" });
     await close();
   });
 });

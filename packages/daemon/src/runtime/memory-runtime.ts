@@ -234,8 +234,9 @@ export class MemoryRuntime implements ContainerRuntime {
     return `output of ${this.#get(id).name}\n`;
   }
 
-  async *followLogs(id: string, { tail }: LogOptions): AsyncIterable<LogLine> {
+  async *followLogs(id: string, { tail }: LogOptions, signal: AbortSignal): AsyncIterable<LogLine> {
     this.#ask();
+    if (signal.aborted) return;
     const line = { at: rfc3339(this.#clock.now()), stream: "stdout", text: `output of ${this.#get(id).name}` } as const;
     if (tail !== 0) yield line;
   }

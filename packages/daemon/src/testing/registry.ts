@@ -1,0 +1,90 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type Docker from "dockerode";
+
+const REGISTRY = "/usr/bin/docker-registry";
+const HTPASSWD = "/usr/bin/htpasswd";
+
+/** Why tests on a real registry cannot run here, or null. */
+export function whyNoRegistry(): string | null {
+  const missing = [REGISTRY, HTPASSWD].find((path) => !existsSync(path));
+  return missing === undefined ? null : `${missing} is missing (Debian: docker-registry, apache2-utils)`;
+}
+
+export interface Registry {
+  /** `127.0.0.1:port`, which Docker takes without TLS. */
+  readonly host: string;
+  /** Pushes a local image as this name. @returns its digest. */
+  push(docker: Docker, image: string, name: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+export interface Login {
+  readonly username: string;
+  readonly password: string;
+}
+
+/** A registry that asks for this login, alone on a port of its own. */
+export async function startRegistry(login: Login): Promise<Registry> {
+  const folder = await mkdtemp(join(tmpdir(), "fairlead-registry-"));
+  const port = await freePort();
+  const host = `127.0.0.1:${port}`;
+  const passwords = join(folder, "htpasswd");
+  await writeFile(passwords, execFileSync(HTPASSWD, ["-Bbn", login.username, login.password]));
+  const config = {
+    version: 0.1,
+    log: { level: "error" },
+    storage: { filesystem: { rootdirectory: join(folder, "data") } },
+    http: { addr: host },
+    auth: { htpasswd: { realm: "test", path: passwords } },
+  };
+  // JSON is YAML.
+  await writeFile(join(folder, "config.yml"), JSON.stringify(config));
+  const child = spawn(REGISTRY, ["serve", join(folder, "config.yml")], { stdio: "ignore" });
+  await untilUp(child, host);
+  return {
+    host,
+    push: async (docker, image, name) => {
+      const repo = `${host}/${name}`;
+      await docker.getImage(image).tag({ repo, tag: "1" });
+      const authconfig = { ...login, serveraddress: host };
+      const stream = await docker.getImage(`${repo}:1`).push({ authconfig });
+      const lines = await new Promise<{ aux?: { Digest?: string } }[]>((resolve, reject) => {
+        docker.modem.followProgress(stream, (error, told) => (error ? reject(error) : resolve(told)));
+      });
+      await docker.getImage(`${repo}:1`).remove();
+      return lines.find((line) => line.aux?.Digest)?.aux?.Digest ?? "";
+    },
+    close: async () => {
+      child.kill();
+      await once(child, "exit");
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+async function untilUp(child: ChildProcess, host: string): Promise<void> {
+  for (let tries = 0; tries < 200; tries++) {
+    if (child.exitCode !== null) throw new Error(`the registry ended with code ${child.exitCode}`);
+    const answer = await fetch(`http://${host}/v2/`).catch(() => null);
+    if (answer?.status === 401) return;
+    await delay(50);
+  }
+  throw new Error("the registry did not come up");
+}
