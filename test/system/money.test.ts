@@ -134,7 +134,9 @@ describe.each(STORES)("money on $name", ({ openShared }) => {
 
   test(`is right to the nano-dollar, whatever happens (seed ${seed})`, { timeout: 90_000 }, async () => {
     await give(50 * HOLD);
-    const first = randomCalls(200, random).map(run);
+    // Made before any runs: what happens must not change what is asked.
+    const [atOnce, afterwards] = [randomCalls(200, random), randomCalls(40, random)];
+    const first = atOnce.map(run);
     await waitFor(
       "a good part of the answers",
       SOON_MS,
@@ -153,7 +155,7 @@ describe.each(STORES)("money on $name", ({ openShared }) => {
     expect((await balance()).heldNanoDollars).toBe(0);
     expect(await ledger.openHolds(1)).toEqual([]);
     await give(25 * HOLD);
-    const second = randomCalls(40, random).map((call) => ({ ...call, leaves: call.leaves || call.deed === "endless" }));
+    const second = afterwards.map((call) => ({ ...call, leaves: call.leaves || call.deed === "endless" }));
     await Promise.all(second.map(run));
     await waitFor("the last calls", SOON_MS, async () => (await balance()).runningCalls === 0);
 
@@ -202,10 +204,12 @@ function judge(
   for (const result of results) {
     const cost = byCall.get(result.requestId ?? "") ?? 0;
     const { deed, tokens } = result.call;
-    const outputTokens = tokens;
-    const full = costOf({ inputTokens: INPUT_TOKENS, cachedInputTokens: CACHED_TOKENS, outputTokens }, PRICES);
+    const counted = { inputTokens: INPUT_TOKENS, cachedInputTokens: CACHED_TOKENS, outputTokens: tokens };
+    const full = costOf(counted, PRICES);
     if (result.delivered && !lost.has(result)) expect({ deed, cost }).toEqual({ deed, cost: full });
     else if (result.status !== null && result.status >= 400) expect({ deed, cost }).toEqual({ deed, cost: 0 });
+    // An estimate of what came, or what a stream had surely brought when the server was killed.
+    else expect({ deed, cost }).toSatisfy((charge: { cost: number }) => charge.cost <= 2 * full + HOLD);
     expectRightRefusal(result);
   }
 }
