@@ -117,6 +117,19 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await fixture.engines.list(PROJECT)).toMatchObject([{ identifier: "box", ready: false }]);
     });
 
+    it("of an active node that serves an older generation says why, until it is up to date", async () => {
+      const { nodeId, desired } = await startingNode();
+      await ready(nodeId, desired);
+      const message = async () => (await fixture.stores.nodes.find(nodeId))?.statusMessage;
+      const later = { ...desired, generation: desired.generation + 1 };
+      const rolledBack = "the update to generation 2 was rolled back: exit code 1";
+      await observe(nodeId, later, { generation: desired.generation, message: rolledBack });
+      expect(await fixture.statusOf(nodeId)).toBe("active");
+      expect(await message()).toContain(rolledBack);
+      await observe(nodeId, later);
+      expect(await message()).toBe("All workloads are ready.");
+    });
+
     it("of another store epoch, or of an older generation, changes nothing", async () => {
       const { nodeId, desired } = await startingNode();
       await ready(nodeId, desired);

@@ -24,6 +24,8 @@ export interface NodeReportDeps {
   readonly epoch: string;
 }
 
+const ALL_READY = "All workloads are ready.";
+
 /** Takes what daemons say, keeps it, and derives the status from it. The link alone never makes a node `active` (design §4). */
 export class NodeReportService {
   readonly #deps: NodeReportDeps;
@@ -35,10 +37,13 @@ export class NodeReportService {
   /** What the node shall run now. @throws DomainError not_found */
   async desiredState(nodeId: string): Promise<DesiredState> {
     const { stores, epoch, installationId } = this.#deps;
-    const node = await stores.nodes.find(nodeId);
+    // In this order: a generation that is told with an older status is followed by a newer one.
     const desired = await stores.reports.desired(nodeId);
+    const node = await stores.nodes.find(nodeId);
     if (!node || !desired) throw nodeNotFound();
-    return { epoch, installationId, nodeId, projectId: node.projectId, ...desired };
+    const { generation } = desired;
+    const workloads = node.status === "drained" ? [] : desired.workloads;
+    return { epoch, installationId, nodeId, projectId: node.projectId, generation, workloads };
   }
 
   async hello(nodeId: string, hello: Hello): Promise<void> {
@@ -67,8 +72,7 @@ export class NodeReportService {
     });
     const waiting = request.workloadReports.filter((report) => !report.ready);
     const complete = request.workloadReports.length >= desired.workloads.length;
-    if (complete && waiting.length === 0)
-      await this.#deps.status.apply(nodeId, "reported_ready", "All workloads are ready.");
+    if (complete && waiting.length === 0) await this.#deps.status.apply(nodeId, "reported_ready", ALL_READY);
     else await this.#notReady(nodeId, waiting);
   }
 
@@ -89,6 +93,7 @@ export class NodeReportService {
     });
     const waiting = reports.filter((report) => !report.ready);
     if (waiting.length > 0) await this.#notReady(nodeId, waiting);
+    else await this.#tellServing(nodeId, observation);
   }
 
   /** What really runs; with nothing running, what ran last. @throws DomainError no_running_engine where nothing ever did */
@@ -126,6 +131,18 @@ export class NodeReportService {
     const node = await nodes.find(nodeId);
     if (node === null || isDeepStrictEqual(node.conditions, conditions)) return;
     await nodes.setConditions(nodeId, conditions);
+    this.#deps.changes.emit({ nodeId, projectId: node.projectId, aspect: "report" });
+  }
+
+  /** An active node that still serves an older generation says why: its update is under way, or was rolled back (design §6). */
+  async #tellServing(nodeId: string, { generation, workloadReports }: Observation): Promise<void> {
+    const { nodes } = this.#deps.stores;
+    const node = await nodes.find(nodeId);
+    if (node?.status !== "active") return;
+    const behind = workloadReports.filter((report) => report.generation < generation && report.message !== "");
+    const message = behind.map((report) => `${report.workloadId}: ${report.message}`).join("; ") || ALL_READY;
+    if (message === node.statusMessage) return;
+    await nodes.setStatusMessage(nodeId, message);
     this.#deps.changes.emit({ nodeId, projectId: node.projectId, aspect: "report" });
   }
 
