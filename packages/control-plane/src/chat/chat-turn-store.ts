@@ -1,5 +1,5 @@
 import type { ProjectId, UserId } from "@fairlead/protocol/ids";
-import type { Kysely, Selectable } from "kysely";
+import { type Kysely, type Selectable, sql } from "kysely";
 import { z } from "zod";
 import type { ChatTurnTable, Database } from "../db/schema.ts";
 import { parseExact } from "../inference/bridge/exact-json.ts";
@@ -54,6 +54,9 @@ export interface PartialAnswer {
 const kindSchema = z.enum(["question", "outputs"]);
 const statusSchema = z.enum(["open", "completed", "incomplete", "failed"]);
 const dialectSchema = z.enum(["chat", "responses"]);
+
+/** Written out: SQLite takes an index of some rows alone for what it can see in the statement. */
+const OPEN = sql.lit("open");
 
 export class ChatTurnStore {
   readonly #db: Kysely<Database>;
@@ -149,7 +152,7 @@ export class ChatTurnStore {
       .selectFrom("chat_turn")
       .select(["id", "began_at", "partial"])
       .where("session_id", "=", sessionId)
-      .where("status", "=", "open")
+      .where("status", "=", OPEN)
       .executeTakeFirst();
     return row ? { turnId: row.id, beganAt: row.began_at, items: itemsFromText(row.partial) } : null;
   }
@@ -159,7 +162,7 @@ export class ChatTurnStore {
     const rows = await this.#db
       .selectFrom("chat_turn")
       .select(["id", "began_at", "partial"])
-      .where("status", "=", "open")
+      .where("status", "=", OPEN)
       .limit(limit)
       .execute();
     return rows.map((row) => ({ turnId: row.id, beganAt: row.began_at, items: itemsFromText(row.partial) }));

@@ -1,4 +1,4 @@
-import type { Kysely } from "kysely";
+import { type Kysely, sql } from "kysely";
 import type { Database } from "../db/schema.ts";
 
 /** Removes sessions that nobody sees any more. One of ten thousand items goes in portions, so that nobody waits for it. */
@@ -27,7 +27,7 @@ export class SessionRemovalStore {
                   .selectFrom("chat_turn as t")
                   .select("t.id")
                   .whereRef("t.session_id", "=", "s.id")
-                  .where("t.status", "=", "open"),
+                  .where("t.status", "=", sql.lit("open")),
               ),
             ),
           )

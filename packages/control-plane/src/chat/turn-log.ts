@@ -124,8 +124,8 @@ export class TurnLog {
     try {
       return await stores.transaction((within) => beginTurn(within, ids, { scope, sessionId, turn, now }));
     } catch (error) {
-      // Two with the same key at the same moment: the other one runs.
-      if (turn.idempotencyKey !== null && isUniqueViolation(error)) throw sessionBusy();
+      // Two in the same session or with the same key at the same moment: the other one runs.
+      if (isUniqueViolation(error)) throw sessionBusy();
       throw error;
     }
   }

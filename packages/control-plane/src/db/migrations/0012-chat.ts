@@ -23,7 +23,7 @@ const STATEMENTS: readonly string[] = [
     first_position bigint not null, question_count bigint not null, answer_count bigint not null, began_at bigint not null,
     ended_at bigint, usage text, partial text, response text)`,
   `create index chat_turn_session_idx on chat_turn (session_id)`,
-  `create index chat_turn_open_idx on chat_turn (status) where status = 'open'`,
+  `create unique index chat_turn_open_idx on chat_turn (session_id) where status = 'open'`,
   `create unique index chat_turn_key_idx on chat_turn (project_id, user_id, idempotency_key) where idempotency_key is not null`,
   `create index chat_turn_answer_idx on chat_turn (began_at) where idempotency_key is not null`,
   `create table chat_item (session_id text not null references chat_session (id) on delete cascade, position bigint not null,
