@@ -16,8 +16,11 @@ interface SourceTextJson {
 // Part of the language since ES2026, and of Node 24; TypeScript's library lags behind.
 const sourceTextJson = JSON as unknown as SourceTextJson;
 
-/** Up to 15 digits and two digits of exponent always survive: then the fast parser will do. */
-const MAY_LOSE = /[\d.]{16}|\d[eE][+-]?\d{3}/;
+/**
+ * Up to 15 digits and two digits of exponent always survive: then the fast parser will do. A number has one of these before it; ids
+ * and hashes in texts mostly do not.
+ */
+const MAY_LOSE = /(?:^|[\s[:,-])[\d.]{16}|\d[eE][+-]?\d{3}/;
 
 /** A longer spelling is kept without a look at it: comparing a million digits would cost more than they are worth. */
 const LONGEST_COMPARED = 64;
