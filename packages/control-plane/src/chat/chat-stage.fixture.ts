@@ -13,7 +13,7 @@ import { eventsOf } from "../inference/bridged.fixture.ts";
 import { HostStage } from "../inference/host-stage.fixture.ts";
 import type { InferenceHost, InferenceHostOptions } from "../inference/inference-host.ts";
 import { DEFAULT_LIMITS } from "../inference/limits.ts";
-import type { Candidate } from "../inference/model-catalog.ts";
+import type { Candidate, ModelCatalog } from "../inference/model-catalog.ts";
 import type { ScriptedCall } from "../testing/scripted-upstream.ts";
 import {
   asUser,
@@ -90,6 +90,13 @@ export interface Told {
 /** Chat routes on a real platform host and a real pipeline, whose upstreams the test plays. */
 export class ChatStage extends HostStage {
   readonly counters = new TurnCounters();
+  readonly log = pino({ level: "silent" });
+  readonly models: ModelCatalog = {
+    resolve: (_project, name) => this.#resolve(name),
+    defaultModel: () => Promise.resolve(this.defaultModel),
+    list: () => Promise.resolve([]),
+    entry: (_project, id) => Promise.resolve({ id, object: "model", created: 1, owned_by: "any" }),
+  };
   store: OpenedDatabase | undefined;
   app: PlatformApp | undefined;
   turns: TurnService | undefined;
@@ -110,17 +117,10 @@ export class ChatStage extends HostStage {
     this.store = store;
     for (const user of ["usr_1", "usr_2", "usr_viewer"]) await insertUser(store, user);
     for (const project of [PROJECT, "prj_2"]) await insertProject(store, project, "usr_1");
-    const models = {
-      resolve: (_project: string, name: string) => this.#resolve(name),
-      defaultModel: () => Promise.resolve(this.defaultModel),
-      list: () => Promise.resolve([]),
-      entry: (_project: string, id: string) =>
-        Promise.resolve({ id, object: "model" as const, created: 1, owned_by: "any" }),
-    };
-    await this.open({ models, ...host });
+    await this.open({ models: this.models, ...host });
     const { host: inference } = this;
     if (inference === undefined) throw new Error("not open");
-    const log = pino({ level: "silent" });
+    const { models, log } = this;
     const access = new ProjectAccess(fixedMemberships(roleIn));
     const ids = systemIds(() => this.clock.now());
     const chat = createChatServices({ ...store, access, clock: this.clock, ids });

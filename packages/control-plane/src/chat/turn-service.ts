@@ -29,7 +29,7 @@ import { type NewTurnItems, readTurn } from "./turn-input.ts";
 import type { BegunTurn, LastTurn, NewTurn, StoredAnswer, TurnLog } from "./turn-log.ts";
 
 export interface TurnServiceDeps extends Omit<RunningTurnDeps, "late"> {
-  readonly turns: TurnLog;
+  readonly turns: Pick<TurnLog, "find" | "begin" | "flush" | "finish" | "lastTurn">;
   readonly sessions: Pick<SessionService, "open" | "require">;
   readonly models: Pick<ModelCatalog, "resolve" | "defaultModel">;
   readonly locks: SessionLocks;
