@@ -5,7 +5,7 @@ import type { Dialect } from "../inference/dialect.ts";
 import { jsonOr } from "../inference/json-or.ts";
 import type { Rejection } from "./turn-sink.ts";
 
-/** Errors as the chat routes tell them: the table of interface §7, to the letter. Pure. */
+/** Errors as the chat routes tell them: the table of interface §7, to the letter. */
 
 const UNKNOWN_MODEL: ReadonlySet<ErrorCode> = new Set(["model_not_found", "model_not_allowed"]);
 
