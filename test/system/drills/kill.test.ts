@@ -125,7 +125,7 @@ async function createUntilKilled(installation: Installation): Promise<Row[]> {
           expect(answer.status, "a key").toBe(200);
         },
       });
-      const node = await installation.createNode(`Drill ${count}`, { preset: "fairlead-demo" });
+      const node = await installation.createNode(`Drill ${count}`, { engineConfig: { preset: "fairlead-demo" } });
       acknowledged.push(found(`/v1/nodes/${node.id}`));
     }
   };

@@ -210,6 +210,8 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles {
       const value = await this.#deps.vault.open(file);
       if (value !== null) files.set(file, value);
     }
+    // The engine looks into a container only while all that it mounts is there; after a reboot the folder is not.
+    await this.#deps.folders.make(name);
     await this.#deps.folders.fill(name, { owner: await this.#ownerOf(id), files });
   }
 
