@@ -21,6 +21,16 @@ const newNode =
     ...more,
   });
 
+const living =
+  (rest: string): MakeCall =>
+  async (world) => ({ path: `/v1/nodes/${(await world.enrolledNode()).id}${rest}`, body: {} });
+
+const drained: MakeCall = async (world) => {
+  const path = `/v1/nodes/${(await world.enrolledNode()).id}`;
+  await world.send({ method: "POST", path: `${path}:drain`, body: { timeoutSeconds: 0 } }, z.object({}));
+  return { path: `${path}:resume`, body: {} };
+};
+
 const newMember =
   (more: Omit<Call, "path"> = {}): MakeCall =>
   async (world) => ({
@@ -109,6 +119,9 @@ export const PLATFORM_CALLS: Readonly<Record<string, MakeCall>> = {
     },
   }),
   "DELETE /v1/nodes/{id}": newNode(),
+  "POST /v1/nodes/{id}:drain": living(":drain"),
+  "POST /v1/nodes/{id}:restart-workload": living(":restart-workload"),
+  "POST /v1/nodes/{id}:resume": drained,
   "POST /v1/nodes/{id}/bootstrap-tokens": newNode("/bootstrap-tokens", { body: {} }),
   "GET /v1/nodes/{id}/engine-version": node("/engine-version", NO_ENGINE),
   "POST /v1/nodes/{id}/enroll": enroll,

@@ -159,6 +159,18 @@ export class World {
     return (await this.send({ method: "POST", path: "/v1/nodes", body }, createdNode)).node;
   }
 
+  /** A new node with a daemon. */
+  async enrolledNode(): Promise<EnrolledNode> {
+    const node = await this.createNode();
+    const key = new NodeKey();
+    const bearer = await this.bootstrapToken(node.id);
+    const body = key.enrollRequest(node.id, bearer);
+    const call = { method: "POST", path: `/v1/nodes/${node.id}/enroll`, body, as: { bearer } };
+    const { identityToken, installationId } = await this.send(call, enrolled);
+    this.installationId = installationId;
+    return { ...node, key, identityToken };
+  }
+
   /** @returns its id, and the path of its page. */
   async invite(): Promise<{ id: string; path: string }> {
     const body = { email: emailOf(this.#newName()), role: "member" };
@@ -260,8 +272,8 @@ export class World {
     const elsewhere = await this.createProject(stranger);
     // From here on `send` can act as the owner.
     this.#credentials = { owner } as Record<Caller, Credential>;
-    this.#node = await this.#enrolledNode();
-    const otherNode = await this.#enrolledNode();
+    this.#node = await this.enrolledNode();
+    const otherNode = await this.enrolledNode();
     this.#visitor = (await this.newPerson()).visitor;
     const bearer = (value: string): Credential => ({ bearer: value });
     return {
@@ -343,17 +355,6 @@ export class World {
     const { id, keyValue } = await this.createKey();
     await this.installation.db.updateTable("project_key").set({ enabled: 0 }).where("id", "=", id).execute();
     return keyValue;
-  }
-
-  async #enrolledNode(): Promise<EnrolledNode> {
-    const node = await this.createNode();
-    const key = new NodeKey();
-    const bearer = await this.bootstrapToken(node.id);
-    const body = key.enrollRequest(node.id, bearer);
-    const call = { method: "POST", path: `/v1/nodes/${node.id}/enroll`, body, as: { bearer } };
-    const { identityToken, installationId } = await this.send(call, enrolled);
-    this.installationId = installationId;
-    return { ...node, key, identityToken };
   }
 }
 

@@ -96,6 +96,9 @@ POST /v1/nodes/{id}/bootstrap-tokens
 POST /v1/nodes/{id}/enroll
 POST /v1/nodes/{id}/identity-tokens
 POST /v1/nodes/{id}/ready
+POST /v1/nodes/{id}:drain
+POST /v1/nodes/{id}:restart-workload
+POST /v1/nodes/{id}:resume
 POST /v1/oauth/device/code
 POST /v1/oauth/revoke
 POST /v1/oauth/token

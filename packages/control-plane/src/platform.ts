@@ -24,6 +24,7 @@ import { registerMemberRoutes } from "./members/member-routes.ts";
 import { createMetrics } from "./metrics/metrics.ts";
 import { registerMetricsRoutes } from "./metrics/metrics-routes.ts";
 import { registerNodeDaemonRoutes } from "./nodes/node-daemon-routes.ts";
+import { registerNodeLifeRoutes } from "./nodes/node-life-routes.ts";
 import { registerNodeObservedRoutes } from "./nodes/node-observed-routes.ts";
 import { registerNodeRoutes } from "./nodes/node-routes.ts";
 import { registerNodeSecretRoutes } from "./nodes/node-secret-routes.ts";
@@ -139,6 +140,7 @@ function registerRoutes(app: PlatformApp, services: RouteServices): void {
   registerAliasRoutes(app, services.aliases);
   registerNodeRoutes(app, { ...nodes, idempotency });
   registerNodeObservedRoutes(app, nodes);
+  registerNodeLifeRoutes(app, nodes);
   registerWorkloadConnectRoutes(app, services.workloadConnect);
   registerNodeSecretRoutes(app, nodes.nodeSecrets);
   registerAuditRoutes(app, auditLog);

@@ -111,7 +111,7 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   const cutOff = await services.turnLog.closeOpen();
   if (cutOff > 0) log.warn({ turns: cutOff }, "closed chat turns that were cut off when the server last stopped");
   await services.oauth.start();
-  const stopSweeper = startNodeSweeper(services.nodes.liveness, log);
+  const stopSweeper = startNodeSweeper({ ...services.nodes, log });
   closers.push(stopSweeper);
   closers.push(startProjectRemover(services.projectRemoval, log));
   for (const retention of retentions(context, services)) closers.push(startRetention(retention, log));

@@ -94,6 +94,7 @@ export function createServices(context: Context): Services {
     issuer: tokens,
     secrets,
     calls: tunnels,
+    people: users,
     log,
     installation: record,
     publicUrl,

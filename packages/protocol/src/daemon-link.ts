@@ -26,6 +26,9 @@ export const TUNNEL_UPGRADE = "fairlead-tunnel";
 /** Names the workload that a request inside the tunnel is for, by its `name`. */
 export const TUNNEL_WORKLOAD_HEADER = "fairlead-workload";
 
+/** In place of a workload's name: the daemon's own service that tells what a workload printed. No workload can be named so. */
+export const LOGS_WORKLOAD = ":logs";
+
 /** The workload-connect token of a relayed request. The gateway checks it again; the inference host's own requests carry none. */
 export const TUNNEL_TOKEN_HEADER = "fairlead-token";
 

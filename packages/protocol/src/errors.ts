@@ -88,6 +88,7 @@ export const ERROR_CODES = {
     "Another turn of this chat session still runs; `retry-after` tells when to send this one again.",
   ),
   node_not_enrolled: code("conflict_error", false, "The node's daemon has not enrolled yet."),
+  node_out_of_service: code("conflict_error", false, "The node is draining or drained; resume it first."),
   bootstrap_token_used: code("conflict_error", false, "Another daemon has enrolled with this bootstrap token."),
   rate_limit_exceeded: code(
     "rate_limit_error",

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { conditionSchema } from "./conditions.ts";
 import { engineConfigSchema } from "./engine-config.ts";
+import { lastExitSchema, workloadStateSchema, workloadTypeSchema } from "./workload.ts";
 
 /** The resources as they stand on the wire (interface, section 2). Times are RFC 3339, UTC, milliseconds. */
 
@@ -195,6 +196,33 @@ export const NODE_STATUSES = [
 export const nodeStatusSchema = z.enum(NODE_STATUSES).meta({ id: "NodeStatus" });
 export type NodeStatus = z.infer<typeof nodeStatusSchema>;
 
+/** One of a node's workloads: what is asked for, and what its daemon last said of it. */
+export const nodeWorkloadSchema = z
+  .object({
+    name: z.string(),
+    workloadType: workloadTypeSchema,
+    state: workloadStateSchema,
+    ready: z.boolean(),
+    version: z.string().describe("What the engine says that it is."),
+    image: z.string().describe('What runs; "" while nothing does.'),
+    imageDigest: z.string(),
+    generation: z
+      .int()
+      .nullable()
+      .describe("The newest generation that what runs belongs to; null while nothing runs."),
+    desiredImage: z.string(),
+    desiredGeneration: z.int(),
+    upToDate: z.boolean().describe("What runs is what is asked for."),
+    models: z.array(z.string()),
+    startedAt: z.string().nullable(),
+    restartCount: z.int(),
+    lastExit: lastExitSchema.nullable(),
+    message: z.string().describe("Why it is not ready, or not what is asked for; for people."),
+    progress: z.int().nullable().describe("Percent of an image that is being pulled."),
+  })
+  .meta({ id: "NodeWorkload" });
+export type NodeWorkload = z.infer<typeof nodeWorkloadSchema>;
+
 export const nodeSchema = z
   .object({
     id: z.string(),
@@ -211,8 +239,14 @@ export const nodeSchema = z
     operatingSystem: z.string(),
     /** Why the status is what it is, for people. */
     statusMessage: z.string(),
+    statusSince: z.string(),
     planId: z.string(),
+    daemonVersion: z.string().describe('"" before a daemon has enrolled.'),
+    lastSeenAt: z.string().nullable().describe("When its daemon was last heard; null: never."),
     conditions: z.array(conditionSchema).describe("What the daemon last said of its machine."),
+    workloads: z
+      .array(nodeWorkloadSchema)
+      .describe("What it shall run, and what its daemon last said of it; none while it is drained."),
   })
   .meta({
     id: "Node",
@@ -223,6 +257,7 @@ export const nodeSchema = z
         projectId: "prj_01kc3b6q2v8r5x0m7n4t9w1yza",
         status: "active",
         statusMessage: "All workloads are ready.",
+        statusSince: "2026-03-02T09:31:12.000Z",
         name: "Local",
         identifier: "local",
         planId: "byo",
@@ -232,6 +267,8 @@ export const nodeSchema = z
         engineConfig: { preset: "fairlead-demo" },
         createdAt: "2026-03-02T09:30:00.000Z",
         operatingSystem: "Debian GNU/Linux 12 (bookworm)",
+        daemonVersion: "0.1.0",
+        lastSeenAt: "2026-03-02T11:04:40.000Z",
         conditions: [
           {
             type: "disk",
@@ -239,6 +276,27 @@ export const nodeSchema = z
             reason: "disk_pressure",
             message: "the disk is 91 % full, 8.2 GiB are free",
             since: "2026-03-02T11:04:30.000Z",
+          },
+        ],
+        workloads: [
+          {
+            name: "engine",
+            workloadType: "WORKLOAD_TYPE_ENGINE",
+            state: "running",
+            ready: true,
+            version: "1.0.0",
+            image: "fairlead/demo-engine:1",
+            imageDigest: "sha256:5b0bcabd1ed22e9fb1310cf6c2dec7cdef19f0ad69efa1f392e94a4333501270",
+            generation: 1,
+            desiredImage: "fairlead/demo-engine:1",
+            desiredGeneration: 1,
+            upToDate: true,
+            models: ["tinychat-6m"],
+            startedAt: "2026-03-02T09:31:02.418Z",
+            restartCount: 0,
+            lastExit: null,
+            message: "",
+            progress: null,
           },
         ],
       },

@@ -33,6 +33,8 @@ export const workloadSpecSchema = z.object({
   /** Where the engine tells its version, or null: the image's label or tag does. */
   versionPath: z.string().nullable(),
   update: z.enum(["start-first", "stop-first"]),
+  /** How often somebody had it started anew; left out before the first time. */
+  restarts: z.number().int().min(1).optional(),
   /** SHA-256 over the rest (of `secrets`, over what a running container cannot take up), made by the control plane, so that a newer daemon does not see a change where none is. */
   specHash: z.string(),
 });
@@ -81,6 +83,8 @@ export const workloadReportSchema = z
     restartCount: z.number().int().min(0),
     lastExit: lastExitSchema.nullable(),
     message: anyText(),
+    /** Percent of an image that is being pulled. Left out where none is, and by daemons that do not tell. */
+    progress: z.number().int().min(0).max(100).nullable().optional(),
   })
   .meta({ id: "WorkloadReport" });
 export type WorkloadReport = z.infer<typeof workloadReportSchema>;

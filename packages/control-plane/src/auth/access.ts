@@ -34,6 +34,10 @@ export const ROLES_BY_OPERATION = {
   "node.bootstrap": OPERATORS,
   "node.update": OPERATORS,
   "node.delete": OPERATORS,
+  "node.drain": OPERATORS,
+  "node.resume": OPERATORS,
+  "node.restart": OPERATORS,
+  "node.logs": OPERATORS,
   "node.connect": OPERATORS,
   "node.secrets": OPERATORS,
 } as const satisfies Record<string, readonly Role[]>;

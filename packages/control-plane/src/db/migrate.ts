@@ -16,6 +16,7 @@ import * as answers from "./migrations/0011-answers.ts";
 import * as chat from "./migrations/0012-chat.ts";
 import * as secretVersions from "./migrations/0013-secret-versions.ts";
 import * as nodeConditions from "./migrations/0014-node-conditions.ts";
+import * as nodeLife from "./migrations/0015-node-life.ts";
 
 /** One step of the schema, named so that the names sort in their order. */
 export interface Migration {
@@ -38,6 +39,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0012-chat", up: chat.up },
   { name: "0013-secret-versions", up: secretVersions.up },
   { name: "0014-node-conditions", up: nodeConditions.up },
+  { name: "0015-node-life", up: nodeLife.up },
 ];
 
 /**

@@ -250,6 +250,9 @@ export interface NodeTable {
   last_seen_at: number | null;
   /** JSON; what the daemon last said of its machine. */
   conditions: string;
+  /** Until when its running calls are waited for; null where nobody asked. */
+  drain_until: number | null;
+  restarts: number;
   created_at: number;
 }
 
@@ -465,6 +468,8 @@ export interface ChatItemTable {
   role: string | null;
   /** Estimated. */
   tokens: number;
+  /** Length of `item`. */
+  bytes: number;
   created_at: number;
   /** JSON: of the whole turn, on the last item of its answer. */
   usage: string | null;

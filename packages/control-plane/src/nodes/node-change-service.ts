@@ -10,11 +10,12 @@ import type { UserPrincipal } from "../auth/principal.ts";
 import type { Database } from "../db/schema.ts";
 import { providerKeyName, secretValueSchema } from "../secrets/secret.ts";
 import type { SecretService } from "../secrets/secret-service.ts";
-import { type NodeRecord, nodeResource, toNode } from "./node.ts";
+import { type NodeRecord, nodeResource } from "./node.ts";
 import type { NodeChanges } from "./node-changes.ts";
 import { type NodePatch, patchNode, WRITABLE_FIELDS, type WritableNode } from "./node-patch.ts";
 import { type NodeService, nodeNotFound } from "./node-service.ts";
 import type { NodeStores } from "./node-stores.ts";
+import { toNode } from "./node-view.ts";
 import { replan } from "./replan.ts";
 
 export interface UpdateNode extends NodePatch {
@@ -47,7 +48,7 @@ export class NodeChangeService {
   async update(caller: UserPrincipal, id: string, update: UpdateNode): Promise<NodeRecord> {
     const node = await this.#requireNode(caller, id, "node.update");
     const providerKeys = checkedProviderKeys(update.providerKeys);
-    patchNode(toNode(node), update);
+    patchNode(toNode(node, UNOBSERVED), update);
     const updated = await this.#deps.stores.transaction(async (stores, transaction) => {
       const current = await stores.nodes.findForUpdate(node.id);
       if (!current) throw nodeNotFound();
@@ -111,6 +112,9 @@ export class NodeChangeService {
   }
 }
 
+/** What a node runs is nothing that a patch is judged by. */
+const UNOBSERVED = { desired: null, report: null } as const;
+
 /** @returns the node and which of its fields changed. */
 async function write(
   stores: NodeStores,
@@ -118,7 +122,7 @@ async function write(
   update: NodePatch,
 ): Promise<{ readonly node: NodeRecord; readonly fields: readonly (keyof WritableNode)[] }> {
   const { id, projectId } = current;
-  const node = { ...current, ...patchNode(toNode(current), update) };
+  const node = { ...current, ...patchNode(toNode(current, UNOBSERVED), update) };
   await stores.nodes.setConfig(projectId, id, node);
   const fields = WRITABLE_FIELDS.filter((field) => !isDeepStrictEqual(node[field], current[field]));
   return { node, fields };

@@ -9,6 +9,7 @@ const NODE: Node = {
   projectId: "prj_1",
   status: "active",
   statusMessage: "",
+  statusSince: "2026-01-01T00:00:00.000Z",
   name: "Box",
   identifier: "box",
   planId: "byo",
@@ -18,6 +19,9 @@ const NODE: Node = {
   engineConfig: { image: "a:1", env: { A: "1", B: "2" }, health: { path: "/h", intervalSeconds: 2 } },
   createdAt: "2026-01-01T00:00:00.000Z",
   operatingSystem: "",
+  daemonVersion: "",
+  lastSeenAt: null,
+  workloads: [],
   conditions: [{ type: "clock", status: "ok", reason: "", message: "", since: "2026-01-01T00:00:00.000Z" }],
 };
 

@@ -21,8 +21,15 @@ export interface WritableNode {
 
 export const WRITABLE_FIELDS = ["name", "engineConfig"] as const satisfies readonly (keyof WritableNode)[];
 
-/** Changes by itself between a get and a patch, so that whatever comes back of it is no attempt to change it. */
-const OBSERVED_FIELD = "conditions" satisfies keyof Node;
+/** They change by themselves between a get and a patch, so that whatever comes back of them is no attempt to change them. */
+const OBSERVED_FIELDS: ReadonlySet<string> = new Set([
+  "statusMessage",
+  "statusSince",
+  "daemonVersion",
+  "lastSeenAt",
+  "conditions",
+  "workloads",
+] satisfies (keyof Node)[]);
 
 type Json = Record<string, unknown>;
 /** Null ends a path: the value is replaced whole, maps and lists too. */
@@ -61,7 +68,7 @@ export function patchNode(current: Node, patch: NodePatch): WritableNode {
 function mergePresent(draft: Json, current: Node, node: Readonly<Json>): void {
   for (const [field, value] of Object.entries(node)) {
     if (Object.hasOwn(WRITABLE, field)) draft[field] = value;
-    else if (field === OBSERVED_FIELD) continue;
+    else if (OBSERVED_FIELDS.has(field)) continue;
     else if (isField(field) && !isDeepStrictEqual(current[field], value)) throw readOnly(`node.${field}`, field);
   }
 }

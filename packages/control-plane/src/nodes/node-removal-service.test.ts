@@ -1,3 +1,4 @@
+import { pino } from "pino";
 import { afterEach, describe, expect, it } from "vitest";
 import { STORES } from "../testing.fixture.ts";
 import {
@@ -19,6 +20,8 @@ const GO_ON = new AbortController().signal;
 class RunningCalls implements NodeCalls {
   readonly #ends: (() => void)[] = [];
   readonly asked: string[] = [];
+
+  hold(): void {}
 
   drain(nodeId: string): Promise<void> {
     this.asked.push(nodeId);
@@ -149,10 +152,11 @@ describe.each(STORES)("on $name", ({ open }) => {
       drain: async () => {
         die("drain");
       },
+      hold: () => undefined,
     };
     return new NodeRemovalService({
       stores,
-      drain: new NodeDrainService({ stores, status, clock, calls }),
+      drain: new NodeDrainService({ stores, status, clock, calls, log: pino({ level: "silent" }) }),
       nodeChanges: {
         remove: (...args) => {
           die("remove");

@@ -41,6 +41,21 @@ export class NodeReportStore {
     return row ? { generation: row.generation, workloads: workloadsSchema.parse(JSON.parse(row.workloads)) } : null;
   }
 
+  async desiredOf(projectId: string): Promise<Map<string, DesiredRow>> {
+    const rows = await this.#db
+      .selectFrom("node_desired")
+      .innerJoin("node", "node.id", "node_desired.node_id")
+      .selectAll("node_desired")
+      .where("node.project_id", "=", projectId)
+      .execute();
+    return new Map(
+      rows.map(({ node_id, generation, workloads }) => [
+        node_id,
+        { generation, workloads: workloadsSchema.parse(JSON.parse(workloads)) },
+      ]),
+    );
+  }
+
   /** Writes the next generation; the first is 1. */
   async setDesired(nodeId: string, workloads: readonly WorkloadSpec[]): Promise<void> {
     const values = { workloads: JSON.stringify(workloads) };
@@ -52,6 +67,15 @@ export class NodeReportStore {
           .column("node_id")
           .doUpdateSet((eb) => ({ generation: eb("node_desired.generation", "+", 1), ...values })),
       )
+      .execute();
+  }
+
+  /** The same workloads as a new generation: daemons look at it anew, and start nothing over that runs already. */
+  async renewDesired(nodeId: string): Promise<void> {
+    await this.#db
+      .updateTable("node_desired")
+      .set((eb) => ({ generation: eb("generation", "+", 1) }))
+      .where("node_id", "=", nodeId)
       .execute();
   }
 

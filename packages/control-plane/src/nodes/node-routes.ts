@@ -13,13 +13,16 @@ import { idempotencyHeaders, REPLAYED_HEADER } from "../idempotency/idempotency-
 import type { IdempotencyService } from "../idempotency/idempotency-service.ts";
 import type { Once } from "../idempotency/once.ts";
 import type { EnrollmentService } from "./enrollment-service.ts";
-import { type NodeRecord, toNode } from "./node.ts";
+import type { NodeRecord } from "./node.ts";
 import type { NodeChangeService } from "./node-change-service.ts";
 import type { NodeService } from "./node-service.ts";
+import { toNewNode } from "./node-view.ts";
+import type { NodeViewService } from "./node-view-service.ts";
 
 export interface NodeRouteServices {
   readonly nodes: NodeService;
   readonly nodeChanges: NodeChangeService;
+  readonly views: NodeViewService;
   readonly enrollment: EnrollmentService;
   readonly idempotency: IdempotencyService;
 }
@@ -155,7 +158,7 @@ export function registerNodeRoutes(app: PlatformApp, services: NodeRouteServices
   registerItemRoutes(app, services);
 }
 
-function registerCollectionRoutes(app: PlatformApp, { nodes, idempotency }: NodeRouteServices): void {
+function registerCollectionRoutes(app: PlatformApp, { nodes, views, idempotency }: NodeRouteServices): void {
   const onRequest = requirePrincipal("user");
 
   app.post("/v1/nodes", { onRequest, schema: createNode }, async (request, reply) => {
@@ -166,7 +169,7 @@ function registerCollectionRoutes(app: PlatformApp, { nodes, idempotency }: Node
       { ...call, route: "POST /v1/nodes", body: request.body },
       {
         make: (once: Once<NodeRecord>) => nodes.create(caller, { ...input, engineConfig }, once),
-        answer: (node) => ({ node: toNode(node) }),
+        answer: (node) => ({ node: toNewNode(node) }),
         idOf: (node) => node.id,
       },
     );
@@ -180,7 +183,7 @@ function registerCollectionRoutes(app: PlatformApp, { nodes, idempotency }: Node
       fetch: (page) => nodes.list(caller, request.query.projectId, page),
       cursorOf: (node) => node.id,
     });
-    return { nodes: items.map(toNode), nextPageToken };
+    return { nodes: await views.all(request.query.projectId, items), nextPageToken };
   });
 
   app.get("/v1/nodes::count-active", { onRequest, schema: countActiveNodes }, async (request) => ({
@@ -188,23 +191,24 @@ function registerCollectionRoutes(app: PlatformApp, { nodes, idempotency }: Node
   }));
 }
 
-function registerItemRoutes(app: PlatformApp, { nodes, nodeChanges, enrollment }: NodeRouteServices): void {
+function registerItemRoutes(app: PlatformApp, { nodes, nodeChanges, views, enrollment }: NodeRouteServices): void {
   const onRequest = requirePrincipal("user");
   const bySelfToo = requirePrincipal("user", "node");
 
   app.get(NODE_PATH, { onRequest: bySelfToo, schema: getNode }, async (request) =>
-    toNode(await nodes.get(principalOf(request, "user", "node"), request.params.id)),
+    views.one(await nodes.get(principalOf(request, "user", "node"), request.params.id)),
   );
 
   app.get("/v1/nodes/by-slug/:slug", { onRequest: bySelfToo, schema: getNodeBySlug }, async (request) => {
     const caller = principalOf(request, "user", "node");
     const projectId = projectOf(request, request.query.projectId);
-    return toNode(await nodes.getByIdentifier(caller, projectId, request.params.slug));
+    return views.one(await nodes.getByIdentifier(caller, projectId, request.params.slug));
   });
 
   app.patch(NODE_PATH, { onRequest, schema: updateNode }, async (request) => {
     const { updateMask = null, ...body } = request.body;
-    return toNode(await nodeChanges.update(principalOf(request, "user"), request.params.id, { ...body, updateMask }));
+    const caller = principalOf(request, "user");
+    return views.one(await nodeChanges.update(caller, request.params.id, { ...body, updateMask }));
   });
 
   app.delete(NODE_PATH, { onRequest, schema: deleteNode }, async (request) => {

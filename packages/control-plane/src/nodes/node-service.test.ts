@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { STORES } from "../testing.fixture.ts";
 import { type NodeFixture, nodeFixture, OTHER_PROJECT, OWNER, PROJECT, STRANGER, VIEWER } from "./node.fixture.ts";
-import { toNode } from "./node.ts";
 import type { CreateNode } from "./node-service.ts";
+import { toNewNode } from "./node-view.ts";
 
 describe.each(STORES)("on $name", ({ open }) => {
   let fixture: NodeFixture;
@@ -28,7 +28,7 @@ describe.each(STORES)("on $name", ({ open }) => {
 
   describe("creating a node", () => {
     it("answers a provisioning node without any credential in it", async () => {
-      const node = toNode(await fixture.nodes.create(OWNER, INPUT));
+      const node = toNewNode(await fixture.nodes.create(OWNER, INPUT));
       expect(node).toMatchObject({
         projectId: PROJECT,
         userId: OWNER.userId,

@@ -158,6 +158,8 @@ export class NodeService {
       daemonVersion: "",
       lastSeenAt: null,
       conditions: [],
+      drainUntil: null,
+      restarts: 0,
       createdAt: now,
     };
   }

@@ -13,6 +13,7 @@ import { NodeChangeService } from "./node-change-service.ts";
 import { NodeChanges } from "./node-changes.ts";
 import { type NodeCalls, NodeDrainService } from "./node-drain-service.ts";
 import { NodeIdentities } from "./node-identities.ts";
+import { NodeLifeService, type People } from "./node-life-service.ts";
 import { DEFAULT_LIVENESS, type LivenessOptions, NodeLiveness } from "./node-liveness.ts";
 import { NodeRemovalService } from "./node-removal-service.ts";
 import { NodeReportService } from "./node-report-service.ts";
@@ -20,6 +21,7 @@ import { NodeSecretService } from "./node-secret-service.ts";
 import { NodeService, type TakenNames } from "./node-service.ts";
 import { NodeStatusService } from "./node-status-service.ts";
 import { nodeStores } from "./node-stores.ts";
+import { NodeViewService } from "./node-view-service.ts";
 
 export interface NodeServicesDeps {
   readonly db: Kysely<Database>;
@@ -29,6 +31,7 @@ export interface NodeServicesDeps {
   readonly issuer: IdentityIssuer;
   readonly secrets: SecretService;
   readonly calls: NodeCalls;
+  readonly people: People;
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly log: Logger;
@@ -43,6 +46,9 @@ export interface NodeServices {
   readonly nodes: NodeService;
   readonly nodeChanges: NodeChangeService;
   readonly nodeSecrets: NodeSecretService;
+  readonly life: NodeLifeService;
+  readonly drain: NodeDrainService;
+  readonly views: NodeViewService;
   readonly removal: NodeRemovalService;
   readonly enrollment: EnrollmentService;
   readonly reports: NodeReportService;
@@ -66,6 +72,9 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
     changes,
     nodeChanges,
     nodeSecrets: new NodeSecretService({ stores, nodes, changes, access, audit, secrets: deps.secrets }),
+    drain,
+    life: new NodeLifeService({ ...deps, stores, nodes, status, drain, changes }),
+    views: new NodeViewService(stores),
     removal: new NodeRemovalService({ stores, drain, nodeChanges }),
     enrollment: new EnrollmentService({
       stores,

@@ -1,5 +1,6 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import type { IdSource } from "@fairlead/protocol/ids";
+import type { NodeStatus } from "@fairlead/protocol/resources";
 import type { Logger } from "pino";
 import type { NodeRecord } from "./node.ts";
 import type { NodeChanges } from "./node-changes.ts";
@@ -49,6 +50,7 @@ export class NodeStatusService {
     if (!status) return null;
     const at = this.#deps.clock.now();
     await stores.nodes.setStatus(nodeId, { status, message: change.reason, since: at });
+    if (changesDesired(node.status, status)) await stores.reports.renewDesired(nodeId);
     await stores.events.append([
       { id: this.#deps.ids.next("event"), nodeId, at, kind: change.event, status, message: change.reason },
     ]);
@@ -80,6 +82,15 @@ export class NodeStatusService {
 
   announce(node: NodeRecord): void {
     this.#deps.log.info({ nodeId: node.id, status: node.status, reason: node.statusMessage }, "node entered status");
-    this.#deps.changes.emit({ nodeId: node.id, projectId: node.projectId, aspect: "status" });
+    const { id: nodeId, projectId } = node;
+    this.#deps.changes.emit({ nodeId, projectId, aspect: "status" });
+    if (node.status === "drained" || node.status === "starting") {
+      this.#deps.changes.emit({ nodeId, projectId, aspect: "desired" });
+    }
   }
+}
+
+/** A drained node runs nothing. One that starts says anew that it is ready, and does so for each new generation. */
+function changesDesired(before: NodeStatus, after: NodeStatus): boolean {
+  return before === "drained" || after === "drained" || (before === "draining" && after === "starting");
 }

@@ -141,6 +141,14 @@ export class NodeStore {
     await this.#update(id, { conditions: JSON.stringify(conditions) });
   }
 
+  async setDrainUntil(id: string, until: number): Promise<void> {
+    await this.#update(id, { drain_until: until });
+  }
+
+  async setRestarts(id: string, restarts: number): Promise<void> {
+    await this.#update(id, { restarts });
+  }
+
   async setDaemonVersion(id: string, daemonVersion: string): Promise<void> {
     await this.#update(id, { daemon_version: daemonVersion });
   }
@@ -189,6 +197,8 @@ function toRow(record: NodeRecord): Insertable<NodeTable> {
     daemon_version: record.daemonVersion,
     last_seen_at: record.lastSeenAt,
     conditions: JSON.stringify(record.conditions),
+    drain_until: record.drainUntil,
+    restarts: record.restarts,
     created_at: record.createdAt,
   };
 }
@@ -215,6 +225,8 @@ function fromRow(row: Selectable<NodeTable>): NodeRecord {
     daemonVersion: row.daemon_version,
     lastSeenAt: row.last_seen_at,
     conditions: z.array(conditionSchema).parse(JSON.parse(row.conditions)),
+    drainUntil: row.drain_until,
+    restarts: row.restarts,
     createdAt: row.created_at,
   };
 }

@@ -1,15 +1,23 @@
 import type { Logger } from "pino";
+import type { NodeDrainService } from "./node-drain-service.ts";
 import type { NodeLiveness } from "./node-liveness.ts";
 
 const SWEEP_MS = 2000;
 
-/** Runs the liveness sweep for as long as the server does, one at a time. @returns the call that ends it, after a last flush. */
-export function startNodeSweeper(liveness: NodeLiveness, log: Logger): () => Promise<void> {
+export interface NodeSweeperDeps {
+  readonly liveness: NodeLiveness;
+  readonly drain: NodeDrainService;
+  readonly log: Logger;
+}
+
+/** Looks for silent and draining nodes for as long as the server runs, one sweep at a time. @returns the call that ends it, after a last flush. */
+export function startNodeSweeper({ liveness, drain, log }: NodeSweeperDeps): () => Promise<void> {
   let running: Promise<void> = Promise.resolve();
   let busy = false;
   const sweep = async (): Promise<void> => {
     busy = true;
     try {
+      await drain.sweep();
       await liveness.sweep();
     } catch (error) {
       log.error({ err: error }, "node sweep failed");
@@ -17,12 +25,15 @@ export function startNodeSweeper(liveness: NodeLiveness, log: Logger): () => Pro
       busy = false;
     }
   };
+  // At once too: nodes that were draining when the server stopped take no new calls.
+  running = sweep();
   const timer = setInterval(() => {
     if (!busy) running = sweep();
   }, SWEEP_MS);
   timer.unref();
   return async () => {
     clearInterval(timer);
+    drain.close();
     await running;
     await liveness.flush();
   };

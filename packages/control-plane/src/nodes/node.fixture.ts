@@ -76,7 +76,7 @@ export interface NodeFixtureOptions {
   readonly drainMs?: number;
 }
 
-const IDLE: NodeCalls = { drain: async () => undefined };
+const IDLE: NodeCalls = { drain: async () => undefined, hold: () => undefined };
 
 export async function nodeFixture(
   open: OpenStore = openMemoryStore,
@@ -102,6 +102,7 @@ export async function nodeFixture(
     publicUrl: "http://127.0.0.1:8080",
     liveness: { ...DEFAULT_LIVENESS, ...liveness },
     calls,
+    people: { get: async (userId) => ({ email: `${userId}@example.org` }) },
     drainMs,
   });
   const create = (name: string, engineConfig: EngineConfig | null = { preset: "fairlead-demo" }): Promise<NodeRecord> =>

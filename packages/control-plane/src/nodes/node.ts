@@ -1,8 +1,7 @@
-import { rfc3339 } from "@fairlead/protocol/clock";
 import type { Condition } from "@fairlead/protocol/conditions";
 import type { EngineConfig } from "@fairlead/protocol/engine-config";
 import type { SealingPublicKey, SigningPublicKey } from "@fairlead/protocol/enrollment";
-import type { Node, NodeStatus } from "@fairlead/protocol/resources";
+import type { NodeStatus } from "@fairlead/protocol/resources";
 import type { AuditResource } from "../audit/audit.ts";
 
 /** A node as the services hold it. Times are Unix milliseconds. */
@@ -28,32 +27,15 @@ export interface NodeRecord {
   readonly daemonVersion: string;
   readonly lastSeenAt: number | null;
   readonly conditions: readonly Condition[];
+  /** While it drains: until when its running calls are waited for. */
+  readonly drainUntil: number | null;
+  /** How often its engine was started anew on somebody's word. */
+  readonly restarts: number;
   readonly createdAt: number;
 }
 
 /** A machine that the caller has already. */
 export const PLAN_BYO = "byo";
-
-/** The node as the interface shows it (§2): no credential in it, ever. */
-export function toNode(record: NodeRecord): Node {
-  return {
-    id: record.id,
-    userId: record.userId,
-    projectId: record.projectId,
-    status: record.status,
-    statusMessage: record.statusMessage,
-    name: record.name,
-    identifier: record.identifier,
-    planId: record.planId,
-    publicIp: record.publicIp,
-    directSecrets: record.directSecrets,
-    connectors: [...record.connectors],
-    engineConfig: record.engineConfig ?? {},
-    createdAt: rfc3339(record.createdAt),
-    operatingSystem: record.operatingSystem,
-    conditions: [...record.conditions],
-  };
-}
 
 /** The node as the audit log names it. */
 export function nodeResource({ id, name }: Pick<NodeRecord, "id" | "name">): AuditResource {

@@ -77,7 +77,7 @@ describe("planning a node's workloads", () => {
       const known = Object.entries(held).map(([name, version]) => {
         return [name, { version, providerKey: providerKeys.includes(name) }] as const;
       });
-      const [spec] = planWorkloads(NODE, engineConfigSchema.parse(config), new Map(known));
+      const [spec] = planWorkloads(NODE, engineConfigSchema.parse(config), { held: new Map(known) });
       if (!spec) throw new Error("an engine is configured");
       return spec;
     };

@@ -7,16 +7,18 @@ import { type HeldSecrets, lastingPart, neededSecrets } from "./plan-secrets.ts"
 /** The name of a node's engine among its workloads: the tunnel addresses it by this. */
 export const ENGINE_WORKLOAD = "engine";
 
-/** Which workloads a node shall run. Pure: the same node, config and secrets give the same specs, byte for byte. */
-export function planWorkloads(
-  nodeId: string,
-  config: EngineConfig | null,
-  held: HeldSecrets = new Map(),
-): WorkloadSpec[] {
-  return config ? [engineSpec(nodeId, config, held)] : [];
+export interface PlanFacts {
+  readonly held?: HeldSecrets;
+  /** How often somebody had the engine started anew. */
+  readonly restarts?: number;
 }
 
-function engineSpec(nodeId: string, config: EngineConfig, held: HeldSecrets): WorkloadSpec {
+/** Which workloads a node shall run. Pure: the same node, config and facts give the same specs, byte for byte. */
+export function planWorkloads(nodeId: string, config: EngineConfig | null, facts: PlanFacts = {}): WorkloadSpec[] {
+  return config ? [engineSpec(nodeId, config, facts)] : [];
+}
+
+function engineSpec(nodeId: string, config: EngineConfig, { held = new Map(), restarts = 0 }: PlanFacts): WorkloadSpec {
   const preset = presetOf(config);
   const image = config.image ?? preset.image;
   if (image === null) throw new TypeError("an engine config without an image passed its schema");
@@ -36,6 +38,8 @@ function engineSpec(nodeId: string, config: EngineConfig, held: HeldSecrets): Wo
     models: config.models ?? (preset.models && [...preset.models]),
     versionPath: preset.versionPath,
     update: config.update ?? preset.update,
+    // A spec of its own, so that a restart goes the way of an update.
+    ...(restarts > 0 ? { restarts } : {}),
   } satisfies Omit<WorkloadSpec, "specHash">;
   const secrets = neededSecrets(config, held);
   if (secrets.length === 0) return { ...spec, specHash: hashOf(spec) };

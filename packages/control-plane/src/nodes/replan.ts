@@ -15,7 +15,8 @@ export interface Replanning {
 
 /** Brings the desired state up to the node's config and secrets: a new generation where that changes anything. @returns whether it did. */
 export async function replan({ stores, transaction, secrets }: Replanning, node: NodeRecord): Promise<boolean> {
-  const planned = planWorkloads(node.id, node.engineConfig, await secrets.held(transaction, node.id));
+  const held = await secrets.held(transaction, node.id);
+  const planned = planWorkloads(node.id, node.engineConfig, { held, restarts: node.restarts });
   const current = await stores.reports.desired(node.id);
   // As it would be read back: absent members and undefined ones are the same.
   if (isDeepStrictEqual(current?.workloads, JSON.parse(JSON.stringify(planned)))) return false;

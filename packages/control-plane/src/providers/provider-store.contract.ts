@@ -97,6 +97,8 @@ export function providerStoreContract(name: string, open: OpenStore): void {
           enrolled_at: null,
           daemon_version: "",
           conditions: "[]",
+          drain_until: null,
+          restarts: 0,
           last_seen_at: null,
           created_at: 0,
         })

@@ -1,6 +1,6 @@
-import { type ClientHttp2Session, connect } from "node:http2";
+import { type ClientHttp2Session, type ClientHttp2Stream, connect } from "node:http2";
 import type { Duplex } from "node:stream";
-import { TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
+import { LOGS_WORKLOAD, TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
 import { H2TunnelCall, lostCall } from "./h2-tunnel-call.ts";
 import { cutSession, type LivenessOptions, watchLiveness } from "./liveness.ts";
 import {
@@ -24,6 +24,8 @@ const MAX_CONCURRENT_CALLS = 65_536;
 /** A tunnel over HTTP/2: this side is the client, the daemon the server, whoever opened the socket. */
 export class H2Tunnel implements StreamTransport {
   readonly #session: ClientHttp2Session;
+  #calls = 0;
+  #whenIdle: (() => void)[] = [];
 
   /** @param onClosed called once, when the last call is over or the tunnel is lost. */
   constructor(socket: Duplex, liveness: LivenessOptions, onClosed: (reason: Error | undefined) => void) {
@@ -39,7 +41,10 @@ export class H2Tunnel implements StreamTransport {
     session.on("error", (error: Error) => {
       reason = error;
     });
-    session.once("close", () => onClosed(reason));
+    session.once("close", () => {
+      this.#tellIdle();
+      onClosed(reason);
+    });
     watchLiveness(session, socket, liveness);
   }
 
@@ -51,6 +56,7 @@ export class H2Tunnel implements StreamTransport {
   open(request: TunnelRequest, handler: TunnelHandler): TunnelCall {
     try {
       const stream = this.#session.request(rawHeaders(request), { endStream: request.body.length === 0 });
+      this.#count(stream, request);
       return new H2TunnelCall(stream, request.body, handler);
     } catch (error) {
       return lostCall(handler, new Error("the tunnel is closed", { cause: error }));
@@ -67,10 +73,31 @@ export class H2Tunnel implements StreamTransport {
       const stream = this.#session.request(rawHeaders(request, kind === "web-socket"), {
         endStream: kind === "no-body",
       });
+      this.#count(stream, request);
       return new H2TunnelCall(stream, null, handler);
     } catch (error) {
       return lostCall(handler, new Error("the tunnel is closed", { cause: error }));
     }
+  }
+
+  /** Resolves when no call on a workload runs. */
+  idle(): Promise<void> {
+    if (this.#calls === 0 || this.#session.destroyed) return Promise.resolve();
+    return new Promise((resolve) => this.#whenIdle.push(resolve));
+  }
+
+  #count(stream: ClientHttp2Stream, { workload }: TunnelHead): void {
+    // The daemon's own services are no work of a workload.
+    if (workload === LOGS_WORKLOAD) return;
+    this.#calls += 1;
+    stream.once("close", () => {
+      this.#calls -= 1;
+      if (this.#calls === 0) this.#tellIdle();
+    });
+  }
+
+  #tellIdle(): void {
+    for (const tell of this.#whenIdle.splice(0)) tell();
   }
 
   /** Takes no new calls; the tunnel closes after the last one, and then this resolves. */

@@ -28,6 +28,8 @@ interface NodeTunnels {
 export class TunnelHub {
   readonly #nodes = new Map<string, NodeTunnels>();
   readonly #listeners = new Set<TunnelListener>();
+  /** Nodes that take no new calls. */
+  #held: ReadonlySet<string> = new Set();
   readonly #log: Logger;
   readonly #liveness: LivenessOptions;
   #closed = false;
@@ -57,8 +59,13 @@ export class TunnelHub {
     });
   }
 
-  /** @returns the way to the node's workloads, or null while it has no tunnel. */
+  /** @returns the way to the node's workloads, or null while it has no tunnel or takes no new calls. */
   get(nodeId: string): StreamTransport | null {
+    return this.#held.has(nodeId) ? null : this.toDaemon(nodeId);
+  }
+
+  /** @returns the way to the daemon's own services, or null while it has no tunnel. */
+  toDaemon(nodeId: string): StreamTransport | null {
     const current = this.#nodes.get(nodeId)?.current;
     return current?.usable ? current : null;
   }
@@ -76,10 +83,16 @@ export class TunnelHub {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Lets no new call through the tunnels that a node has now; resolves when the last call is over. */
+  /** Lets no new call through to a node until `hold` says otherwise; resolves when the last call that runs now is over. */
   async drain(nodeId: string): Promise<void> {
+    this.#held = new Set([...this.#held, nodeId]);
     const tunnels = [...(this.#nodes.get(nodeId)?.all ?? [])];
-    await Promise.all(tunnels.map((tunnel) => tunnel.drain()));
+    await Promise.all(tunnels.map((tunnel) => tunnel.idle()));
+  }
+
+  /** Lets no new call through to these nodes, and to all others again. */
+  hold(nodeIds: ReadonlySet<string>): void {
+    this.#held = nodeIds;
   }
 
   /** Cuts every tunnel of a node at once, with all its calls: its identity is revoked or it is deleted. */

@@ -27,7 +27,7 @@ const STATEMENTS: readonly string[] = [
   `create unique index chat_turn_key_idx on chat_turn (project_id, user_id, idempotency_key) where idempotency_key is not null`,
   `create index chat_turn_answer_idx on chat_turn (began_at) where idempotency_key is not null`,
   `create table chat_item (session_id text not null references chat_session (id) on delete cascade, position bigint not null,
-    id text not null, turn_id text not null, status text not null, type text not null, role text, tokens bigint not null,
+    id text not null, turn_id text not null, status text not null, type text not null, role text, tokens bigint not null, bytes bigint not null,
     created_at bigint not null, usage text, search_text text, item text not null, primary key (session_id, position))`,
   `create unique index chat_item_id_idx on chat_item (session_id, id)`,
 ];

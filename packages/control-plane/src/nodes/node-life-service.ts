@@ -1,0 +1,162 @@
+import type { Clock } from "@fairlead/protocol/clock";
+import { DomainError } from "@fairlead/protocol/errors";
+import type { IdSource } from "@fairlead/protocol/ids";
+import type { NodeStatus } from "@fairlead/protocol/resources";
+import type { Kysely } from "kysely";
+import type { AuditEntry } from "../audit/audit.ts";
+import type { AuditService } from "../audit/audit-service.ts";
+import type { Operation, ProjectAccess } from "../auth/access.ts";
+import type { UserPrincipal } from "../auth/principal.ts";
+import type { Database } from "../db/schema.ts";
+import type { SecretService } from "../secrets/secret-service.ts";
+import { type NodeRecord, nodeResource } from "./node.ts";
+import type { NodeChanges } from "./node-changes.ts";
+import type { NodeDrainService } from "./node-drain-service.ts";
+import { type NodeService, nodeNotFound } from "./node-service.ts";
+import type { NodeStatusService } from "./node-status-service.ts";
+import type { NodeStores } from "./node-stores.ts";
+import { replan } from "./replan.ts";
+
+export interface NodeLifeDeps {
+  readonly stores: NodeStores;
+  readonly nodes: Pick<NodeService, "get">;
+  readonly status: NodeStatusService;
+  readonly drain: NodeDrainService;
+  readonly changes: NodeChanges;
+  readonly secrets: SecretService;
+  readonly access: ProjectAccess;
+  readonly audit: AuditService;
+  /** Who asked, for the node's history. */
+  readonly people: People;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+}
+
+export interface People {
+  get(userId: string): Promise<{ readonly email: string }>;
+}
+
+/** What somebody is asked to do: the rows of one transaction, and who did it. */
+interface Deed {
+  readonly stores: NodeStores;
+  readonly transaction: Kysely<Database>;
+  readonly node: NodeRecord;
+  readonly caller: UserPrincipal;
+  readonly who: string;
+}
+
+/** What a deed leads to; `announce` runs after the commit. */
+interface Done {
+  readonly announce: () => void;
+}
+
+const NEVER_ENROLLED: readonly NodeStatus[] = ["provisioning", "bootstrapping", "failed"];
+const OUT_OF_SERVICE: readonly NodeStatus[] = ["draining", "drained"];
+const NOTHING: Done = { announce: () => undefined };
+
+/** Takes nodes out of service and back, and starts their engines anew, on people's word. Each asks for an end that may be there already. */
+export class NodeLifeService {
+  readonly #deps: NodeLifeDeps;
+
+  constructor(deps: NodeLifeDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * No new calls from now on; those that run may end, for at most `drainMs`; then the workloads stop. Answers at once.
+   * @throws DomainError not_found, permission_denied, node_not_enrolled
+   */
+  async drain(caller: UserPrincipal, id: string, drainMs: number): Promise<NodeRecord> {
+    const node = await this.#do(caller, { id, operation: "node.drain" }, (deed) => this.#drain(deed, drainMs));
+    if (node.status === "draining") this.#deps.drain.watch(id);
+    return node;
+  }
+
+  /** Back into service, from a drain that still runs too. @throws DomainError not_found, permission_denied */
+  async resume(caller: UserPrincipal, id: string): Promise<NodeRecord> {
+    const node = await this.#do(caller, { id, operation: "node.resume" }, (deed) => this.#resume(deed));
+    await this.#deps.drain.release(id);
+    return node;
+  }
+
+  /** A new container of the same config, by the way of an update. @throws DomainError not_found, permission_denied, node_not_enrolled, node_out_of_service, invalid_request */
+  restart(caller: UserPrincipal, id: string): Promise<NodeRecord> {
+    return this.#do(caller, { id, operation: "node.restart" }, (deed) => this.#restart(deed));
+  }
+
+  async #do(
+    caller: UserPrincipal,
+    { id, operation }: { readonly id: string; readonly operation: Operation },
+    deed: (deed: Deed) => Promise<Done>,
+  ): Promise<NodeRecord> {
+    const { nodes, access, stores: all, people } = this.#deps;
+    const seen = await nodes.get(caller, id);
+    await access.require(caller, seen.projectId, operation);
+    const who = (await people.get(caller.userId)).email;
+    const { done, after } = await all.transaction(async (stores, transaction) => {
+      const node = await stores.nodes.findForUpdate(id);
+      if (node === null) throw nodeNotFound();
+      const result = await deed({ stores, transaction, node, caller, who });
+      return { done: result, after: await stores.nodes.find(id) };
+    });
+    done.announce();
+    return after ?? seen;
+  }
+
+  async #drain(deed: Deed, drainMs: number): Promise<Done> {
+    const { stores, node, who } = deed;
+    if (NEVER_ENROLLED.includes(node.status)) throw neverEnrolled();
+    if (OUT_OF_SERVICE.includes(node.status)) return NOTHING;
+    const reason = `${who} asked to drain it: no new calls; those that run have up to ${drainMs / 1000} s to end.`;
+    const announce = await this.#deps.drain.beginWithin(stores, node.id, { reason, drainMs });
+    if (announce === null) return NOTHING;
+    await this.#record(deed, { action: "node.drain", detail: { timeoutSeconds: drainMs / 1000 } });
+    return { announce };
+  }
+
+  async #resume(deed: Deed): Promise<Done> {
+    const { stores, node, who } = deed;
+    const reason = `${who} asked to resume it; it is active once its workloads are ready.`;
+    const entered = await this.#deps.status.applyWithin(stores, node.id, { event: "resume_requested", reason });
+    if (entered === null) return NOTHING;
+    await this.#record(deed, { action: "node.resume" });
+    return { announce: () => this.#deps.status.announce(entered) };
+  }
+
+  async #restart(deed: Deed): Promise<Done> {
+    const { stores, transaction, node, who } = deed;
+    const { secrets, clock, ids, changes } = this.#deps;
+    if (NEVER_ENROLLED.includes(node.status)) throw neverEnrolled();
+    if (OUT_OF_SERVICE.includes(node.status)) throw outOfService(node);
+    if (node.engineConfig === null)
+      throw new DomainError("invalid_request", "This node has no engine: set its `engineConfig`.");
+    const restarts = node.restarts + 1;
+    await stores.nodes.setRestarts(node.id, restarts);
+    await replan({ stores, transaction, secrets }, { ...node, restarts });
+    const message = `${who} asked to start the engine anew.`;
+    const event = {
+      id: ids.next("event"),
+      nodeId: node.id,
+      at: clock.now(),
+      kind: "restart_requested",
+      status: null,
+      message,
+    };
+    await stores.events.append([event]);
+    await this.#record(deed, { action: "node.restart" });
+    return { announce: () => changes.emit({ nodeId: node.id, projectId: node.projectId, aspect: "desired" }) };
+  }
+
+  async #record({ transaction, caller, node }: Deed, entry: Pick<AuditEntry, "action" | "detail">): Promise<void> {
+    const { projectId } = node;
+    await this.#deps.audit.record(transaction, { ...entry, actor: caller, projectId, resource: nodeResource(node) });
+  }
+}
+
+function neverEnrolled(): DomainError {
+  return new DomainError("node_not_enrolled", "No daemon has enrolled for this node yet, so nothing runs on it.");
+}
+
+function outOfService({ status }: NodeRecord): DomainError {
+  return new DomainError("node_out_of_service", `This node is ${status}: resume it first.`);
+}

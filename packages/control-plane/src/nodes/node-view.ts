@@ -1,0 +1,77 @@
+import { rfc3339 } from "@fairlead/protocol/clock";
+import type { Node, NodeWorkload } from "@fairlead/protocol/resources";
+import type { WorkloadReport, WorkloadSpec } from "@fairlead/protocol/workload";
+import type { NodeRecord } from "./node.ts";
+import { planWorkloads } from "./plan-desired.ts";
+
+/** A node as the interface shows it (§2), with what it shall run and what it says that it runs. Pure; no credential in it, ever. */
+
+export interface NodeView {
+  readonly desired: { readonly generation: number; readonly workloads: readonly WorkloadSpec[] } | null;
+  readonly report: { readonly reports: readonly WorkloadReport[] } | null;
+}
+
+/** One that was just made: nothing has been heard of it. */
+export function toNewNode(record: NodeRecord): Node {
+  const workloads = planWorkloads(record.id, record.engineConfig);
+  return toNode(record, { desired: { generation: 1, workloads }, report: null });
+}
+
+export function toNode(record: NodeRecord, view: NodeView): Node {
+  return {
+    id: record.id,
+    userId: record.userId,
+    projectId: record.projectId,
+    status: record.status,
+    statusMessage: record.statusMessage,
+    statusSince: rfc3339(record.statusSince),
+    name: record.name,
+    identifier: record.identifier,
+    planId: record.planId,
+    publicIp: record.publicIp,
+    directSecrets: record.directSecrets,
+    connectors: [...record.connectors],
+    engineConfig: record.engineConfig ?? {},
+    createdAt: rfc3339(record.createdAt),
+    operatingSystem: record.operatingSystem,
+    daemonVersion: record.daemonVersion,
+    lastSeenAt: record.lastSeenAt === null ? null : rfc3339(record.lastSeenAt),
+    conditions: [...record.conditions],
+    workloads: record.status === "drained" ? [] : workloadsOf(view),
+  };
+}
+
+function workloadsOf({ desired, report }: NodeView): NodeWorkload[] {
+  const reports = new Map(report?.reports.map((told) => [told.workloadId, told]));
+  return (desired?.workloads ?? []).map((spec) =>
+    toWorkload({ spec, generation: desired?.generation ?? 0 }, reports.get(spec.workloadId) ?? null),
+  );
+}
+
+interface Wanted {
+  readonly spec: WorkloadSpec;
+  readonly generation: number;
+}
+
+function toWorkload({ spec, generation }: Wanted, told: WorkloadReport | null): NodeWorkload {
+  const runs = told !== null && told.startedAt !== null;
+  return {
+    name: spec.name,
+    workloadType: spec.workloadType,
+    state: told?.state ?? "pending",
+    ready: told?.ready ?? false,
+    version: told?.version ?? "",
+    image: runs ? told.image : "",
+    imageDigest: runs ? told.imageDigest : "",
+    generation: runs ? told.generation : null,
+    desiredImage: spec.image,
+    desiredGeneration: generation,
+    upToDate: runs && told.generation >= generation,
+    models: told?.models ?? [],
+    startedAt: told?.startedAt ?? null,
+    restartCount: told?.restartCount ?? 0,
+    lastExit: told?.lastExit ?? null,
+    message: told?.message ?? "",
+    progress: told?.progress ?? null,
+  };
+}
