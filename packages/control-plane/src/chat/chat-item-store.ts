@@ -5,6 +5,7 @@ import { parseExact } from "../inference/bridge/exact-json.ts";
 import { isObject } from "../inference/bridge/parse.ts";
 import {
   estimateTokens,
+  type ItemPage,
   type ItemRange,
   type ResponsesItem,
   roleOf,
@@ -84,13 +85,20 @@ export class ChatItemStore {
     return rows.map(fromRow);
   }
 
-  async list(sessionId: string, { after, before, order, limit, withSuperseded }: ItemRange): Promise<StoredItem[]> {
-    let query = this.#db.selectFrom("chat_item").selectAll().where("session_id", "=", sessionId);
+  /** The first ones of a range; few where they are large. */
+  async list(sessionId: string, range: ItemRange): Promise<ItemPage> {
+    const { after, before, order, limit, withSuperseded } = range;
+    let query = this.#db.selectFrom("chat_item").where("session_id", "=", sessionId).orderBy("position", order);
     if (after !== null) query = query.where("position", ">", after);
     if (before !== null) query = query.where("position", "<", before);
     if (!withSuperseded) query = query.where("status", "<>", "superseded");
-    const rows = await query.orderBy("position", order).limit(limit).execute();
-    return rows.map(fromRow);
+    const sizes = await query
+      .select("bytes")
+      .limit(limit + 1)
+      .execute();
+    const count = countFitting(sizes.slice(0, limit));
+    const rows = count === 0 ? [] : await query.selectAll().limit(count).execute();
+    return { items: rows.map(fromRow), more: sizes.length > count };
   }
 
   /** Items of one turn, which stand from that position on. */
@@ -121,11 +129,25 @@ export class ChatItemStore {
   }
 }
 
+/** Of items that are read at a time, so that they hold nobody up (design §11). */
+const MOST_BYTES = 256 * 1024;
+
+/** @returns how many of them may be read: one at least. */
+function countFitting(sizes: readonly { readonly bytes: number }[]): number {
+  let total = 0;
+  const end = sizes.findIndex(({ bytes }, index) => {
+    total += bytes;
+    return index > 0 && total > MOST_BYTES;
+  });
+  return end === -1 ? sizes.length : end;
+}
+
 /** SQLite takes 32,766 parameters; PostgreSQL is quick with some hundred. */
 const MOST_IDS = 500;
 
 function toRow(sessionId: string, item: StoredItem): ChatItemTable {
   const text = textOf(item.item);
+  const json = JSON.stringify(item.item);
   return {
     session_id: sessionId,
     position: item.position,
@@ -135,10 +157,11 @@ function toRow(sessionId: string, item: StoredItem): ChatItemTable {
     type: typeOf(item.item),
     role: roleOf(item.item),
     tokens: estimateTokens(item.item),
+    bytes: Buffer.byteLength(json),
     created_at: item.createdAt,
     usage: item.usage === null ? null : JSON.stringify(item.usage),
     search_text: text === "" ? null : searchable(text),
-    item: JSON.stringify(item.item),
+    item: json,
   };
 }
 

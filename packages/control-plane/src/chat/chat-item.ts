@@ -37,6 +37,13 @@ export interface ItemRange {
   readonly withSuperseded: boolean;
 }
 
+/** One page of a range. */
+export interface ItemPage {
+  readonly items: readonly StoredItem[];
+  /** Whether the range goes on behind it: a page of large items holds fewer than were asked for. */
+  readonly more: boolean;
+}
+
 /** A message may leave its type out. */
 export function typeOf({ type, role }: ResponsesItem): string {
   if (typeof type === "string") return type;
@@ -98,8 +105,10 @@ export function renderHistory(items: readonly Pick<ChatItem, "item" | "status">[
   });
 }
 
-/** What an image, a file or a sound costs about. */
+/** What an image, a file or a sound costs about: at least so much. */
 const TOKENS_PER_ATTACHMENT = 1000;
+/** Not what models count, but so many bytes of attachments go to them anew with every turn that they have to be cut some time. */
+const ATTACHED_BYTES_PER_TOKEN = 200;
 /** What stands around an item in a model's prompt. */
 const TOKENS_PER_ITEM = 4;
 
@@ -115,7 +124,8 @@ export function estimateTokens(item: ResponsesItem): number {
 
 function tokensOfPart(part: JsonObject): number {
   const text = textOfPart(part) ?? part["text"];
-  return typeof text === "string" ? tokensOfText(text) : TOKENS_PER_ATTACHMENT;
+  if (typeof text === "string") return tokensOfText(text);
+  return Math.max(TOKENS_PER_ATTACHMENT, Math.ceil(JSON.stringify(part).length / ATTACHED_BYTES_PER_TOKEN));
 }
 
 const tokensOfText = (text: string): number => Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);

@@ -1,5 +1,5 @@
 import { answerItems } from "./answer-stored.ts";
-import { type HistoryMessage, type ItemRange, renderHistory, type StoredItem } from "./chat-item.ts";
+import { type HistoryMessage, type ItemPage, type ItemRange, renderHistory, type StoredItem } from "./chat-item.ts";
 import type { ChatScope } from "./chat-scope.ts";
 import type { SessionRecord } from "./chat-session.ts";
 import type { ChatStores } from "./chat-stores.ts";
@@ -12,7 +12,7 @@ export interface SessionHistoryDeps {
 }
 
 /** Items that are read at a time. */
-const PAGE = 200;
+const PAGE = 100;
 
 export interface WholeSession {
   readonly session: SessionRecord;
@@ -29,11 +29,7 @@ export class SessionHistoryService {
   }
 
   /** One page, superseded items left out. @throws DomainError session_not_found */
-  async messages(
-    scope: ChatScope,
-    id: string,
-    page: Omit<ItemRange, "withSuperseded">,
-  ): Promise<readonly StoredItem[]> {
+  async messages(scope: ChatScope, id: string, page: Omit<ItemRange, "withSuperseded">): Promise<ItemPage> {
     const { session, running } = await this.#find(scope, id);
     return await this.#page(session, running, { ...page, withSuperseded: false });
   }
@@ -66,27 +62,24 @@ export class SessionHistoryService {
     let after: number | null = null;
     for (;;) {
       const range = { after, before: null, order: "asc", limit: PAGE, withSuperseded } as const;
-      const items: readonly StoredItem[] = await this.#page(session, running, range);
+      const { items, more }: ItemPage = await this.#page(session, running, range);
       yield items;
       const last = items.at(-1);
-      if (items.length < PAGE || last === undefined) return;
+      if (!more || last === undefined) return;
       after = last.position;
     }
   }
 
-  async #page(
-    session: SessionRecord,
-    running: readonly StoredItem[],
-    range: ItemRange,
-  ): Promise<readonly StoredItem[]> {
-    const stored = await this.#stores.items.list(session.id, range);
+  async #page(session: SessionRecord, running: readonly StoredItem[], range: ItemRange): Promise<ItemPage> {
+    const page = await this.#stores.items.list(session.id, range);
     const { after, before, order, limit } = range;
     const isAscending = order === "asc";
-    if (isAscending && stored.length === limit) return stored;
-    const newest = isAscending ? stored.at(-1) : stored[0];
+    if (isAscending && page.more) return page;
+    const newest = isAscending ? page.items.at(-1) : page.items[0];
     const floor = Math.max(after ?? 0, newest?.position ?? 0);
-    const more = running.filter(({ position }) => position > floor && (before === null || position < before));
-    return (isAscending ? [...stored, ...more] : [...more.toReversed(), ...stored]).slice(0, limit);
+    const rest = running.filter(({ position }) => position > floor && (before === null || position < before));
+    const items = isAscending ? [...page.items, ...rest] : [...rest.toReversed(), ...page.items];
+    return { items: items.slice(0, limit), more: page.more || items.length > limit };
   }
 }
 

@@ -295,6 +295,22 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
     expect(newest.messages[0]).toMatchObject({ id: "msg_x", turnId, status: "incomplete", role: "assistant" });
   });
 
+  test("large messages come in pages of fewer, and all of them", async () => {
+    const id = await turn(null, "x".repeat(200_000));
+    for (const text of ["y".repeat(200_000), "z"]) await turn(id, text);
+    const lengths: number[] = [];
+    let token = "";
+    do {
+      const page = await read(`sessions/${id}/messages?pageToken=${token}`, pageSchema);
+      expect(page.messages.length).toBeLessThan(6);
+      lengths.push(...page.messages.map(({ content }) => content.length));
+      token = page.nextPageToken;
+    } while (token !== "");
+    expect(lengths).toEqual([200_000, 200_006, 200_000, 200_006, 1, 7]);
+    const { messages } = await read(`sessions/${id}/export`, z.object({ messages: z.array(messageSchema) }));
+    expect(messages.map(({ content }) => content.length)).toEqual(lengths);
+  });
+
   test("an export is the whole session as one JSON file", async () => {
     const id = await turn(null, "hello");
     const response = await send(`sessions/${id}/export`);

@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import { DomainError } from "@fairlead/protocol/errors";
 import type { FastifyReply } from "fastify";
 import type { ProjectAccess } from "../auth/access.ts";
-import { decodePageToken, encodePageToken, type PageQuery, paginate } from "../http/pagination.ts";
+import { decodePageToken, encodePageToken, type PageQuery } from "../http/pagination.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
 import { requirePrincipal } from "../http/require-principal.ts";
 import type { ItemRange } from "./chat-item.ts";
@@ -72,11 +72,9 @@ function registerReading(app: PlatformApp, { access, chatHistory }: SessionRoute
 
   app.get("/v1/chat/sessions/:id/messages", { onRequest, schema: listMessages }, async (request) => {
     const scope = await scopeOf(access, request, "chat.read");
-    const { query } = request;
-    const { items, nextPageToken } = await paginate(query, {
-      fetch: ({ after, limit }) => chatHistory.messages(scope, request.params.id, { ...rangeOf(query, after), limit }),
-      cursorOf: ({ position }) => String(position),
-    });
+    const { items, more } = await chatHistory.messages(scope, request.params.id, rangeOf(request.query));
+    const last = more ? items.at(-1) : undefined;
+    const nextPageToken = last === undefined ? "" : encodePageToken(String(last.position));
     return { messages: items.map(toChatMessage), nextPageToken };
   });
 
@@ -100,14 +98,16 @@ function sendJson(reply: FastifyReply, text: AsyncIterable<string>): FastifyRepl
 }
 
 /** A page goes on behind the last one's end, in the order that is asked for. */
-function rangeOf(query: MessagesQuery, cursor: string | null): Omit<ItemRange, "limit" | "withSuperseded"> {
-  const { order } = query;
-  const range = { order, after: query.after ?? null, before: query.before ?? null };
-  if (cursor === null) return range;
+function rangeOf({ order, after, before, pageSize, pageToken }: MessagesQuery): PageRange {
+  const range = { order, after: after ?? null, before: before ?? null, limit: pageSize };
+  if (pageToken === "") return range;
+  const cursor = decodePageToken(pageToken);
   if (!/^\d{1,15}$/.test(cursor)) throw badToken();
   const position = Number(cursor);
   return { ...range, ...(order === "asc" ? { after: position } : { before: position }) };
 }
+
+type PageRange = Omit<ItemRange, "withSuperseded">;
 
 function cursorOf({ pageToken }: PageQuery): SessionCursor | null {
   if (pageToken === "") return null;

@@ -28,11 +28,12 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
     await stage.chat.turnLog.flush(turnId, [says("It", { id: "msg_a", status: "incomplete" })]);
     expect(await stage.said(sessionId)).toEqual(["user: hello", "assistant: It"]);
     const page = { after: null, before: null, order: "desc", limit: 1 } as const;
-    const [running] = await stage.chat.chatHistory.messages(ANN, sessionId, page);
-    expect(running).toMatchObject({ id: "msg_a", turnId, status: "incomplete", position: 2 });
+    const running = await stage.chat.chatHistory.messages(ANN, sessionId, page);
+    expect(running.more).toBe(true);
+    expect(running.items[0]).toMatchObject({ id: "msg_a", turnId, status: "incomplete", position: 2 });
     await stage.chat.turnLog.finish(turnId, { ...ANSWERED, items: [says("It is so", { id: "msg_a" })] });
-    const [stored] = await stage.chat.chatHistory.messages(ANN, sessionId, page);
-    expect(stored).toMatchObject({ id: "msg_a", turnId, status: "completed", position: 2 });
+    const stored = await stage.chat.chatHistory.messages(ANN, sessionId, page);
+    expect(stored.items[0]).toMatchObject({ id: "msg_a", turnId, status: "completed", position: 2 });
     expect(await stage.said(sessionId)).toEqual(["user: hello", "assistant: It is so"]);
   });
 
@@ -85,7 +86,7 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
     const id = await stage.turn(null, "one", { items });
     await stage.turn(id, "two", { items });
     const page = { after: null, before: null, order: "asc", limit: 100 } as const;
-    const ids = (await stage.chat.chatHistory.messages(ANN, id, page)).map((item) => item.id);
+    const ids = (await stage.chat.chatHistory.messages(ANN, id, page)).items.map((item) => item.id);
     expect(ids[1]).toBe("msg_0");
     expect(new Set(ids).size).toBe(8);
     expect(ids.filter((own) => own.length > 40)).toEqual([]);
@@ -104,7 +105,7 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
     const usage = { inputTokens: 7, cachedInputTokens: 0, outputTokens: 3, reasoningTokens: 0 };
     const id = await stage.turn(null, "one", { items: [calls("c1"), says("b")], usage });
     const page = { after: null, before: null, order: "asc", limit: 100 } as const;
-    const items = await stage.chat.chatHistory.messages(ANN, id, page);
+    const { items } = await stage.chat.chatHistory.messages(ANN, id, page);
     expect(items.map((item) => item.usage)).toEqual([null, null, usage]);
   });
 
