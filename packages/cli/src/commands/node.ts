@@ -10,6 +10,7 @@ import { addLimitOption, type ListOptions, listAll } from "../list-all.ts";
 import { print } from "../output.ts";
 import { formatTable } from "../table.ts";
 import { addNodeConnectCommand } from "./node-connect.ts";
+import { addNodeSecretCommands } from "./node-secret.ts";
 
 const createdSchema = z.object({ node: nodeSchema });
 const bootstrapTokenSchema = z.object({ token: z.string(), expiresAt: z.string() });
@@ -43,6 +44,7 @@ export function addNodeCommands(program: Command, context: Context): void {
     .addHelpText("after", "\nExample:\n  fairlead node bootstrap-token $FAIRLEAD_NODE_ID > token && chmod 600 token")
     .action((id: string, options: ClientOptions) => createBootstrapToken(context, id, options));
   addNodeConnectCommand(node, context);
+  addNodeSecretCommands(node, context);
 }
 
 async function listNodes(context: Context, options: ClientOptions & ListOptions): Promise<void> {

@@ -39,8 +39,10 @@ export class SecretFolders {
   /** Makes the folder hold exactly this, each file replaced whole. What is right already is not touched. */
   async fill(container: string, { owner, files }: FolderContent): Promise<void> {
     const folder = await this.make(container);
-    if ((await stat(folder)).uid !== owner) await chown(folder, owner, -1);
-    await chmod(folder, FOLDER_MODE);
+    const { uid, mode } = await stat(folder);
+    // In this order: what is somebody else's already cannot be changed without one more capability.
+    if ((mode & 0o777) !== FOLDER_MODE) await chmod(folder, FOLDER_MODE);
+    if (uid !== owner) await chown(folder, owner, -1);
     for (const [name, value] of files) {
       const path = join(folder, name);
       if (await holds(path, value, owner)) continue;
