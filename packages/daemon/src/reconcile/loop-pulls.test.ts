@@ -77,6 +77,19 @@ describe("a pull", () => {
     expect(machine.running()).toEqual([containerName(OWNER.nodeId, older)]);
   });
 
+  test("tells how far it is once a second at most, however often Docker does (balena-supervisor#1575)", async () => {
+    machine.runtime.progress = Array.from({ length: 90 }, (_, percent) => percent);
+    machine.runtime.pullGate = new Promise(() => undefined);
+    machine.startDaemon(aDesiredState({ workloads: [spec] }));
+    await machine.time.advance(0);
+    const told = machine.pictures
+      .filter((picture) => picture.pulls.size > 0)
+      .map((picture) => picture.pulls.get(spec.image));
+    expect(new Set(told).size).toBeLessThanOrEqual(2);
+    await machine.time.advance(31_000);
+    expect(message()).toContain("pulling example/engine:1: 89 %");
+  });
+
   test("that came through is told, so that its image may go one day", async () => {
     const told: string[] = [];
     machine.pulls = { ...freePulls, onPulled: (image, workloadId) => told.push(`${image} ${workloadId}`) };

@@ -88,6 +88,16 @@ test("after the first time every change is told, a workload that fails too", asy
   expect(ready.map((request) => request.workloadReports[0]?.ready)).toEqual([true, false, true]);
 });
 
+test("a condition that changes goes out over the link, and is no reason to call", async () => {
+  reporter.attach(await connect());
+  reporter.update(picture(true));
+  await time.advance(1000);
+  const clock = { type: "clock", status: "problem", reason: "clock_skew", message: "", since: "" } as const;
+  reporter.update({ ...picture(true), conditions: [clock] });
+  await time.advance(1000);
+  expect(said).toEqual(["observe", "ready", "observe"]);
+});
+
 test("a mere change of words is no reason to call", async () => {
   reporter.update(picture(true));
   await time.advance(1000);

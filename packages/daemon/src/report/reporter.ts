@@ -119,6 +119,8 @@ export class Reporter {
     this.#announced ||= workloadReports.every((report) => report.ready && report.generation === generation);
     const key = JSON.stringify({
       ...picture,
+      // Those are the machine's, and the call is about its workloads.
+      conditions: [],
       workloadReports: workloadReports.map((report) => ({ ...report, message: "" })),
     });
     if (!this.#announced || key === this.#toldReady) return true;

@@ -74,6 +74,11 @@ describe.skipIf(reason !== null)(title, () => {
     expect(Config.Env).toEqual(expect.arrayContaining(["KEY=two\nlines", "EMPTY="]));
     expect(NetworkSettings.Ports["8080/tcp"]).toMatchObject([{ HostIp: "127.0.0.1" }]);
     expect(Mounts).toMatchObject([{ Type: "volume", Name: `fairlead-prj_${owner.nodeId}-data`, Destination: "/data" }]);
+    const volume = await corner.docker.getVolume(`fairlead-prj_${owner.nodeId}-data`).inspect();
+    expect(volume.Labels).toEqual({
+      "dev.fairlead.installation": owner.installationId,
+      "dev.fairlead.node": owner.nodeId,
+    });
     await close();
   });
 

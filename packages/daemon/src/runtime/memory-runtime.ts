@@ -36,6 +36,8 @@ export class MemoryRuntime implements ContainerRuntime {
   readonly changes: string[] = [];
   /** Who asked for each pull, in order; null is anybody. */
   readonly pulledAs: (string | null)[] = [];
+  /** The percents that a pull tells, all at once. */
+  progress: readonly number[] = [50];
   /** What a pull says of the bytes to come. */
   pendingBytes = 0;
   /** Held pulls end when this is resolved. */
@@ -138,7 +140,7 @@ export class MemoryRuntime implements ContainerRuntime {
   async pull(reference: string, options: PullOptions): Promise<void> {
     this.#ask("pull");
     this.pulledAs.push(options.credentials?.username ?? null);
-    options.onProgress({ percent: 50, pendingBytes: this.pendingBytes });
+    for (const percent of this.progress) options.onProgress({ percent, pendingBytes: this.pendingBytes });
     const aborted = Promise.withResolvers<never>();
     options.signal.addEventListener("abort", () =>
       aborted.reject(new RuntimeError("pull-failed", "the pull was cancelled")),

@@ -27,6 +27,8 @@ export class Machine {
   readonly events: string[] = [];
   pulls: PullPorts = freePulls;
   snapshot: Snapshot | null = null;
+  /** Every picture that was told, oldest first. */
+  readonly pictures: Snapshot[] = [];
   #loop: ReconcileLoop | null = null;
   #health: HealthMonitor | null = null;
 
@@ -58,6 +60,7 @@ export class Machine {
       onEvent: (kind, _workloadId, message) => this.events.push(`${kind}: ${message}`),
       onSnapshot: (snapshot) => {
         this.snapshot = snapshot;
+        this.pictures.push(snapshot);
       },
     });
     this.#loop = loop;
