@@ -68,7 +68,12 @@ export const ENGINE_PRESETS: Readonly<Record<PresetName, EnginePreset>> = {
   "llama.cpp": {
     ...BASE,
     image: "ghcr.io/ggml-org/llama.cpp:server",
-    env: (port) => ({ LLAMA_ARG_HOST: "0.0.0.0", LLAMA_ARG_PORT: String(port), LLAMA_CACHE: "/cache" }),
+    env: (port) => ({
+      LLAMA_ARG_HOST: "0.0.0.0",
+      LLAMA_ARG_PORT: String(port),
+      LLAMA_CACHE: "/cache",
+      HF_HOME: "/cache/huggingface",
+    }),
     health: ASKED_FOR_A_TOKEN,
     versionPath: "/props",
     volumes: [{ name: "llama-cpp-cache", mountPath: "/cache" }],
@@ -107,7 +112,8 @@ export const ENGINE_PRESETS: Readonly<Record<PresetName, EnginePreset>> = {
     health: { ...health, path: "/healthz" },
     // It tells them to nobody without its token.
     models: ["openclaw/default"],
-    volumes: [{ name: "openclaw", mountPath: "/home/node/.openclaw" }],
+    // Its user's whole home: a folder that the image does not have would belong to root.
+    volumes: [{ name: "openclaw", mountPath: "/home/node" }],
     protocols: ["chat", "responses"],
   },
   custom: { ...BASE, image: null },
