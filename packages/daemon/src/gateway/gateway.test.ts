@@ -11,7 +11,7 @@ import {
 } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { buffer, text } from "node:stream/consumers";
-import { TUNNEL_FAULT_HEADER, TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
+import { TUNNEL_FAULT_HEADER, TUNNEL_TOKEN_HEADER, TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Refusal } from "./connect-check.ts";
@@ -205,5 +205,55 @@ describe("the gateway", () => {
     const received = await buffer(stream);
     await sent;
     expect(received.length).toBe(size);
+  });
+});
+
+describe("a relayed request", () => {
+  test("is forwarded by a token that opens the workload, which the workload does not see", async () => {
+    let seen: IncomingMessage | undefined;
+    script = (request, response) => {
+      seen = request;
+      response.end("ok");
+    };
+    expect(await text(ask({ [TUNNEL_TOKEN_HEADER]: "good" }))).toBe("ok");
+    expect(seen?.headers).not.toHaveProperty(TUNNEL_TOKEN_HEADER);
+  });
+
+  test.each<[Refusal & string, number]>([
+    ["invalid_credential", 401],
+    ["expired_credential", 401],
+    ["unavailable", 503],
+  ])("that is refused (%s) never reaches the workload, an empty token included", async (refusal, status) => {
+    verdict = () => refusal;
+    for (const token of ["bad", ""]) {
+      const answer = await headersOf(ask({ [TUNNEL_TOKEN_HEADER]: token }));
+      expect(answer).toMatchObject({ ":status": status, [TUNNEL_FAULT_HEADER]: refusal });
+    }
+    expect(engineSockets).toBe(0);
+  });
+
+  test("whose caller left while its token was judged ends quietly", async () => {
+    const judged = Promise.withResolvers<void>();
+    verdict = () => {
+      judged.resolve();
+      return null;
+    };
+    const stream = ask({ [TUNNEL_TOKEN_HEADER]: "good", ":method": "POST" }, { endStream: false });
+    await judged.promise;
+    stream.close(constants.NGHTTP2_CANCEL);
+    script = (_request, response) => response.end("ok");
+    expect(await text(ask())).toBe("ok");
+  });
+
+  test("with a body of unknown length is framed, whatever its method", async () => {
+    let body = "";
+    script = async (request, response) => {
+      body = await text(request);
+      response.end(request.headers["transfer-encoding"]);
+    };
+    const stream = ask({ ":method": "DELETE" }, { endStream: false });
+    stream.end("GET /smuggled HTTP/1.1\r\n\r\n");
+    expect(await text(stream)).toBe("chunked");
+    expect(body).toBe("GET /smuggled HTTP/1.1\r\n\r\n");
   });
 });
