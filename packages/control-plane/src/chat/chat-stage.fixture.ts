@@ -28,6 +28,7 @@ import { type ChatRouteServices, registerChatRoutes } from "./chat-routes.ts";
 import { type ChatServices, createChatServices } from "./chat-services.ts";
 import { type LineLimits, SessionLocks } from "./session-locks.ts";
 import { TurnCounters } from "./turn-counters.ts";
+import type { TurnLog } from "./turn-log.ts";
 import { TurnService, type TurnServiceDeps } from "./turn-service.ts";
 
 /** The upstream of most tests: says these words, one chunk each. */
@@ -62,11 +63,13 @@ export function finish(far: ScriptedCall): void {
 export const MODEL = "node/model";
 export const PROJECT = "prj_1";
 
-export interface ChatSetting extends Partial<Pick<TurnServiceDeps, "onLeave" | "flushMs" | "turns" | "pipeline">> {
+export interface ChatSetting extends Partial<Pick<TurnServiceDeps, "onLeave" | "flushMs">> {
   readonly open?: OpenStore;
   readonly line?: LineLimits;
   readonly host?: Partial<InferenceHostOptions>;
   readonly origins?: readonly string[];
+  /** What stands between the service and its log. */
+  readonly wrap?: (log: TurnLog) => TurnServiceDeps["turns"];
 }
 
 export interface Asked {
@@ -112,7 +115,14 @@ export class ChatStage extends HostStage {
     return super.place(name, play, { protocols: ["chat"], ...rest });
   }
 
-  async openChat({ open = openMemoryStore, line, host, origins = [], ...deps }: ChatSetting = {}): Promise<void> {
+  async openChat({
+    open = openMemoryStore,
+    line,
+    host,
+    origins = [],
+    wrap = (log) => log,
+    ...deps
+  }: ChatSetting = {}): Promise<void> {
     const store = await open();
     this.store = store;
     for (const user of ["usr_1", "usr_2", "usr_viewer"]) await insertUser(store, user);
@@ -126,7 +136,7 @@ export class ChatStage extends HostStage {
     const chat = createChatServices({ ...store, access, clock: this.clock, ids });
     this.turns = new TurnService({
       pipeline: inference.pipeline,
-      turns: chat.turnLog,
+      turns: wrap(chat.turnLog),
       sessions: chat.chatSessions,
       models,
       locks: new SessionLocks(line),

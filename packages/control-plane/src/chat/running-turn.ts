@@ -50,6 +50,8 @@ export class RunningTurn {
   readonly #caller: TurnCaller;
   readonly #sink: TurnSink;
   readonly #keeper: PartialKeeper;
+  /** Of the call's body: it stays in memory with the turn, longer than the pipeline needs it. */
+  #bodyBytes = 0;
   /** Resolves, never rejects, when it is stored, or cannot be. */
   readonly over: Promise<void>;
   readonly #resolveOver: () => void;
@@ -64,7 +66,7 @@ export class RunningTurn {
     this.#sink = new TurnSink({
       reader: turn.reader,
       audience: caller,
-      hold: (bytes) => turn.call.ticket.holdAnswerBytes(bytes),
+      hold: (bytes) => turn.call.ticket.holdAnswerBytes(this.#bodyBytes + bytes),
       onProgress: () => this.#keeper.touch(),
     });
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -102,7 +104,10 @@ export class RunningTurn {
     const { id, scope, dialect, headers, ticket, begunAt, uploadMs } = call;
     const caller = { kind: "member" as const, ...scope };
     const body = [Buffer.from(JSON.stringify(turnBody({ ...this.#turn, ...call })))];
+    this.#bodyBytes = body.reduce((sum, piece) => sum + piece.length, 0);
     try {
+      const full = ticket.holdAnswerBytes(this.#bodyBytes);
+      if (full !== null) throw full;
       const inference = { id, caller, dialect, body, headers, ticket, begunAt, uploadMs };
       const { ended } = await this.#deps.pipeline.start(inference, this.#sink);
       return this.#ending(await ended);

@@ -191,19 +191,3 @@ describe("two turns of one session", () => {
     expect(await stage.history(session)).toEqual(["user: One", "assistant: 1"]);
   });
 });
-
-describe("a store that is away", () => {
-  test("at the commit: no end is told, the turn is stored when the store is back, and the question can be asked again", async () => {
-    stage.place("a", saying("Said."));
-    const { session } = await stage.say("/new");
-    const db = stage.store?.db;
-    await db?.schema.alterTable("chat_item").renameTo("chat_item_away").execute();
-    const broken = stage.sayOpen("Hi", { session });
-    const answer = await broken.catch(() => null);
-    await answer?.end();
-    await db?.schema.alterTable("chat_item_away").renameTo("chat_item").execute();
-    expect(answer?.text ?? "").not.toContain("response.completed");
-    expect((await stage.say("Hi", { session })).text).toContain("response.completed");
-    expect(await stage.history(session)).toEqual(["user: Hi", "assistant: Said."]);
-  });
-});
