@@ -6,7 +6,7 @@ import { createTRPCClient, createWSClient, wsLink } from "@trpc/client";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import WebSocket from "ws";
-import { type NodeFixture, nodeFixture, reportFor } from "../nodes/node.fixture.ts";
+import { type NodeFixture, nodeFixture, OWNER, reportFor } from "../nodes/node.fixture.ts";
 import type { DaemonRouter } from "./daemon-router.ts";
 import { LinkHolders } from "./link-holders.ts";
 import { LinkHub } from "./link-hub.ts";
@@ -128,6 +128,18 @@ describe("the daemon link", () => {
     fixture.changes.emit({ nodeId, projectId: seen[0]?.projectId ?? "", aspect: "desired" });
     await vi.waitFor(() => expect(seen.map((state) => state.generation)).toEqual([1, 2]));
     expect(seen[1]?.workloads).toEqual([]);
+  });
+
+  it("gives a daemon its own node's secrets alone, sealed, and takes nothing else for a name", async () => {
+    const other = (await fixture.createEnrolled("Other")).node.id;
+    await fixture.nodeSecrets.put(OWNER, nodeId, { name: "MINE", value: "canary-mine" });
+    await fixture.nodeSecrets.put(OWNER, other, { name: "THEIRS", value: "canary-theirs" });
+    const client = connect();
+    const mine = await client.secret.query({ name: "MINE" });
+    expect(mine.state).toBe("sealed");
+    expect(JSON.stringify(mine)).not.toContain("canary");
+    expect(await client.secret.query({ name: "THEIRS" })).toEqual({ state: "missing" });
+    await expect(client.secret.query({ name: `../${other}/THEIRS` })).rejects.toThrow();
   });
 
   it("keeps what a daemon observes, and does not make the node active by it", async () => {

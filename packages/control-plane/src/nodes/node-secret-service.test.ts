@@ -75,7 +75,7 @@ describe.each(STORES)("a node's secrets on $name", ({ open }) => {
     it("get versions of their own from two puts at once", async () => {
       const { id } = await fixture.create("Box");
       const both = await Promise.all([put(id, "a"), put(id, "b")]);
-      expect(both.map(({ version }) => version).toSorted()).toEqual([1, 2]);
+      expect(new Set(both.map(({ version }) => version))).toEqual(new Set([1, 2]));
     });
 
     it("never rest in plain text", async () => {

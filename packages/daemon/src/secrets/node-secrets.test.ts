@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { SecretAnswer, WorkloadSecret } from "@fairlead/protocol/secrets";
@@ -273,6 +273,16 @@ describe("secrets of a node", () => {
     await until(() => placed("TOKEN") === "one" && secrets.finding().reason !== "not_placed");
   });
 
+  test("that nobody takes make no trouble: a folder that cannot be made holds no container up", async () => {
+    writeFileSync(join(base, "run"), "in the way");
+    secrets.desiredChanged(wants());
+    const container = await run(aSpec());
+    secrets.observed([container]);
+    await settle();
+    await secrets.close();
+    expect(secrets.finding()).toMatchObject({ status: "ok" });
+  });
+
   test("on a disk are told of", async () => {
     await set("TOKEN", "one");
     secrets.desiredChanged(wants(FILE));
@@ -310,5 +320,25 @@ describe("secrets of a node", () => {
     const refusal = await secrets.registryAuth(specWith(login)).catch((error: unknown) => String(error));
     expect(refusal).toContain("username:password");
     expect(refusal).not.toContain("canary");
+  });
+});
+
+describe("files of the daemon's own", () => {
+  const own = (name: string): string => join(base, "run", "c1", name);
+
+  test("stand in the folder of every container of their workload, and are replaced in place", async () => {
+    const spec = aSpec();
+    expect(await secrets.prepare("c1", spec)).toEqual({ folder: join(base, "run", "c1"), env: {} });
+    const container = { name: "c1", spec, projectId: "prj_1", generation: 1, owner: OWNER, secrets: null };
+    await runtime.create(container);
+    secrets.put(spec.workloadId, "gateway-token", Buffer.from("one"));
+    secrets.put("another-workload", "gateway-token", Buffer.from("theirs"));
+    const containers = await runtime.list(OWNER);
+    secrets.observed(containers);
+    await until(() => existsSync(own("gateway-token")));
+    expect(readFileSync(own("gateway-token"), "utf8")).toBe("one");
+    secrets.put(spec.workloadId, "gateway-token", Buffer.from("two"));
+    await until(() => readFileSync(own("gateway-token"), "utf8") === "two");
+    expect(readdirSync(join(base, "run", "c1"))).toEqual(["gateway-token"]);
   });
 });

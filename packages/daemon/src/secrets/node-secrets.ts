@@ -136,7 +136,8 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles {
     }));
     if (missing.length > 0) throw new RuntimeError("rejected", describeMissing(missing));
     await this.#inTurn(() => this.#fill(container)).catch((error: unknown) => {
-      if (secretFilesOf(container.labels).length === 0) return;
+      // Without the daemon's own files it runs as well.
+      if (!takesSecrets(container)) return;
       if (error instanceof RuntimeError) throw error;
       throw new RuntimeError("rejected", `its secrets cannot be placed in ${SECRETS_MOUNT_PATH}: ${reasonOf(error)}`);
     });
@@ -193,11 +194,13 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles {
     for (const container of containers) {
       this.#coming.delete(container.name);
       if (!hasFolder(container.labels)) continue;
-      await this.#fill(container).catch((error: unknown) => failures.push(`${container.name}: ${reasonOf(error)}`));
+      await this.#fill(container).catch((error: unknown) => {
+        if (takesSecrets(container)) failures.push(`${container.name}: ${reasonOf(error)}`);
+      });
     }
     const kept = new Set([...containers.map(({ name }) => name), ...this.#coming]);
     for (const name of await folders.list()) if (!kept.has(name)) await folders.remove(name);
-    this.#inMemory = await folders.inMemory();
+    this.#inMemory = !containers.some(takesSecrets) || (await folders.inMemory());
     await this.#forgetUnneeded(containers);
     return failures;
   }
@@ -237,4 +240,8 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles {
     this.#queue = turn.catch(() => undefined);
     return turn;
   }
+}
+
+function takesSecrets({ labels }: Container): boolean {
+  return secretFilesOf(labels).length > 0;
 }

@@ -103,5 +103,5 @@ async function write(path: string, value: Uint8Array, owner: number): Promise<vo
 }
 
 function isMissing(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ENOENT";
+  return error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");
 }
