@@ -1,15 +1,18 @@
 import type { Call, MakeCall } from "./call.ts";
 
-/** How the routes of chats are called. Sessions are a person's own, so whoever is let in finds none under this id. */
-
-const NO_SESSION = { letIn: ['"code":"session_not_found"'] };
+/** How the routes of chats are called: each with a session of the caller's own. */
 
 const chat =
   (rest: string, more: Omit<Call, "path"> = {}): MakeCall =>
   ({ projectId }) => ({ path: `/v1/chat/${rest}`, headers: { "service-project-id": projectId }, ...more });
 
-const unknown = (rest = "", more: Omit<Call, "path"> = {}): MakeCall =>
-  chat(`sessions/ses_matrix${rest}`, { ...NO_SESSION, ...more });
+const ownSession =
+  (rest = "", more: Omit<Call, "path"> = {}): MakeCall =>
+  async (world, caller) => ({
+    path: `/v1/chat/sessions/${await world.newChatSession(caller)}${rest}`,
+    headers: { "service-project-id": world.projectId },
+    ...more,
+  });
 
 /** Opens a session, and asks no model. */
 const newSession = { body: { messages: [{ role: "user", content: "/new" }], stream: true } };
@@ -19,11 +22,11 @@ export const CHAT_CALLS: Readonly<Record<string, MakeCall>> = {
   "GET /v1/chat/history": chat("history"),
   "POST /v1/chat/responses": chat("responses", newSession),
   "GET /v1/chat/sessions": chat("sessions?query=anything"),
-  "DELETE /v1/chat/sessions/{id}": unknown(),
-  "GET /v1/chat/sessions/{id}": unknown(),
-  "PATCH /v1/chat/sessions/{id}": unknown("", { body: { title: "Matrix" } }),
-  "GET /v1/chat/sessions/{id}/export": unknown("/export"),
-  "GET /v1/chat/sessions/{id}/messages": unknown("/messages"),
-  "POST /v1/chat/sessions/{id}:regenerate": unknown(":regenerate", { body: {} }),
-  "POST /v1/chat/sessions/{id}:stop": unknown(":stop", { body: {} }),
+  "DELETE /v1/chat/sessions/{id}": ownSession(),
+  "GET /v1/chat/sessions/{id}": ownSession(),
+  "PATCH /v1/chat/sessions/{id}": ownSession("", { body: { title: "Matrix" } }),
+  "GET /v1/chat/sessions/{id}/export": ownSession("/export"),
+  "GET /v1/chat/sessions/{id}/messages": ownSession("/messages"),
+  "POST /v1/chat/sessions/{id}:regenerate": ownSession(":regenerate", { body: {}, letIn: ["no question yet"] }),
+  "POST /v1/chat/sessions/{id}:stop": ownSession(":stop", { body: {} }),
 };

@@ -28,9 +28,9 @@ export async function recordRoutes<T>(start: () => Promise<T>): Promise<{ starte
     const routes = new Set<string>();
     apps.push(routes);
     const { fastify } = message as { fastify: HttpApp };
-    fastify.addHook("onRoute", ({ method, url }) => {
-      // A list of methods is what a path's 405 answers are registered with, after all that it serves.
-      if (Array.isArray(method) && method.length > 2) return;
+    fastify.addHook("onRoute", ({ method, url, schema }) => {
+      // A list of methods that no document tells of is what a path's 405 answers are registered with.
+      if (Array.isArray(method) && schema?.hide === true) return;
       for (const name of [method].flat()) if (!NOT_WALKED.has(name)) routes.add(`${name} ${nameOf(url)}`);
     });
   };

@@ -229,6 +229,21 @@ export class World {
     return name === undefined ? null : this.#anotherSession(name);
   }
 
+  /** A chat session of the caller's own; of somebody who is nobody, the owner's. */
+  async newChatSession(caller: Caller): Promise<string> {
+    const now = systemClock.now();
+    const row = {
+      id: systemIds(() => now).next("chatSession"),
+      project_id: this.projectId,
+      user_id: await this.#userId(PERSON_OF_CALLER[caller] ?? "owner"),
+      ...{ opened_from: null, model: null, message_count: 0, item_count: 0, next_position: 1, last_turn_id: null },
+      ...{ created_at: now, updated_at: now, deleted_at: null },
+      ...{ titled_by_person: 0, title: "Matrix", search_title: "matrix", metadata: "{}" },
+    };
+    await this.installation.db.insertInto("chat_session").values(row).execute();
+    return row.id;
+  }
+
   async stylesheetPath(): Promise<string> {
     const { text } = await this.newVisitor().open("/sign-in");
     const path = /href="(\/assets\/[^"]+\.css)"/.exec(text)?.[1];

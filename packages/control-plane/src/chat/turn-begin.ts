@@ -8,6 +8,7 @@ import type { TurnRecord } from "./chat-turn-store.ts";
 import { roomFor } from "./history-input.ts";
 import { readTail } from "./history-tail.ts";
 import { newOutputs } from "./open-calls.ts";
+import { endTurn, INTERRUPTED } from "./turn-end.ts";
 import type { BegunTurn, NewTurn, StoredAnswer } from "./turn-log.ts";
 import { hashQuestion, supersedes } from "./turn-rules.ts";
 
@@ -22,6 +23,8 @@ export interface TurnToBegin {
   readonly sessionId: string | null;
   readonly turn: NewTurn;
   readonly now: number;
+  /** Whether this process runs a turn. One that is open and does not run has been lost. */
+  readonly isRunning: (turnId: string) => boolean;
 }
 
 export async function beginTurn(stores: ChatStores, ids: IdSource, asked: TurnToBegin): Promise<BegunTurn> {
@@ -29,7 +32,8 @@ export async function beginTurn(stores: ChatStores, ids: IdSource, asked: TurnTo
   const earlier = await takeKey(stores, asked);
   const replay = earlier && answerOf(earlier);
   if (replay) return { replay, sessionId: replay.sessionId };
-  const session = await holdSession(stores, ids, { ...asked, earlier });
+  const held = await holdSession(stores, ids, { ...asked, earlier });
+  const session = await withoutLost(stores, ids, { ...asked, session: held });
   const live = await withoutReplaced(stores, { session, turn, earlier, now });
   const history = await readTail(stores.items, live, roomFor(turn.turn, turn.contextTokens));
   const items = turn.turn.kind === "outputs" ? newOutputs(turn.turn.items, history.items) : turn.turn.items;
@@ -42,12 +46,15 @@ export async function beginTurn(stores: ChatStores, ids: IdSource, asked: TurnTo
 }
 
 /** @throws DomainError idempotency_mismatch, session_busy */
-export function judgeRepeat(earlier: TurnRecord, requestHash: string): void {
+export function judgeRepeat(
+  earlier: TurnRecord,
+  { requestHash, isRunning }: { readonly requestHash: string; readonly isRunning: boolean },
+): void {
   if (earlier.requestHash !== requestHash) {
     const message = "This `Idempotency-Key` was used with another call. Use a new key for a new call.";
     throw new DomainError("idempotency_mismatch", message, { param: "Idempotency-Key" });
   }
-  if (earlier.status === "open") throw sessionBusy();
+  if (isRunning) throw sessionBusy();
 }
 
 export const isOver = ({ beganAt, status }: TurnRecord, now: number): boolean =>
@@ -70,12 +77,13 @@ export function sessionNotFound(): DomainError {
 }
 
 /** The turn that had the key before, which has it no longer where it is asked anew. */
-async function takeKey(stores: ChatStores, { scope, turn, now }: TurnToBegin): Promise<TurnRecord | null> {
+async function takeKey(stores: ChatStores, asked: TurnToBegin): Promise<TurnRecord | null> {
+  const { scope, turn, now } = asked;
   const { idempotencyKey, requestHash } = turn;
   const earlier = idempotencyKey === null ? null : await stores.turns.findByKey(scope, idempotencyKey);
   if (earlier === null) return null;
   const isForgotten = isOver(earlier, now);
-  if (!isForgotten) judgeRepeat(earlier, requestHash);
+  if (!isForgotten) judgeRepeat(earlier, { requestHash, isRunning: asked.isRunning(earlier.id) });
   if (isForgotten || earlier.response === null) await stores.turns.forgetKey(scope.projectId, earlier.id);
   return isForgotten ? null : earlier;
 }
@@ -97,6 +105,19 @@ async function holdSession(stores: ChatStores, ids: IdSource, held: Held): Promi
   return session;
 }
 
+/** The session as it is once a turn that was lost has ended with what was stored of it. @throws DomainError session_busy */
+async function withoutLost(
+  stores: ChatStores,
+  ids: IdSource,
+  { scope, session, now, isRunning }: TurnToBegin & { readonly session: SessionRecord },
+): Promise<SessionRecord> {
+  const lost = session.lastTurnId === null ? null : await stores.turns.findPartial(session.id);
+  if (lost === null) return session;
+  if (isRunning(lost.turnId)) throw sessionBusy();
+  await endTurn(stores, ids, { turnId: lost.turnId, end: { ...INTERRUPTED, items: lost.items }, at: now });
+  return (await stores.sessions.find(scope, session.id)) ?? session;
+}
+
 interface Replacing {
   readonly session: SessionRecord;
   readonly turn: NewTurn;
@@ -108,7 +129,6 @@ interface Replacing {
 async function withoutReplaced(stores: ChatStores, replacing: Replacing): Promise<SessionRecord> {
   const { session } = replacing;
   const last = session.lastTurnId === null ? null : await stores.turns.find(session.projectId, session.lastTurnId);
-  if (last?.status === "open") throw sessionBusy();
   if (last === null || !isReplaced(last, replacing)) return session;
   return shrunk(session, await stores.items.supersede(session.id, last.id, last.firstPosition));
 }

@@ -57,6 +57,34 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
     expect(await stage.said(sessionId)).toEqual(["user: hello", "assistant: half", "user: go on", "assistant: yes"]);
   });
 
+  test("a turn that nobody runs any more makes nobody wait: its begin was stored, and its process never heard of it", async () => {
+    const { turnLog } = stage.restarted(2);
+    const call = {
+      dialect: "responses",
+      model: "a/b",
+      contextTokens: 9000,
+      requestHash: "h",
+      idempotencyKey: "k",
+    } as const;
+    const lost = await turnLog.begin(ANN, null, { turn: asks("hello"), ...call });
+    const again = await stage.begin(lost.sessionId, asks("hello"), { idempotencyKey: "k" });
+    expect(again.sessionId).toBe(lost.sessionId);
+    expect(await stage.said(lost.sessionId)).toEqual(["user: hello"]);
+    await stage.chat.turnLog.finish(again.turnId, { ...ANSWERED, items: [says("yes")] });
+    const other = await turnLog.begin(ANN, lost.sessionId, { turn: asks("two"), ...call, idempotencyKey: null });
+    if (other.replay !== null) throw new Error("replayed");
+    await turnLog.flush(other.turnId, [says("half")]);
+    await stage.turn(lost.sessionId, "three");
+    expect(await stage.said(lost.sessionId)).toEqual([
+      "user: hello",
+      "assistant: yes",
+      "user: two",
+      "assistant: half",
+      "user: three",
+      "assistant: yes",
+    ]);
+  });
+
   test("a second turn while one runs is told to wait, and leaves no trace (open-design#5490)", async () => {
     const { sessionId } = await stage.begin(null, asks("hello"));
     const second = stage.begin(sessionId, asks("me too"));

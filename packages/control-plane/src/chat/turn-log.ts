@@ -4,13 +4,12 @@ import { isUniqueViolation } from "../db/errors.ts";
 import type { JsonObject } from "../inference/bridge/wire.ts";
 import type { Dialect } from "../inference/dialect.ts";
 import type { TokenUsage } from "../inference/token-usage.ts";
-import { answerItems } from "./answer-stored.ts";
-import { type ChatItem, type ResponsesItem, textOf, typeOf } from "./chat-item.ts";
+import { type ChatItem, type ResponsesItem, textOf } from "./chat-item.ts";
 import type { ChatScope } from "./chat-scope.ts";
-import { grown } from "./chat-session.ts";
 import type { ChatStores } from "./chat-stores.ts";
 import type { ChatTurnStore } from "./chat-turn-store.ts";
 import { answerOf, beginTurn, isOver, judgeRepeat, sessionBusy, sessionNotFound } from "./turn-begin.ts";
+import { endTurn, INTERRUPTED } from "./turn-end.ts";
 import type { NewTurnItems } from "./turn-input.ts";
 
 /** A turn that is about to begin. */
@@ -75,8 +74,6 @@ export interface LastTurn {
   readonly model: string;
 }
 
-/** Why a turn ended that the process left open. */
-export const SERVER_STOPPED = "server_stopped";
 /** Open turns that are closed at a time. */
 const OPEN_CHUNK = 50;
 
@@ -96,6 +93,8 @@ export interface RepeatableTurn {
 /** What is stored of turns; each method is one transaction (decisions/0021). */
 export class TurnLog {
   readonly #deps: TurnLogDeps;
+  /** Turns that this process has begun and not yet ended. Any other that is open was lost with its process, or with the answer of a commit. */
+  readonly #running = new Set<string>();
 
   constructor(deps: TurnLogDeps) {
     this.#deps = deps;
@@ -109,7 +108,7 @@ export class TurnLog {
     const { stores, clock } = this.#deps;
     const earlier = await stores.turns.findByKey(scope, idempotencyKey);
     if (earlier === null || isOver(earlier, clock.now())) return null;
-    judgeRepeat(earlier, requestHash);
+    judgeRepeat(earlier, { requestHash, isRunning: this.#running.has(earlier.id) });
     return answerOf(earlier);
   }
 
@@ -122,7 +121,12 @@ export class TurnLog {
     const { stores, ids, clock } = this.#deps;
     const now = clock.now();
     try {
-      return await stores.transaction((within) => beginTurn(within, ids, { scope, sessionId, turn, now }));
+      const isRunning = (id: string): boolean => this.#running.has(id);
+      const begun = await stores.transaction((within) =>
+        beginTurn(within, ids, { scope, sessionId, turn, now, isRunning }),
+      );
+      if (begun.replay === null) this.#running.add(begun.turnId);
+      return begun;
     } catch (error) {
       // Two in the same session or with the same key at the same moment: the other one runs.
       if (isUniqueViolation(error)) throw sessionBusy();
@@ -139,22 +143,8 @@ export class TurnLog {
   async finish(turnId: string, end: TurnEnd): Promise<void> {
     const { stores, clock, ids } = this.#deps;
     const at = clock.now();
-    await stores.transaction(async ({ turns, sessions, items }) => {
-      const turn = await turns.end(turnId, { ...end, answerCount: end.items.length, at });
-      const session = turn && (await sessions.findForUpdate(turn, turn.sessionId));
-      if (!turn || !session) return;
-      const position = session.nextPosition;
-      const answer = answerItems({ turnId, end, position, at }, () => ids.next("message"));
-      const taken = await items.known(
-        session.id,
-        answer.map(({ id }) => id),
-      );
-      await items.append(
-        session.id,
-        answer.map((item) => (taken.has(item.id) ? { ...item, id: ids.next("message") } : item)),
-      );
-      await sessions.setActivity(grown(session, end.items.map(typeOf), at));
-    });
+    await stores.transaction((within) => endTurn(within, ids, { turnId, end, at }));
+    this.#running.delete(turnId);
   }
 
   /** Null where there is none. @throws DomainError session_not_found */
@@ -177,7 +167,7 @@ export class TurnLog {
     for (;;) {
       const open = await this.#deps.stores.turns.listOpen(OPEN_CHUNK);
       for (const { turnId, items } of open) {
-        await this.finish(turnId, { status: "incomplete", why: SERVER_STOPPED, items, usage: null, response: null });
+        await this.finish(turnId, { ...INTERRUPTED, items });
       }
       closed += open.length;
       if (open.length < OPEN_CHUNK) return closed;
