@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { systemClock } from "@fairlead/protocol/clock";
-import { TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
+import { LOGS_WORKLOAD, TUNNEL_TOKEN_HEADER, TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
 import { systemIds } from "@fairlead/protocol/ids";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import type { Logger } from "pino";
@@ -8,6 +8,7 @@ import type { DaemonConfig } from "./config.ts";
 import { ConnectCheck } from "./gateway/connect-check.ts";
 import { ConnectFiles, connectCall } from "./gateway/connect-files.ts";
 import { createGateway } from "./gateway/gateway.ts";
+import { createLogServer } from "./gateway/log-server.ts";
 import { PlatformKeys, platformKeysSchema } from "./gateway/platform-keys.ts";
 import type { StaticFacts } from "./host/host-facts.ts";
 import { type Machine, startMachine } from "./host/machine.ts";
@@ -19,12 +20,13 @@ import { createEngineProbe } from "./reconcile/engine-facts.ts";
 import { HealthMonitor } from "./reconcile/health.ts";
 import { InFlight } from "./reconcile/in-flight.ts";
 import { ReconcileLoop, type Snapshot } from "./reconcile/loop.ts";
-import { findServing } from "./reconcile/serving.ts";
+import { findPrinting, findServing } from "./reconcile/serving.ts";
 import { takeDown } from "./reconcile/take-down.ts";
 import { EventQueue } from "./report/event-queue.ts";
 import { readyCall } from "./report/ready-call.ts";
 import { Reporter } from "./report/reporter.ts";
 import { buildReports } from "./report/workload-report.ts";
+import type { ContainerRuntime } from "./runtime/container-runtime.ts";
 import type { DockerRuntime } from "./runtime/docker-runtime.ts";
 import { NodeSecrets } from "./secrets/node-secrets.ts";
 import { SecretFolders } from "./secrets/secret-folders.ts";
@@ -96,7 +98,7 @@ export async function startWorkloads(
     secrets,
     events,
     reporter,
-    handler: gatewayHandler({ snapshot, inFlight, connect, log }),
+    handler: tunnelHandler({ snapshot, inFlight, connect, runtime: base.runtime, log }),
     onDesired,
     takeDown: async (signal) => {
       const current = desired.current();
@@ -249,14 +251,16 @@ async function openConnectCheck(
   return new ConnectCheck({ keys, installationId: enrolled.installationId, nodeId, now: () => serverClock.now() });
 }
 
-/** The gateway, with every request counted for the container that answers it, so that an update lets it end. */
-function gatewayHandler(parts: {
+/** The gateway, with every request counted for the container that answers it, so that an update lets it end; and the logs. */
+function tunnelHandler(parts: {
   readonly snapshot: () => Snapshot | null;
   readonly inFlight: InFlight;
   readonly connect: ConnectCheck;
+  readonly runtime: ContainerRuntime;
   readonly log: Logger;
 }): TunnelHandler {
-  const { snapshot, inFlight, connect, log } = parts;
+  const { snapshot, inFlight, connect, runtime, log } = parts;
+  const logs = createLogServer({ find: (name) => findPrinting(snapshot(), name), runtime, timers, log });
   const find = (name: string) => {
     const serving = findServing(snapshot(), name);
     return serving && { host: "127.0.0.1", port: serving.port, ready: serving.ready };
@@ -264,6 +268,11 @@ function gatewayHandler(parts: {
   const gateway = createGateway({ targets: { find }, connect, log });
   return (stream, headers) => {
     const name = headers[TUNNEL_WORKLOAD_HEADER];
+    // Nobody's token opens them: only the platform itself asks.
+    if (name === LOGS_WORKLOAD && headers[TUNNEL_TOKEN_HEADER] === undefined) {
+      logs(stream, headers);
+      return;
+    }
     const serving = typeof name === "string" ? findServing(snapshot(), name) : null;
     if (serving !== null) stream.once("close", inFlight.begin(serving.container.id));
     gateway(stream, headers);

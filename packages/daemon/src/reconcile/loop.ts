@@ -10,6 +10,7 @@ import type { HealthMonitor, HealthOf, ProbeTarget } from "./health.ts";
 import { type Observed, observe } from "./observe.ts";
 import { plan } from "./plan.ts";
 import { NO_RUNS, type RunEnd, type RunRecord, type RunRecords, refusedStart, updateRecords } from "./run-record.ts";
+import { eventOf, newlyReady } from "./step-events.ts";
 import { StepRetries } from "./step-retries.ts";
 import { describe, keyOf, type Step } from "./steps.ts";
 import { type Known, viewOf } from "./workload-view.ts";
@@ -217,11 +218,20 @@ export class ReconcileLoop {
     health.track(observed.containers.flatMap((container) => probeTarget(container, observed)));
     const time = rfc3339(clock.now());
     const input = { desired, observed, health: health.statusOf, now: clock.monotonic(), time };
-    const { records, ends } = updateRecords(this.#records, input);
+    const before = this.#records;
+    const { records, ends } = updateRecords(before, input);
     this.#records = records;
+    this.#reportReady(newlyReady(before, records), observed);
     const known = { desired, observed, records, health: health.statusOf };
     for (const end of ends) this.#reportEnd(end, known);
     this.#reportRollbacks(known);
+  }
+
+  #reportReady(names: readonly string[], observed: Observed): void {
+    for (const container of observed.containers) {
+      if (!names.includes(container.name)) continue;
+      this.#deps.onEvent("workload_ready", workloadOf(container), `${container.name} is ready`);
+    }
   }
 
   #reportEnd({ container, record }: RunEnd, known: Known): void {
@@ -262,11 +272,12 @@ export class ReconcileLoop {
     this.#deps.log.info({ step: describe(step) }, "doing");
     if (step.type === "stop")
       this.#amend(step.name, { stopping: { reason: step.reason, detail: this.#whyUnhealthy(step.name) } });
+    const record = ("name" in step && this.#records.get(step.name)) || NO_RUNS;
     const { runtime, owner, pulls, secrets } = this.#deps;
     const onProgress = (percent: number): void => this.#progress(step, percent);
     const ended = execute(step, { runtime, owner, pulls, secrets, onProgress, signal: cancel.signal })
       .then(
-        () => this.#succeeded(step),
+        () => this.#succeeded(step, record),
         (error: unknown) => this.#failed(step, error),
       )
       .finally(() => {
@@ -295,13 +306,14 @@ export class ReconcileLoop {
     this.#records = new Map(this.#records).set(name, { ...(this.#records.get(name) ?? NO_RUNS), ...changes });
   }
 
-  #succeeded(step: Step): void {
+  #succeeded(step: Step, record: RunRecord): void {
     this.#retries.succeeded(step);
     const known = this.#observed?.containers.find((container) => "name" in step && container.name === step.name);
     if (step.type === "start" && known?.startedAt) {
       this.#amend(step.name, { restarts: (this.#records.get(step.name)?.restarts ?? 0) + 1 });
     }
-    this.#deps.onEvent(EVENT_KINDS[step.type], step.workloadId, `done: ${describe(step)}`);
+    const { kind, message } = eventOf(step, record);
+    this.#deps.onEvent(kind, step.workloadId, message);
   }
 
   #failed(step: Step, error: unknown): void {
@@ -341,14 +353,6 @@ export class ReconcileLoop {
     });
   }
 }
-
-const EVENT_KINDS = {
-  pull: "image_pulled",
-  create: "container_created",
-  start: "workload_started",
-  stop: "workload_stopped",
-  remove: "container_removed",
-} as const satisfies Record<Step["type"], string>;
 
 function probeTarget(container: Container, observed: Observed): ProbeTarget[] {
   const settings = probeSettingsOf(container.labels);

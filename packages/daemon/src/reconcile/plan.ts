@@ -45,13 +45,17 @@ export function plan(input: PlanInput): Plan {
   return { steps, wakeAt: waits.length > 0 ? Math.min(...waits) : null, draining: new Set(draining) };
 }
 
-function planOrphans({ desired, observed, records, now }: PlanInput): Next[] {
+function planOrphans({ desired, observed, records, inFlight, now }: PlanInput): Next[] {
   const workloads = new Set(desired.workloads.map((spec) => spec.workloadId));
   return observed.containers
     .filter((container) => !workloads.has(workloadOf(container)))
     .map((container) => {
-      const due = (recordOf(records, container).unwantedSince ?? now) + ORPHAN_GRACE_MS;
-      return due > now ? { wakeAt: due } : discard(container, "orphan");
+      const since = recordOf(records, container).unwantedSince ?? now;
+      if (since + ORPHAN_GRACE_MS > now) return { wakeAt: since + ORPHAN_GRACE_MS };
+      // Requests that it still answers may end, as those of one that an update replaces.
+      if (inFlight(container) > 0 && since + DRAIN_MS > now)
+        return { wakeAt: Math.min(since + DRAIN_MS, now + SWITCH_MS) };
+      return discard(container, "orphan");
     });
 }
 

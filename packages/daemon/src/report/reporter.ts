@@ -19,8 +19,8 @@ export interface ReporterDeps {
 const BACKOFF = { baseMs: 1000, maxMs: 30_000 };
 /** Between two sends, so that a burst of changes becomes one. */
 const GAP_MS = 500;
-/** Everything is said again slowly, so that nothing that got lost can matter. */
-const RESEND_MS = 60_000;
+/** Everything is said again slowly, so that nothing that got lost can matter; at random from half of it on, since nodes are many. */
+const RESEND_MS = 10 * 60_000;
 
 /**
  * Tells the control plane what is: over the link on every change, and by `ready` once all workloads of a generation are
@@ -86,16 +86,21 @@ export class Reporter {
       if (picture === null) return;
       const sent = (await this.#observe(picture)) && (await this.#ready(picture));
       this.#failures = sent ? 0 : this.#failures + 1;
-      this.#schedule(sent ? RESEND_MS : fullJitter(BACKOFF, this.#failures, this.#deps.random()));
+      if (sent) this.#resend();
+      else this.#schedule(fullJitter(BACKOFF, this.#failures, this.#deps.random()));
       await sleep(this.#deps.timers, GAP_MS, this.#closing.signal);
     }
   }
 
-  #schedule(delay: number): void {
+  #resend(): void {
+    this.#schedule((RESEND_MS * (1 + this.#deps.random())) / 2, () => this.#forgetWhatWasSaid());
+  }
+
+  #schedule(delay: number, first: () => void = () => undefined): void {
     this.#cancelTimer();
     if (this.#closing.signal.aborted) return;
     this.#cancelTimer = this.#deps.timers.after(delay, () => {
-      if (delay === RESEND_MS) this.#forgetWhatWasSaid();
+      first();
       this.#wake();
     });
   }
@@ -121,7 +126,7 @@ export class Reporter {
       ...picture,
       // Those are the machine's, and the call is about its workloads.
       conditions: [],
-      workloadReports: workloadReports.map((report) => ({ ...report, message: "" })),
+      workloadReports: workloadReports.map((report) => ({ ...report, message: "", progress: null })),
     });
     if (!this.#announced || key === this.#toldReady) return true;
     try {

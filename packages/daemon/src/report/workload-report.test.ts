@@ -44,6 +44,7 @@ test("a ready workload tells what really runs", async () => {
     restartCount: 0,
     lastExit: null,
     message: "",
+    progress: null,
   });
   expect(findServing(machine.snapshot, "engine")).toMatchObject({ container: { name: name1 }, ready: true });
   expect(findServing(machine.snapshot, "other")).toBeNull();

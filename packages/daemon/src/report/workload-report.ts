@@ -66,6 +66,7 @@ function report(view: WorkloadView, context: Context): WorkloadReport {
     restartCount: record.restarts,
     lastExit: record.lastExit,
     message: messageOf(view, context),
+    progress: snapshot.pulls.get(spec.image) ?? null,
   };
 }
 
