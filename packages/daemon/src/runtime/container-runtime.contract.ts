@@ -74,6 +74,12 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
       expect(await runtime.list({ ...owner, installationId: "ins_other" })).toEqual([]);
     });
 
+    test("who it runs as is a number, also before it has run", async () => {
+      const id = await harness.runtime.create(plan());
+      expect(await harness.runtime.userOf(id)).toBe(0);
+      await expect(harness.runtime.userOf("nowhere")).rejects.toMatchObject({ kind: "not-found" });
+    });
+
     test("a container that ends by itself tells its code", async () => {
       const { runtime, owner } = harness;
       await runtime.start(await runtime.create(plan(harness.endsWithThree)));
