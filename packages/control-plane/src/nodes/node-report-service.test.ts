@@ -130,6 +130,15 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await message()).toBe("All workloads are ready.");
     });
 
+    it("of a node that serves well leaves a note of something else standing", async () => {
+      const { nodeId, desired } = await startingNode();
+      await ready(nodeId, desired);
+      await fixture.status.note(nodeId, { kind: "identity_shared", message: "Two daemons use this node's identity." });
+      await observe(nodeId, desired);
+      const node = await fixture.stores.nodes.find(nodeId);
+      expect(node?.statusMessage).toBe("Two daemons use this node's identity.");
+    });
+
     it("of another store epoch, or of an older generation, changes nothing", async () => {
       const { nodeId, desired } = await startingNode();
       await ready(nodeId, desired);

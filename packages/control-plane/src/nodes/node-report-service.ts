@@ -141,7 +141,9 @@ export class NodeReportService {
     if (node?.status !== "active") return;
     const behind = workloadReports.filter((report) => report.generation < generation && report.message !== "");
     const message = behind.map((report) => `${report.workloadId}: ${report.message}`).join("; ") || ALL_READY;
-    if (message === node.statusMessage) return;
+    // A note that says more, such as that two daemons share the identity, stands.
+    const told = [ALL_READY, ...workloadReports.map((report) => `${report.workloadId}: `)];
+    if (message === node.statusMessage || !told.some((text) => node.statusMessage.startsWith(text))) return;
     await nodes.setStatusMessage(nodeId, message);
     this.#deps.changes.emit({ nodeId, projectId: node.projectId, aspect: "report" });
   }
