@@ -54,3 +54,14 @@ function read(path: string): string {
     return "";
   }
 }
+
+/** What a process holds of memory just now. */
+export function memoryMb(pid: number): number {
+  const [, kilobytes = "0"] = /VmRSS:\s+(\d+)/.exec(read(`/proc/${pid}/status`)) ?? [];
+  return (Number(kilobytes) * 1024) / 1e6;
+}
+
+/** What it has used of the processor. */
+export function cpuSeconds(pid: number): number {
+  return cpuTicks(String(pid)) / TICKS_PER_SECOND;
+}

@@ -44,9 +44,9 @@ async function runOnce(
   { seconds, warmSeconds }: MeasureOptions,
   { scenario, running }: { readonly scenario: Scenario; readonly running: RunningTarget },
 ): Promise<{ result: LoadResult; foreign: number }> {
-  const { port, key, model, parts } = running;
+  const { port, key, model, prefix = "", parts } = running;
   const measured = scenario.onceSeconds ?? seconds;
-  const args = ["-u", `http://127.0.0.1:${port}/v1/chat/completions`, "-k", key, "-M", model];
+  const args = ["-u", `http://127.0.0.1:${port}${prefix}/v1/chat/completions`, "-k", key, "-M", model];
   args.push("-t", String(measured), "-w", String(warmSeconds), ...scenario.load);
   args.push(...parts.flatMap(({ pids }) => pids).flatMap((pid) => ["-p", String(pid)]));
   const commandLine = processes.onCore(0, [loadClient, ...args]);

@@ -1,7 +1,7 @@
-import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { ensureDemoImage } from "../support/docker.ts";
 import { Installation } from "../support/installation.ts";
+import { cpuSeconds, memoryMb } from "./machine.ts";
 
 /**
  * `node test/bench/node.ts`, after a build and with Docker: how long from `POST /v1/nodes` to `active` with the image present, and
@@ -11,22 +11,13 @@ import { Installation } from "../support/installation.ts";
 const ROUNDS = 5;
 const SETTLE_MS = 15_000;
 const IDLE_MS = 60_000;
-const TICKS_PER_SECOND = 100;
 
 interface Cost {
   readonly rssMb: number;
   readonly cpuSeconds: number;
 }
 
-/** From /proc, of one process. */
-function costOf(pid: number): Cost {
-  const [, kilobytes = "0"] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
-    .replace(/^.*\) /, "")
-    .split(" ");
-  const ticks = Number(fields[11]) + Number(fields[12]);
-  return { rssMb: (Number(kilobytes) * 1024) / 1e6, cpuSeconds: ticks / TICKS_PER_SECOND };
-}
+const costOf = (pid: number): Cost => ({ rssMb: memoryMb(pid), cpuSeconds: cpuSeconds(pid) });
 
 function say(line: string): void {
   process.stdout.write(`${line}\n`);

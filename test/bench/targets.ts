@@ -1,5 +1,5 @@
 import type { Bench } from "./bench.ts";
-import { startFairlead, startFairleadHttp } from "./targets/fairlead.ts";
+import { startFairlead, startFairleadHttp, startFairleadRelay } from "./targets/fairlead.ts";
 import { missingNginx, startNginx } from "./targets/nginx.ts";
 import { startNodePipe } from "./targets/node-pipe.ts";
 
@@ -21,6 +21,8 @@ export interface RunningTarget {
   readonly port: number;
   readonly key: string;
   readonly model: string;
+  /** Before `/v1/chat/completions`. */
+  readonly prefix?: string;
   /** The gateway itself first. */
   readonly parts: readonly Part[];
   stop(): Promise<void>;
@@ -50,6 +52,11 @@ const all: readonly Target[] = [
     name: "fairlead",
     about: "the server with its store and project keys, and through the tunnel a daemon's gateway",
     start: startFairlead,
+  },
+  {
+    name: "fairlead-relay",
+    about: "the same node's engine from outside: the relay on the platform host, without accounts, limits and models",
+    start: startFairleadRelay,
   },
   {
     name: "fairlead-http",

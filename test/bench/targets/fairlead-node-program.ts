@@ -7,13 +7,16 @@ import { parseBootstrapToken } from "@fairlead/protocol/enrollment";
 import type { DesiredState, WorkloadReport } from "@fairlead/protocol/workload";
 import { pino } from "pino";
 import { weighBuffersWithHeap } from "../../../packages/daemon/src/garbage-collection.ts";
+import { ConnectCheck } from "../../../packages/daemon/src/gateway/connect-check.ts";
 import { createGateway } from "../../../packages/daemon/src/gateway/gateway.ts";
+import { PlatformKeys, platformKeysSchema } from "../../../packages/daemon/src/gateway/platform-keys.ts";
 import { enroll } from "../../../packages/daemon/src/link/enroll.ts";
 import { nodeHttpClient } from "../../../packages/daemon/src/link/http-client.ts";
 import { startLink } from "../../../packages/daemon/src/link/link-loop.ts";
 import { generateNodeKeys } from "../../../packages/daemon/src/link/node-keys.ts";
 import { ServerClock } from "../../../packages/daemon/src/link/server-clock.ts";
 import { createTrpcLink } from "../../../packages/daemon/src/link/trpc-link.ts";
+import { DurableRecord } from "../../../packages/daemon/src/state/durable-record.ts";
 import { diskFiles } from "../../../packages/daemon/src/state/files.ts";
 import { IdentityStore } from "../../../packages/daemon/src/state/identity-store.ts";
 import { systemTimers } from "../../../packages/daemon/src/timers.ts";
@@ -33,7 +36,12 @@ const operatingSystem = "bench";
 const CALL_MS = 10_000;
 
 /** @returns what this node needs to call as itself. The token outlives a bench. */
-async function enrolHere(): Promise<{ platformUrl: string; nodeId: string; token: () => Promise<string> }> {
+async function enrolHere(): Promise<{
+  platformUrl: string;
+  nodeId: string;
+  installationId: string;
+  token: () => Promise<string>;
+}> {
   const token = readFileSync(join(folder, "bootstrap-token"), "utf8").trim();
   const bootstrap = parseBootstrapToken(token);
   if (bootstrap === null) throw new Error("this is not a bootstrap token");
@@ -42,7 +50,8 @@ async function enrolHere(): Promise<{ platformUrl: string; nodeId: string; token
   const deps = { http: nodeHttpClient, store, serverClock, timers: systemTimers, random, log };
   const identity = { platformUrl, nodeId, keys: await generateNodeKeys(), enrolled: null };
   const { answer } = await enroll(deps, { identity, token, operatingSystem, signal: new AbortController().signal });
-  return { platformUrl, nodeId, token: () => Promise.resolve(answer.identityToken) };
+  const { identityToken, installationId } = answer;
+  return { platformUrl, nodeId, installationId, token: () => Promise.resolve(identityToken) };
 }
 
 const engineImage = `sha256:${"0".repeat(64)}`;
@@ -97,10 +106,21 @@ startLink({
   onLive: () => undefined,
   onDown: () => undefined,
 });
+const record = new DurableRecord(diskFiles, join(folder, "platform-keys.json"), platformKeysSchema);
+const { platformUrl } = node;
+const keys = new PlatformKeys({
+  platformUrl,
+  http: nodeHttpClient,
+  record,
+  clock: systemClock,
+  timers: systemTimers,
+  log,
+});
+const connect = new ConnectCheck({ ...node, keys, now: () => serverClock.now() });
 const target = { host: "127.0.0.1", port: Number(mockPort), ready: true };
 const handler = createGateway({
   targets: { find: () => target },
-  connect: { check: () => Promise.resolve(null) },
+  connect,
   log,
 });
 startTunnel({ ...node, handler, clock: systemClock, random, log });

@@ -11,6 +11,7 @@ import {
 } from "../../../scripts/quickstart-steps/fairlead.ts";
 import { installationIn } from "../../../scripts/quickstart-steps/installation.ts";
 import type { Bench } from "../bench.ts";
+import { processTree } from "../machine.ts";
 import type { Launch, Started } from "../processes.ts";
 import type { RunningTarget } from "../targets.ts";
 import { untilAnswers } from "./start.ts";
@@ -23,9 +24,13 @@ const ADMINISTRATOR: Administrator = { email: "admin@bench.local", name: "Bench"
 const createdProjectSchema = z.object({ project: z.object({ id: z.string() }) });
 const createdKeySchema = z.object({ key: z.object({ keyValue: z.string() }) });
 const createdNodeSchema = z.object({ node: z.object({ id: z.string(), identifier: z.string() }) });
+const workloadConnectSchema = z.object({ gatewayUrl: z.string(), authToken: z.string() });
 const bootstrapTokenSchema = z.object({ token: z.string() });
 
 const PROVIDER = "mock";
+/** How much of a chat's history goes into a call. */
+export const CONTEXT_TOKENS = 8000;
+const MODEL = { name: "mock-model", contextTokens: CONTEXT_TOKENS, maxOutputTokens: 1000 };
 
 /** The server as it is shipped, on a store of its own; the mock is a provider of the platform. */
 export async function startFairleadHttp(bench: Bench): Promise<RunningTarget> {
@@ -47,24 +52,85 @@ export async function startFairleadHttp(bench: Bench): Promise<RunningTarget> {
  * with the mock: in real life it is another machine.
  */
 export async function startFairlead(bench: Bench): Promise<RunningTarget> {
+  const { server, daemon, node, stop } = await startNode(bench);
+  const running = { port: server.inferencePort, key: node.key, model: `${node.identifier}/mock-model` };
+  await untilAnswers(running, server.process, daemon);
+  return { ...running, parts: partsOf(server, daemon), stop };
+}
+
+/** The same node, whose engine is reached through the relay. */
+export async function startFairleadRelay(bench: Bench): Promise<RunningTarget> {
+  const { server, daemon, node, stop } = await startNode(bench);
+  await untilAnswers(
+    { port: server.inferencePort, key: node.key, model: `${node.identifier}/mock-model` },
+    server.process,
+    daemon,
+  );
+  const way = await node.api.find(`/v1/nodes/${node.id}/workload-connect`, workloadConnectSchema);
+  if (way === null) throw new Error("the bench's node is gone");
+  const { port, pathname } = new URL(way.gatewayUrl);
+  const running = { port: Number(port), key: way.authToken, model: "mock-model", prefix: pathname };
+  return { ...running, parts: partsOf(server, daemon), stop };
+}
+
+function partsOf(server: Server, daemon: Started): RunningTarget["parts"] {
+  return [
+    { name: "control plane", pids: [server.process.pid] },
+    { name: "daemon", pids: [daemon.pid] },
+  ];
+}
+
+interface StartedNode {
+  readonly server: Server;
+  readonly daemon: Started;
+  readonly node: Awaited<ReturnType<typeof enrolNode>>;
+  readonly stop: () => Promise<void>;
+}
+
+async function startNode(bench: Bench): Promise<StartedNode> {
   buildOnce();
   const server = await startServer(bench);
-  const { key, identifier, bootstrapToken } = await enrolNode(server);
+  const node = await enrolNode(server);
+  const { bootstrapToken } = node;
   const args = ["--conditions=fairlead-source", NODE_PROGRAM, String(bench.mockPort), server.folder];
   writeFileSync(join(server.folder, "bootstrap-token"), bootstrapToken, { mode: 0o600 });
   const daemon = bench.processes.launch(program(bench, { name: "fairlead-node", args, core: 0 }));
-  const running = { port: server.inferencePort, key, model: `${identifier}/mock-model` };
-  await untilAnswers(running, server.process, daemon);
   return {
-    ...running,
-    parts: [
-      { name: "control plane", pids: [server.process.pid] },
-      { name: "daemon", pids: [daemon.pid] },
-    ],
+    server,
+    daemon,
+    node,
     stop: async () => {
       await daemon.stop();
       await server.process.stop();
     },
+  };
+}
+
+/** The same server as `startFairleadHttp`, and a person who may chat. */
+export interface ChatServer {
+  readonly pid: number;
+  readonly platformUrl: string;
+  readonly modelsUrl: string;
+  readonly projectId: string;
+  readonly token: string;
+  readonly key: string;
+  readonly model: string;
+}
+
+/** @param heapMb beyond which its garbage is collected at once; where memory is plenty Node lets it lie, and it looks like a leak. */
+export async function startFairleadChat(bench: Bench, heapMb: number): Promise<ChatServer> {
+  buildOnce();
+  const server = await startServer(bench, [`--max-old-space-size=${heapMb}`]);
+  const { api, token, projectId } = await createProject(server);
+  const { process: started, platformUrl, inferencePort } = server;
+  return {
+    pid: processTree(started.pid).at(-1) ?? started.pid,
+    platformUrl,
+    modelsUrl: `http://127.0.0.1:${inferencePort}`,
+    projectId,
+    token,
+    key: await createKey(api, projectId),
+    model: `${PROVIDER}/mock-model`,
   };
 }
 
@@ -94,44 +160,51 @@ interface Server {
   readonly inferencePort: number;
 }
 
-async function startServer(bench: Bench): Promise<Server> {
+async function startServer(bench: Bench, nodeArgs: readonly string[] = []): Promise<Server> {
   const folder = mkdtempSync(join(bench.folder, "fairlead-"));
   const anyPort = { host: "127.0.0.1", port: 0 };
   const baseUrl = `http://127.0.0.1:${bench.mockPort}/v1`;
   const config = {
     dataDir: folder,
     server: { platform: anyPort, inference: anyPort, shutdownSeconds: 0 },
-    providers: { platform: [{ name: PROVIDER, baseUrl, protocols: ["chat"], models: [{ name: "mock-model" }] }] },
+    providers: { platform: [{ name: PROVIDER, baseUrl, protocols: ["chat"], models: [MODEL] }] },
   };
   const { configFile } = installationIn(folder);
   // JSON is YAML.
   writeFileSync(configFile, JSON.stringify(config));
-  const args = [join(ROOT, "packages/cli/bin/fairlead.js"), "server", "--config", configFile];
+  const args = [...nodeArgs, join(ROOT, "packages/cli/bin/fairlead.js"), "server", "--config", configFile];
   const server = bench.processes.launch(program(bench, { name: "fairlead-server", args, core: 1 }));
   const platformUrl = await server.printed(/"platformUrl":"([^"]+)"/);
   const inferenceUrl = new URL(await server.printed(/"inferenceUrl":"([^"]+)"/));
   return { process: server, folder, platformUrl, inferencePort: Number(inferenceUrl.port) };
 }
 
-async function enrolNode(
-  server: Server,
-): Promise<{ readonly key: string; readonly identifier: string; readonly bootstrapToken: string }> {
+async function enrolNode(server: Server): Promise<{
+  readonly api: Api;
+  readonly key: string;
+  readonly id: string;
+  readonly identifier: string;
+  readonly bootstrapToken: string;
+}> {
   const { api, projectId } = await createProject(server);
   const key = await createKey(api, projectId);
   const nodeRequest = { projectId, planId: "byo", name: "bench", engineConfig: { preset: "fairlead-demo" } };
   const { node } = await api.create("/v1/nodes", nodeRequest, createdNodeSchema);
   const { token } = await api.create(`/v1/nodes/${node.id}/bootstrap-tokens`, {}, bootstrapTokenSchema);
-  return { key, identifier: node.identifier, bootstrapToken: token };
+  return { api, key, ...node, bootstrapToken: token };
 }
 
 type Api = ReturnType<typeof apiAt>;
 
-async function createProject(server: Server): Promise<{ readonly api: Api; readonly projectId: string }> {
+async function createProject(
+  server: Server,
+): Promise<{ readonly api: Api; readonly token: string; readonly projectId: string }> {
   const installation = installationIn(server.folder);
   await ensureAdministrator(installation, ADMINISTRATOR);
-  const api = apiAt(server.platformUrl, await createToken(installation, ADMINISTRATOR));
+  const token = await createToken(installation, ADMINISTRATOR);
+  const api = apiAt(server.platformUrl, token);
   const { project } = await api.create("/v1/projects", { name: "Bench" }, createdProjectSchema);
-  return { api, projectId: project.id };
+  return { api, token, projectId: project.id };
 }
 
 async function createKey(api: Api, projectId: string): Promise<string> {
