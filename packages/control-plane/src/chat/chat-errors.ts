@@ -25,8 +25,10 @@ export function chatStatusOf(code: ErrorCode): number {
   return isUpstreams ? 502 : statusOf(code);
 }
 
+const CALLERS_MISTAKES: ReadonlySet<number> = new Set([400, 413, 415, 422]);
+
 /** What an upstream refuses of a call is its caller's mistake; everything else is the upstream's. */
-const CALLERS_MISTAKE: ReadonlySet<number> = new Set([400, 413, 415, 422]);
+export const isCallersMistake = ({ status }: Pick<Rejection, "status">): boolean => CALLERS_MISTAKES.has(status);
 
 export interface RejectionAnswer {
   readonly status: 400 | 502;
@@ -37,12 +39,13 @@ export interface RejectionAnswer {
 
 /** An upstream's refusal, in its words and in our form. */
 export function rejectionAnswer(
-  { status, headers, body }: Rejection,
+  rejection: Rejection,
   call: { readonly dialect: Dialect; readonly requestId: string },
 ): RejectionAnswer {
+  const { headers, body } = rejection;
   const text = body.toString("utf8");
   const { error } = toErrorBody(jsonOr<unknown>(text, text), call);
-  const isCallers = CALLERS_MISTAKE.has(status);
+  const isCallers = isCallersMistake(rejection);
   const code = error.code ?? (isCallers ? "invalid_request" : "upstream_failed");
   const retryAfter = headers["retry-after"];
   return {

@@ -5,6 +5,7 @@ import type { CallEnd } from "../inference/inference-call.ts";
 import type { InferencePipeline } from "../inference/pipeline.ts";
 import type { Log } from "../log.ts";
 import type { AnswerReader, ToldFailure } from "./answer-reader.ts";
+import { isCallersMistake } from "./chat-errors.ts";
 import type { LateEnds } from "./late-ends.ts";
 import { PartialKeeper } from "./partial-keeper.ts";
 import { responseAsWhole } from "./told-response.ts";
@@ -103,9 +104,10 @@ export class RunningTurn {
     const { call } = this.#turn;
     const { id, scope, dialect, headers, ticket, begunAt, uploadMs } = call;
     const caller = { kind: "member" as const, ...scope };
-    const body = [Buffer.from(JSON.stringify(turnBody({ ...this.#turn, ...call })))];
-    this.#bodyBytes = body.reduce((sum, piece) => sum + piece.length, 0);
     try {
+      // What was said in one dialect may not be sayable in the other.
+      const body = [Buffer.from(JSON.stringify(turnBody({ ...this.#turn, ...call })))];
+      this.#bodyBytes = body.reduce((sum, piece) => sum + piece.length, 0);
       const full = ticket.holdAnswerBytes(this.#bodyBytes);
       if (full !== null) throw full;
       const inference = { id, caller, dialect, body, headers, ticket, begunAt, uploadMs };
@@ -130,7 +132,8 @@ export class RunningTurn {
     }
     if (rejection !== null) {
       const message = `The upstream refused the call with status ${rejection.status}.`;
-      return this.#failedEnding(new DomainError("upstream_failed", message), call, "refused");
+      const code = isCallersMistake(rejection) ? "invalid_request" : "upstream_failed";
+      return this.#failedEnding(new DomainError(code, message), call);
     }
     const error = refusal ?? toldError(reader.failure) ?? (broken || !reader.finished ? brokenOff() : null);
     if (error !== null) return this.#failedEnding(error, call);
@@ -139,10 +142,13 @@ export class RunningTurn {
     return { outcome: "completed", error: null, end };
   }
 
-  #failedEnding(error: DomainError, call: CallEnd | null, outcome: TurnOutcome = outcomeOf(error)): Ending {
+  #failedEnding(error: DomainError, call: CallEnd | null): Ending {
     const items = this.#turn.reader.items();
-    const status = items.length > 0 ? "incomplete" : "failed";
-    return { outcome, error, end: { status, why: error.code, items, usage: call?.usage ?? null, response: null } };
+    const isNothing = items.length === 0;
+    const ended = { why: error.code, items, usage: call?.usage ?? null, response: null };
+    const withdrawn = isNothing && ERROR_CODES[error.code].type === "invalid_request_error";
+    const status = isNothing ? "failed" : "incomplete";
+    return { outcome: outcomeOf(error), error, end: { ...ended, status, withdrawn } };
   }
 
   /** @returns why it could not be stored, or null. */

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { DomainError } from "@fairlead/protocol/errors";
 import type { Ticket } from "../inference/admission.ts";
@@ -19,6 +18,8 @@ export interface TurnCall {
   readonly sessionId: string | null;
   readonly dialect: Dialect;
   readonly body: JsonObject;
+  /** SHA-256 (hex) of what was asked, as it was submitted. */
+  readonly requestHash: string;
   readonly idempotencyKey: string | null;
   /** The caller's; few of them go to an upstream. */
   readonly headers: IncomingHttpHeaders;
@@ -66,9 +67,4 @@ export function modelNamedIn(body: JsonObject): string | null {
 /** Names a call among all others; its repeats have the same name. @param what it is. */
 export function callName({ scope, sessionId, idempotencyKey }: TurnCall, what: string): string {
   return JSON.stringify([scope.projectId, scope.userId, sessionId, idempotencyKey, what]);
-}
-
-/** SHA-256 (hex) of what the caller submitted. */
-export function requestHash({ dialect, body }: TurnCall): string {
-  return createHash("sha256").update(dialect).update(JSON.stringify(body)).digest("hex");
 }

@@ -1,7 +1,7 @@
 import type { IdSource } from "@fairlead/protocol/ids";
 import { answerItems } from "./answer-stored.ts";
 import { typeOf } from "./chat-item.ts";
-import { grown } from "./chat-session.ts";
+import { grown, shrunk } from "./chat-session.ts";
 import type { ChatStores } from "./chat-stores.ts";
 import type { TurnEnd } from "./turn-log.ts";
 
@@ -23,6 +23,10 @@ export async function endTurn(stores: ChatStores, ids: IdSource, { turnId, end, 
   const turn = await turns.end(turnId, { ...end, answerCount: end.items.length, at });
   const session = turn && (await sessions.findForUpdate(turn, turn.sessionId));
   if (!turn || !session) return;
+  if (end.withdrawn === true) {
+    await sessions.setActivity(shrunk(session, await items.supersede(session.id, turnId, turn.firstPosition)));
+    return;
+  }
   const makeId = (): string => ids.next("message");
   const answer = answerItems({ turnId, end, position: session.nextPosition, at }, makeId);
   const taken = await items.known(

@@ -64,6 +64,8 @@ export interface TurnEnd {
   readonly usage: TokenUsage | null;
   /** For a repeat with the same `Idempotency-Key`; null: the repeat is asked anew. */
   readonly response: JsonObject | null;
+  /** The question itself was refused: left in the history it would spoil every turn to come. */
+  readonly withdrawn?: boolean;
 }
 
 /** The session's last turn, for asking it again. */

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { OutgoingHttpHeaders } from "node:http";
 import type { Clock } from "@fairlead/protocol/clock";
 import type { FastifyReply, FastifyRequest, FastifySchemaCompiler } from "fastify";
@@ -105,7 +106,14 @@ async function receive(
   const sessionId = headerOf(request, "service-session-id");
   const idempotencyKey = headerOf(request, "idempotency-key");
   const body = parsedBody(pieces);
-  return { id, scope, sessionId, dialect, body, idempotencyKey, headers, ticket, begunAt, uploadMs };
+  const requestHash = hashOf(request, pieces);
+  return { id, scope, sessionId, dialect, body, requestHash, idempotencyKey, headers, ticket, begunAt, uploadMs };
+}
+
+function hashOf({ url }: FastifyRequest, pieces: readonly Buffer[]): string {
+  const hash = createHash("sha256").update(`${url}\n`);
+  for (const piece of pieces) hash.update(piece);
+  return hash.digest("hex");
 }
 
 function parsedBody(pieces: readonly Buffer[]): JsonObject {

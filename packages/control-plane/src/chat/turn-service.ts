@@ -17,7 +17,6 @@ import { responseAsStream, responseAsWhole } from "./told-response.ts";
 import {
   callName,
   modelNamedIn,
-  requestHash,
   streams,
   TOLD,
   type TurnAnswer,
@@ -84,9 +83,8 @@ export class TurnService {
     }
     const turn = readTurn(call.body);
     if (turn.kind === "question" && turn.text.trim() === NEW_SESSION) return await this.#openNew(call, caller);
-    const { idempotencyKey } = call;
-    const kept =
-      idempotencyKey === null ? null : await turns.find(call.scope, { idempotencyKey, requestHash: requestHash(call) });
+    const { idempotencyKey, requestHash } = call;
+    const kept = idempotencyKey === null ? null : await turns.find(call.scope, { idempotencyKey, requestHash });
     if (kept !== null) return this.#replay(kept, call, caller);
     const sessionId = call.sessionId ?? (await this.#openedBefore(call));
     return await this.#inLine({ call, caller, sessionId }, () => this.#question(call, sessionId, turn));
@@ -181,8 +179,8 @@ export class TurnService {
   async #begin({ call, caller, sessionId }: Seat, question: Question): Promise<TurnAnswer> {
     const { turn, model, candidates, replaces } = question;
     const contextTokens = inputTokensOf(candidates, call.body);
-    const { dialect, idempotencyKey } = call;
-    const known = { turn, dialect, model, contextTokens, requestHash: requestHash(call), idempotencyKey };
+    const { dialect, idempotencyKey, requestHash } = call;
+    const known = { turn, dialect, model, contextTokens, requestHash, idempotencyKey };
     const begun = await this.#deps.turns.begin(
       call.scope,
       sessionId,
@@ -243,7 +241,7 @@ export class TurnService {
   }
 }
 
-const firstName = (call: TurnCall): string => callName(call, requestHash(call));
+const firstName = (call: TurnCall): string => callName(call, call.requestHash);
 
 function readerOf({ dialect }: TurnCall, call: ReadCall): AnswerReader {
   return dialect === "responses" ? new ResponsesReader(call) : new ChatReader(call);

@@ -1,5 +1,7 @@
 import { DomainError } from "@fairlead/protocol/errors";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import type { ScriptedCall } from "../testing/scripted-upstream.ts";
+import { STORES } from "../testing.fixture.ts";
 import { ChatStage, saying } from "./chat-stage.fixture.ts";
 import type { TurnLog } from "./turn-log.ts";
 import type { TurnServiceDeps } from "./turn-service.ts";
@@ -98,6 +100,35 @@ test("outputs of tools that nobody called for are refused, and are no turn", asy
   expect(upstream.calls).toHaveLength(1);
 });
 
+test("what a dialect cannot say is refused, and the session goes on", async () => {
+  await open();
+  stage.place("a", saying("Hi."));
+  const file = { type: "input_file", file_url: "https://example.org/a.pdf" };
+  const content = [{ type: "input_text", text: "Read this." }, file];
+  const told = await stage.sayChat("", { body: { messages: [{ role: "user", content }] } });
+  expect(told.status).toBe(400);
+  const next = await stage.say("Never mind.", { session: told.session });
+  expect(next.text).toContain("response.completed");
+  expect(await stage.history(told.session)).toEqual(["user: Never mind.", "assistant: Hi."]);
+});
+
+test("what the upstream refuses as its caller's mistake does not spoil the session", async () => {
+  await open();
+  const refusing = (far: ScriptedCall): void => {
+    far.respond(400, { "content-type": "application/json" });
+    far.write('{"error":{"message":"No such image.","code":"bad_image"}}');
+    far.end();
+  };
+  let play = saying("Hi.");
+  stage.place("a", (far) => play(far));
+  const { session } = await stage.say("One");
+  play = refusing;
+  expect((await stage.say("Bad", { session })).status).toBe(400);
+  play = saying("Fine.");
+  await stage.say("Two", { session });
+  expect(await stage.history(session)).toEqual(["user: One", "assistant: Hi.", "user: Two", "assistant: Fine."]);
+});
+
 test("history that does not fit is cut for the model alone, and the caller is told how much", async () => {
   await open();
   const upstream = stage.place("a", saying("x".repeat(400)), { contextTokens: 400 });
@@ -111,3 +142,15 @@ test("history that does not fit is cut for the model alone, and the caller is to
   expect(sent).not.toContain("first");
   expect(await stage.history(session)).toHaveLength(10);
 });
+
+test.each(STORES)(
+  "$name: a session goes on from turn to turn, and from one dialect to the other",
+  async ({ open: openStore }) => {
+    stage = new ChatStage();
+    await stage.openChat({ open: openStore });
+    stage.place("a", saying("Hi."));
+    const { session } = await stage.say("One");
+    await stage.sayChat("Two", { session, body: { stream: true } });
+    expect(await stage.history(session)).toEqual(["user: One", "assistant: Hi.", "user: Two", "assistant: Hi."]);
+  },
+);

@@ -202,6 +202,7 @@ class World {
       sessionId: sessionId === "" ? null : sessionId,
       dialect: "responses",
       body: { model: MODEL, messages: [{ role: "user", content: text }] },
+      requestHash: text,
       idempotencyKey: null,
       headers: {},
       ticket: host.admission.enter(),
