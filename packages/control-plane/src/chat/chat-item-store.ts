@@ -23,6 +23,8 @@ export interface ItemSize {
 }
 
 const statusSchema = z.enum(["completed", "incomplete", "superseded"]);
+/** What is read of an item: texts for searches would be as much again. */
+const COLUMNS = ["id", "turn_id", "position", "status", "created_at", "usage", "item"] as const;
 const count = z.number().int();
 const usageSchema = z.object({
   inputTokens: count,
@@ -76,7 +78,7 @@ export class ChatItemStore {
   async listFrom(sessionId: string, position: number): Promise<StoredItem[]> {
     const rows = await this.#db
       .selectFrom("chat_item")
-      .selectAll()
+      .select(COLUMNS)
       .where("session_id", "=", sessionId)
       .where("position", ">=", position)
       .where("status", "<>", "superseded")
@@ -97,7 +99,7 @@ export class ChatItemStore {
       .limit(limit + 1)
       .execute();
     const count = countFitting(sizes.slice(0, limit));
-    const rows = count === 0 ? [] : await query.selectAll().limit(count).execute();
+    const rows = count === 0 ? [] : await query.select(COLUMNS).limit(count).execute();
     return { items: rows.map(fromRow), more: sizes.length > count };
   }
 
@@ -105,7 +107,7 @@ export class ChatItemStore {
   async listOfTurn(sessionId: string, turnId: string, firstPosition: number): Promise<StoredItem[]> {
     const rows = await this.#db
       .selectFrom("chat_item")
-      .selectAll()
+      .select(COLUMNS)
       .where("session_id", "=", sessionId)
       .where("position", ">=", firstPosition)
       .where("turn_id", "=", turnId)
@@ -165,7 +167,7 @@ function toRow(sessionId: string, item: StoredItem): ChatItemTable {
   };
 }
 
-function fromRow(row: Selectable<ChatItemTable>): StoredItem {
+function fromRow(row: Pick<Selectable<ChatItemTable>, (typeof COLUMNS)[number]>): StoredItem {
   return {
     id: row.id,
     turnId: row.turn_id,

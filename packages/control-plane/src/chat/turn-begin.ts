@@ -33,8 +33,8 @@ export async function beginTurn(stores: ChatStores, ids: IdSource, asked: TurnTo
   const replay = earlier && answerOf(earlier);
   if (replay) return { replay, sessionId: replay.sessionId };
   const held = await holdSession(stores, ids, { ...asked, earlier });
-  const session = await withoutLost(stores, ids, { ...asked, session: held });
-  const live = await withoutReplaced(stores, { session, turn, earlier, now });
+  const { session, last } = await withoutLost(stores, ids, { ...asked, session: held });
+  const live = await withoutReplaced(stores, { session, last, turn, earlier, now });
   const history = await readTail(stores.items, live, roomFor(turn.turn, turn.contextTokens));
   const items = turn.turn.kind === "outputs" ? newOutputs(turn.turn.items, history.items) : turn.turn.items;
   const record = toRecord({ id: ids.next("chatTurn"), scope, session: live, turn, items, now });
@@ -105,21 +105,31 @@ async function holdSession(stores: ChatStores, ids: IdSource, held: Held): Promi
   return session;
 }
 
+interface SessionWithLast {
+  readonly session: SessionRecord;
+  readonly last: TurnRecord | null;
+}
+
 /** The session as it is once a turn that was lost has ended with what was stored of it. @throws DomainError session_busy */
 async function withoutLost(
   stores: ChatStores,
   ids: IdSource,
   { scope, session, now, isRunning }: TurnToBegin & { readonly session: SessionRecord },
-): Promise<SessionRecord> {
-  const lost = session.lastTurnId === null ? null : await stores.turns.findPartial(session.id);
-  if (lost === null) return session;
-  if (isRunning(lost.turnId)) throw sessionBusy();
-  await endTurn(stores, ids, { turnId: lost.turnId, end: { ...INTERRUPTED, items: lost.items }, at: now });
-  return (await stores.sessions.find(scope, session.id)) ?? session;
+): Promise<SessionWithLast> {
+  const last = await lastTurnOf(stores, session);
+  if (last?.status !== "open") return { session, last };
+  if (isRunning(last.id)) throw sessionBusy();
+  const items = (await stores.turns.findPartial(session.id))?.items ?? [];
+  await endTurn(stores, ids, { turnId: last.id, end: { ...INTERRUPTED, items }, at: now });
+  const ended = (await stores.sessions.find(scope, session.id)) ?? session;
+  return { session: ended, last: await lastTurnOf(stores, ended) };
 }
 
-interface Replacing {
-  readonly session: SessionRecord;
+async function lastTurnOf(stores: ChatStores, { projectId, lastTurnId }: SessionRecord): Promise<TurnRecord | null> {
+  return lastTurnId === null ? null : await stores.turns.find(projectId, lastTurnId);
+}
+
+interface Replacing extends SessionWithLast {
   readonly turn: NewTurn;
   readonly earlier: TurnRecord | null;
   readonly now: number;
@@ -127,8 +137,7 @@ interface Replacing {
 
 /** The session without its last turn, where that one is asked again. */
 async function withoutReplaced(stores: ChatStores, replacing: Replacing): Promise<SessionRecord> {
-  const { session } = replacing;
-  const last = session.lastTurnId === null ? null : await stores.turns.find(session.projectId, session.lastTurnId);
+  const { session, last } = replacing;
   if (last === null || !isReplaced(last, replacing)) return session;
   return shrunk(session, await stores.items.supersede(session.id, last.id, last.firstPosition));
 }
