@@ -177,6 +177,16 @@ describe("a client that tries again by itself", () => {
     await expectCharges(1);
   });
 
+  test("names no session and asks what another one began with, which went on since: that is a new session", async () => {
+    stage.script = refusing(1, 500);
+    const failed = await ann.turn("Hello?");
+    expect((await ann.turn("Hello?")).session).toBe(failed.session);
+    stage.script = refusing(1, 500);
+    const second = await ann.turn("Anybody?");
+    await ann.turn("Anybody?", { session: second.session });
+    expect((await ann.turn("Anybody?")).session).not.toBe(second.session);
+  });
+
   test("on 409 asks its question once", async () => {
     const { session } = await ann.turn("Hi");
     const running = await ann.begin(NEVER_ENDS, { session });

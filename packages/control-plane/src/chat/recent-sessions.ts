@@ -16,18 +16,18 @@ export class RecentSessions {
     this.#ms = ms;
   }
 
-  remember(call: string, sessionId: string): void {
+  remember(call: string, first: FirstTurn): void {
     this.#entries.delete(call);
-    this.#entries.set(call, { sessionId, until: this.#clock.monotonic() + this.#ms });
+    this.#entries.set(call, { ...first, until: this.#clock.monotonic() + this.#ms });
     for (const oldest of this.#entries.keys()) {
       if (this.#entries.size <= MOST_ENTRIES) break;
       this.#entries.delete(oldest);
     }
   }
 
-  find(call: string): string | null {
+  find(call: string): FirstTurn | null {
     const entry = this.#entries.get(call);
-    return entry !== undefined && entry.until > this.#clock.monotonic() ? entry.sessionId : null;
+    return entry !== undefined && entry.until > this.#clock.monotonic() ? entry : null;
   }
 
   forget(call: string): void {
@@ -35,8 +35,13 @@ export class RecentSessions {
   }
 }
 
-interface Entry {
+/** A session's first turn. */
+export interface FirstTurn {
   readonly sessionId: string;
+  readonly turnId: string;
+}
+
+interface Entry extends FirstTurn {
   /** Monotonic milliseconds. */
   readonly until: number;
 }

@@ -8,7 +8,7 @@ import type { ChatScope } from "./chat-scope.ts";
 import { buildInput } from "./history-input.ts";
 import { LateEnds } from "./late-ends.ts";
 import { inputTokensOf } from "./model-room.ts";
-import { RecentSessions } from "./recent-sessions.ts";
+import { type FirstTurn, RecentSessions } from "./recent-sessions.ts";
 import { ResponsesReader } from "./responses-reader.ts";
 import { RunningTurn, type RunningTurnDeps } from "./running-turn.ts";
 import type { SessionLocks } from "./session-locks.ts";
@@ -129,10 +129,12 @@ export class TurnService {
 
   /** Of a first question: its session, where it was asked a moment ago and got no answer. */
   async #openedBefore(call: TurnCall): Promise<string | null> {
-    const sessionId = this.#recent.find(firstName(call));
-    if (sessionId === null) return null;
+    const first = this.#recent.find(firstName(call));
+    if (first === null) return null;
     try {
-      return (await this.#deps.sessions.require(call.scope, sessionId)).id;
+      const { id, lastTurnId } = await this.#deps.sessions.require(call.scope, first.sessionId);
+      // Where it went on, somebody has seen its name: a question without one is for a new session (interface §3).
+      return lastTurnId === first.turnId ? id : null;
     } catch (error) {
       // Somebody has deleted it meanwhile.
       if (error instanceof DomainError && error.code === "session_not_found") return null;
@@ -221,14 +223,14 @@ export class TurnService {
     } finally {
       counters.running--;
       this.#running.delete(sessionId);
-      if (call.sessionId === null) this.#rememberFirst(call, sessionId, running);
+      if (call.sessionId === null) this.#rememberFirst(call, { sessionId, turnId }, running);
     }
   }
 
   /** Clients send a first question again without a session's name: they may not have seen any. */
-  #rememberFirst(call: TurnCall, sessionId: string, { outcome }: RunningTurn): void {
+  #rememberFirst(call: TurnCall, first: FirstTurn, { outcome }: RunningTurn): void {
     if (outcome === "completed") this.#recent.forget(firstName(call));
-    else this.#recent.remember(firstName(call), sessionId);
+    else this.#recent.remember(firstName(call), first);
   }
 
   #replay({ sessionId, response }: StoredAnswer, call: TurnCall, caller: TurnCaller): TurnAnswer {
