@@ -126,6 +126,7 @@ export const PLATFORM_CALLS: Readonly<Record<string, MakeCall>> = {
   "GET /v1/nodes/{id}/engine-version": node("/engine-version", NO_ENGINE),
   "POST /v1/nodes/{id}/enroll": enroll,
   "GET /v1/nodes/{id}/events": node("/events"),
+  "GET /v1/nodes/{id}/logs": node("/logs", { letIn: ['"code":"unavailable"'] }),
   "POST /v1/nodes/{id}/identity-tokens": identityToken,
   "POST /v1/nodes/{id}/ready": ({ node: { id } }) => ({
     path: `/v1/nodes/${id}/ready`,

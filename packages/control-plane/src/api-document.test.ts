@@ -46,6 +46,7 @@ GET /v1/nodes/by-slug/{slug}
 GET /v1/nodes/{id}
 GET /v1/nodes/{id}/engine-version
 GET /v1/nodes/{id}/events
+GET /v1/nodes/{id}/logs
 GET /v1/nodes/{id}/workload-connect
 GET /v1/nodes/{id}/workload-version
 GET /v1/nodes/{node_id}/secrets

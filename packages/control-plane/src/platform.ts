@@ -25,6 +25,7 @@ import { createMetrics } from "./metrics/metrics.ts";
 import { registerMetricsRoutes } from "./metrics/metrics-routes.ts";
 import { registerNodeDaemonRoutes } from "./nodes/node-daemon-routes.ts";
 import { registerNodeLifeRoutes } from "./nodes/node-life-routes.ts";
+import { registerNodeLogRoutes } from "./nodes/node-log-routes.ts";
 import { registerNodeObservedRoutes } from "./nodes/node-observed-routes.ts";
 import { registerNodeRoutes } from "./nodes/node-routes.ts";
 import { registerNodeSecretRoutes } from "./nodes/node-secret-routes.ts";
@@ -95,6 +96,7 @@ export function createPlatform(context: Context, services: PlatformServices, inf
     },
     stop: () => {
       deadline.begin();
+      services.nodeLogs.close();
       upgrades.stop();
       closed = app.close();
     },
@@ -141,6 +143,7 @@ function registerRoutes(app: PlatformApp, services: RouteServices): void {
   registerNodeRoutes(app, { ...nodes, idempotency });
   registerNodeObservedRoutes(app, nodes);
   registerNodeLifeRoutes(app, nodes);
+  registerNodeLogRoutes(app, services.nodeLogs);
   registerWorkloadConnectRoutes(app, services.workloadConnect);
   registerNodeSecretRoutes(app, nodes.nodeSecrets);
   registerAuditRoutes(app, auditLog);

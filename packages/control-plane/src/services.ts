@@ -20,6 +20,7 @@ import { LinkServer } from "./link/link-server.ts";
 import { InvitationService } from "./members/invitation-service.ts";
 import { MemberService } from "./members/member-service.ts";
 import { MembershipService } from "./members/membership-service.ts";
+import { NodeLogService } from "./nodes/node-log-service.ts";
 import { createNodeIdentities, createNodeServices, type NodeServices } from "./nodes/node-services.ts";
 import { LinkEntryService } from "./pages/link-entry-service.ts";
 import { ProjectRemovalService } from "./projects/project-removal-service.ts";
@@ -70,6 +71,7 @@ export interface Services
   readonly hub: LinkHub;
   readonly links: LinkServer;
   readonly tunnels: TunnelHub;
+  readonly nodeLogs: NodeLogService;
   readonly workloadConnect: WorkloadConnectService;
 }
 
@@ -150,6 +152,7 @@ export function createServices(context: Context): Services {
     nodes,
     ...createLinks(context, nodes, tunnels),
     tunnels,
+    nodeLogs: new NodeLogService({ ...nodes, db, access, audit, sessions: users, daemons: tunnels }),
     workloadConnect: new WorkloadConnectService({
       ...nodes,
       db,

@@ -135,6 +135,7 @@ export const PLATFORM_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "GET /v1/nodes/{id}/engine-version": roleOrTheNode("node.read"),
   "POST /v1/nodes/{id}/enroll": { for: "bootstrap" },
   "GET /v1/nodes/{id}/events": role("node.read"),
+  "GET /v1/nodes/{id}/logs": role("node.logs"),
   "POST /v1/nodes/{id}/identity-tokens": { for: "assertion" },
   "POST /v1/nodes/{id}/ready": node,
   "GET /v1/nodes/{id}/workload-connect": roleOrTheNode("node.connect"),

@@ -37,6 +37,21 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(seen).toEqual([{ nodeId: id, projectId: PROJECT, aspect: "desired" }]);
     });
 
+    it("is told in the node's history, with who asked; found by its kind and its time", async () => {
+      const { id } = await fixture.create("Box");
+      fixture.clock.advance(1000);
+      await fixture.nodeChanges.update(OWNER, id, update({ node: { name: "Rack" } }));
+      await fixture.nodeChanges.update(OWNER, id, update({ node: { engineConfig: { image: "other:2" } } }));
+      const all = { limit: 10, after: null };
+      const kinds = ["update_requested", "drain_requested"];
+      const [event, ...others] = await fixture.nodes.events(OWNER, id, { ...all, kinds });
+      expect(others).toEqual([]);
+      expect(event?.message).toBe("usr_a@example.org changed the engine's config: generation 2 is to run.");
+      const later = await fixture.nodes.events(OWNER, id, { ...all, since: fixture.clock.now() });
+      expect(later.map(({ kind }) => kind)).toEqual(["update_requested"]);
+      expect(await fixture.nodes.events(OWNER, id, { ...all, since: fixture.clock.now() + 1 })).toEqual([]);
+    });
+
     it("keeps the generation when only the name changes, and the identifier for ever", async () => {
       const { id } = await fixture.create("Box");
       const node = await fixture.nodeChanges.update(OWNER, id, update({ node: { name: "Rack" } }));

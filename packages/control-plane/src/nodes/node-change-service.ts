@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
+import type { IdSource } from "@fairlead/protocol/ids";
 import { secretNameSchema } from "@fairlead/protocol/secrets";
 import type { Kysely } from "kysely";
 import type { AuditEntry } from "../audit/audit.ts";
@@ -12,6 +13,7 @@ import { providerKeyName, secretValueSchema } from "../secrets/secret.ts";
 import type { SecretService } from "../secrets/secret-service.ts";
 import { type NodeRecord, nodeResource } from "./node.ts";
 import type { NodeChanges } from "./node-changes.ts";
+import type { People } from "./node-life-service.ts";
 import { type NodePatch, patchNode, WRITABLE_FIELDS, type WritableNode } from "./node-patch.ts";
 import { type NodeService, nodeNotFound } from "./node-service.ts";
 import type { NodeStores } from "./node-stores.ts";
@@ -30,7 +32,9 @@ export interface NodeChangeDeps {
   readonly secrets: SecretService;
   readonly access: ProjectAccess;
   readonly audit: AuditService;
+  readonly people: People;
   readonly clock: Clock;
+  readonly ids: IdSource;
 }
 
 /** What people change about a node that is there: its fields, its provider keys, its end. */
@@ -49,12 +53,14 @@ export class NodeChangeService {
     const node = await this.#requireNode(caller, id, "node.update");
     const providerKeys = checkedProviderKeys(update.providerKeys);
     patchNode(toNode(node, UNOBSERVED), update);
+    const who = (await this.#deps.people.get(caller.userId)).email;
     const updated = await this.#deps.stores.transaction(async (stores, transaction) => {
       const current = await stores.nodes.findForUpdate(node.id);
       if (!current) throw nodeNotFound();
       for (const [name, value] of providerKeys) await this.#setSecret(transaction, current, { name, value });
       const written = await write(stores, current, update);
       const desired = await replan({ stores, transaction, secrets: this.#deps.secrets }, written.node);
+      if (desired) await this.#tellUpdate(stores, written, who);
       const detail = { fields: written.fields.join(","), providerKeys: [...providerKeys.keys()].join(",") };
       await this.#record(transaction, { actor: caller, action: "node.update", detail }, written.node);
       return { node: written.node, desired };
@@ -99,6 +105,17 @@ export class NodeChangeService {
     else await this.#deps.secrets.put(transaction, node, { name, value, providerKey: true });
   }
 
+  async #tellUpdate(stores: NodeStores, { node, fields }: Written, who: string): Promise<void> {
+    const { clock, ids } = this.#deps;
+    const generation = (await stores.reports.desired(node.id))?.generation;
+    const what = fields.includes("engineConfig") ? "the engine's config" : "the engine's provider keys";
+    const message = `${who} changed ${what}: generation ${generation} is to run.`;
+    const id = ids.next("event");
+    await stores.events.append([
+      { id, nodeId: node.id, at: clock.now(), kind: "update_requested", status: null, message },
+    ]);
+  }
+
   async #record(
     transaction: Kysely<Database>,
     entry: Pick<AuditEntry, "actor" | "action" | "detail">,
@@ -115,12 +132,13 @@ export class NodeChangeService {
 /** What a node runs is nothing that a patch is judged by. */
 const UNOBSERVED = { desired: null, report: null } as const;
 
+interface Written {
+  readonly node: NodeRecord;
+  readonly fields: readonly (keyof WritableNode)[];
+}
+
 /** @returns the node and which of its fields changed. */
-async function write(
-  stores: NodeStores,
-  current: NodeRecord,
-  update: NodePatch,
-): Promise<{ readonly node: NodeRecord; readonly fields: readonly (keyof WritableNode)[] }> {
+async function write(stores: NodeStores, current: NodeRecord, update: NodePatch): Promise<Written> {
   const { id, projectId } = current;
   const node = { ...current, ...patchNode(toNode(current, UNOBSERVED), update) };
   await stores.nodes.setConfig(projectId, id, node);

@@ -14,6 +14,16 @@ export interface NodeEventRecord {
   readonly sourceId?: string;
 }
 
+export interface NodeEventQuery {
+  readonly limit: number;
+  /** The last id of the page before. */
+  readonly after: string | null;
+  /** These alone; at least one. */
+  readonly kinds?: readonly string[] | undefined;
+  /** Unix milliseconds. */
+  readonly since?: number | undefined;
+}
+
 export class NodeEventStore {
   readonly #db: Kysely<Database>;
 
@@ -36,17 +46,16 @@ export class NodeEventStore {
   }
 
   /** Newest first. */
-  async list(
-    nodeId: string,
-    page: { readonly limit: number; readonly after: string | null },
-  ): Promise<NodeEventRecord[]> {
+  async list(nodeId: string, { limit, after, kinds, since }: NodeEventQuery): Promise<NodeEventRecord[]> {
     let query = this.#db
       .selectFrom("node_event")
       .selectAll()
       .where("node_id", "=", nodeId)
       .orderBy("id", "desc")
-      .limit(page.limit);
-    if (page.after !== null) query = query.where("id", "<", page.after);
+      .limit(limit);
+    if (after !== null) query = query.where("id", "<", after);
+    if (kinds !== undefined) query = query.where("kind", "in", kinds);
+    if (since !== undefined) query = query.where("at", ">=", since);
     const rows = await query.execute();
     return rows.map(({ node_id, source_id: _source, status, ...row }) => ({
       ...row,

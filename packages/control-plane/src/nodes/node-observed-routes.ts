@@ -2,6 +2,7 @@ import { rfc3339 } from "@fairlead/protocol/clock";
 import { nodeEventSchema } from "@fairlead/protocol/resources";
 import type { FastifySchema } from "fastify";
 import { z } from "zod";
+import { moment } from "../http/fields.ts";
 import { pageQuery, paginate } from "../http/pagination.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
 import { principalOf, requirePrincipal } from "../http/require-principal.ts";
@@ -18,12 +19,22 @@ const tags = ["Nodes"];
 
 const listNodeEvents = {
   summary: "List what happened to a node",
-  description: "The newest first; kept for 90 days.",
+  description:
+    "Each with its reason: the newest first; kept for 90 days. Why did it restart? The newest `workload_exited` or `workload_stopped` says.",
   operationId: "listNodeEvents",
   tags,
   errors: ["not_found"],
   params: nodeParams,
-  querystring: z.strictObject(pageQuery),
+  querystring: z.strictObject({
+    kind: z
+      .string()
+      .regex(/^[a-z_]{1,64}(,[a-z_]{1,64}){0,31}$/, "must be kinds of events, with commas between them")
+      .transform((kinds) => kinds.split(","))
+      .optional()
+      .describe("Events of these kinds alone, with commas between them, such as `workload_exited,workload_started`."),
+    since: moment("Events at or after this time (RFC 3339)."),
+    ...pageQuery,
+  }),
   response: { 200: z.object({ events: z.array(nodeEventSchema), nextPageToken: z.string() }) },
 } satisfies FastifySchema;
 
@@ -54,8 +65,9 @@ export function registerNodeObservedRoutes(app: PlatformApp, { nodes, reports }:
 
   app.get(`${NODE_PATH}/events`, { onRequest: requirePrincipal("user"), schema: listNodeEvents }, async (request) => {
     const caller = principalOf(request, "user");
-    const { items, nextPageToken } = await paginate(request.query, {
-      fetch: (page) => nodes.events(caller, request.params.id, page),
+    const { kind: kinds, since, ...asked } = request.query;
+    const { items, nextPageToken } = await paginate(asked, {
+      fetch: (page) => nodes.events(caller, request.params.id, { ...page, kinds, since }),
       cursorOf: (event) => event.id,
     });
     return { events: items.map(({ nodeId: _node, at, ...event }) => ({ ...event, at: rfc3339(at) })), nextPageToken };

@@ -9,7 +9,7 @@ import type { Principal, UserPrincipal } from "../auth/principal.ts";
 import type { Database } from "../db/schema.ts";
 import { always, type Once } from "../idempotency/once.ts";
 import { freeIdentifier, identifierFrom, type NodeRecord, nodeResource, PLAN_BYO } from "./node.ts";
-import type { NodeEventRecord } from "./node-event-store.ts";
+import type { NodeEventQuery, NodeEventRecord } from "./node-event-store.ts";
 import type { NodeStores } from "./node-stores.ts";
 import { planWorkloads } from "./plan-desired.ts";
 
@@ -103,9 +103,9 @@ export class NodeService {
   }
 
   /** What happened to the node, the newest first. */
-  async events(caller: UserPrincipal, id: string, page: StorePage): Promise<NodeEventRecord[]> {
+  async events(caller: UserPrincipal, id: string, query: NodeEventQuery): Promise<NodeEventRecord[]> {
     const node = await this.get(caller, id);
-    return this.#deps.stores.events.list(node.id, page);
+    return this.#deps.stores.events.list(node.id, query);
   }
 
   async #insert(stores: NodeStores, { caller, input, taken }: Insertion): Promise<NodeRecord> {

@@ -64,7 +64,7 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
   const changes = new NodeChanges();
   const status = new NodeStatusService({ stores, changes, clock, ids, log });
   const nodes = new NodeService({ ...deps, stores });
-  const nodeChanges = new NodeChangeService({ stores, nodes, changes, access, audit, clock, secrets: deps.secrets });
+  const nodeChanges = new NodeChangeService({ ...deps, stores, nodes, changes });
   const drain = new NodeDrainService({ ...deps, stores, status });
   return {
     nodes,
