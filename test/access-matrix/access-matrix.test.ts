@@ -1,4 +1,5 @@
 import { Agent } from "node:http";
+import { systemClock } from "@fairlead/protocol/clock";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import {
@@ -10,6 +11,7 @@ import {
   PLATFORM_ROUTES,
   type RouteAccess,
 } from "../../packages/control-plane/src/auth/route-access.ts";
+import { UpgradeAdmission } from "../../packages/control-plane/src/http/upgrade-admission.ts";
 import { daemonUpgrades } from "../../packages/control-plane/src/link/daemon-upgrades.ts";
 import { type RawAnswer, rawCall } from "../support/raw-http.ts";
 import { type Call, type MakeCall, wireOf } from "./call.ts";
@@ -119,7 +121,12 @@ describe("the table of access", () => {
     const procedures = named.filter((route) => route.startsWith("LINK "));
     expect(procedures.toSorted()).toEqual(routes.link.map((name) => `LINK ${name}`).toSorted());
     const upgrades = named.filter((route) => route.startsWith("UPGRADE ")).map((route) => route.slice(8));
-    const served = daemonUpgrades({ accept: () => undefined }, { attach: () => undefined });
+    const free = new UpgradeAdmission(1, systemClock);
+    const served = daemonUpgrades({
+      links: { accept: () => undefined },
+      tunnels: { attach: () => undefined },
+      admissions: { links: free, tunnels: free },
+    });
     expect(served).toHaveLength(upgrades.length);
     for (const path of upgrades) expect(served.filter((route) => route.match(path))).toHaveLength(1);
   });

@@ -4,6 +4,7 @@ import { isNetwork } from "./http/client-address.ts";
 import { DEFAULT_LIMITS } from "./inference/limits.ts";
 import { serverLimitsSchema } from "./limits/call-limits.ts";
 import { LOG_LEVELS } from "./log.ts";
+import { fleetSettings } from "./nodes/fleet-settings.ts";
 import { modelNameSchema } from "./providers/model-name.ts";
 import { providerSettings } from "./providers/provider-config.ts";
 import { signInSettings } from "./sign-in/sign-in-config.ts";
@@ -156,6 +157,7 @@ export const configSchema = z.strictObject({
         ),
     })
     .prefault({}),
+  fleet: fleetSettings,
   providers: providerSettings,
   inference: z
     .strictObject({

@@ -13,6 +13,7 @@ import { listen } from "./http/listen.ts";
 import { createPlatformHost, type PlatformApp } from "./http/platform-host.ts";
 import { createRateLimits, type RateLimits } from "./http/rate-limits.ts";
 import { RequestTally } from "./http/request-tally.ts";
+import { UpgradeAdmission } from "./http/upgrade-admission.ts";
 import { UpgradeDispatcher } from "./http/upgrade-dispatcher.ts";
 import { type InferenceHost } from "./inference/inference-host.ts";
 import { inferencePaths } from "./inference/inference-paths.ts";
@@ -61,7 +62,20 @@ export function createPlatform(context: Context, services: PlatformServices, inf
   const limits = createRateLimits(context.config.rateLimits);
   const { nodes } = nodeStores(installation.longReads);
   const nodesByStatus = (): ReturnType<typeof nodes.countByStatus> => nodes.countByStatus();
-  const metrics = createMetrics({ ...services, ...context, platformRequests: requests, inference, nodesByStatus });
+  const { connectsPerSecond } = context.config.fleet;
+  const admissions = {
+    links: new UpgradeAdmission(connectsPerSecond, ports.clock),
+    tunnels: new UpgradeAdmission(connectsPerSecond, ports.clock),
+  };
+  const metrics = createMetrics({
+    ...services,
+    ...context,
+    platformRequests: requests,
+    inference,
+    nodesByStatus,
+    fleet: services.nodes.liveness,
+    admissions,
+  });
   let closed: Promise<void> | null = null;
   const app = createPlatformHost({
     ids: ports.ids,
@@ -84,7 +98,7 @@ export function createPlatform(context: Context, services: PlatformServices, inf
     },
   });
   const relay = new Relay({ ...ports, tokens: services.connectTokens, tunnels, requests, log });
-  const routes = [...daemonUpgrades(links, tunnels), relay.upgrades];
+  const routes = [...daemonUpgrades({ links, tunnels, admissions }), relay.upgrades];
   const upgrades = new UpgradeDispatcher({ routes, authenticate, ids: ports.ids, log });
   divertRequests(app.server, relay, PLATFORM_BODY_MS);
   const calls = new CallsInFlight(app.server);

@@ -20,6 +20,7 @@ import { LinkServer } from "./link/link-server.ts";
 import { InvitationService } from "./members/invitation-service.ts";
 import { MemberService } from "./members/member-service.ts";
 import { MembershipService } from "./members/membership-service.ts";
+import { livenessOptions } from "./nodes/fleet-settings.ts";
 import { NodeLogService } from "./nodes/node-log-service.ts";
 import { createNodeIdentities, createNodeServices, type NodeServices } from "./nodes/node-services.ts";
 import { LinkEntryService } from "./pages/link-entry-service.ts";
@@ -90,6 +91,7 @@ export function createServices(context: Context): Services {
   const nodes = createNodeServices({
     ...ports,
     db,
+    writeTogether: installation.writeTogether,
     names,
     access,
     audit,
@@ -100,6 +102,7 @@ export function createServices(context: Context): Services {
     log,
     installation: record,
     publicUrl,
+    liveness: livenessOptions(config.fleet),
   });
   const signInServices = createSignInServices({
     ...ports,

@@ -13,3 +13,12 @@ export function fullJitter(options: BackoffOptions, attempt: number, random: num
 export function ceiling(options: BackoffOptions, attempt: number): number {
   return Math.min(options.maxMs, options.baseMs * 2 ** Math.min(attempt, 30));
 }
+
+/** Whoever was told when to come back is spread over as long again, within these bounds. */
+const TOLD_SPREAD = { leastMs: 1000, mostMs: 10_000 };
+
+/** @param toldMs what a `Retry-After` said: the least wait. @param random in [0, 1). @returns milliseconds to wait. */
+export function afterTold(toldMs: number, random: number): number {
+  const spread = Math.min(TOLD_SPREAD.mostMs, Math.max(TOLD_SPREAD.leastMs, toldMs));
+  return Math.floor(toldMs + random * spread);
+}

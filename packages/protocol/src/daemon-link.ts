@@ -73,7 +73,12 @@ export type HelloAnswer = z.infer<typeof helloAnswerSchema>;
 export const heartbeatSchema = z.object({ epoch: z.string(), generation: z.number().int() });
 export type Heartbeat = z.infer<typeof heartbeatSchema>;
 
-export const heartbeatAnswerSchema = z.object({ heartbeatSeconds: z.number().int(), serverTime: z.number() });
+export const heartbeatAnswerSchema = z.object({
+  heartbeatSeconds: z.number().int(),
+  serverTime: z.number(),
+  /** The server took the node for lost: the daemon says everything anew. Daemons that do not know it do so by themselves in a while. */
+  report: z.boolean().optional(),
+});
 export type HeartbeatAnswer = z.infer<typeof heartbeatAnswerSchema>;
 
 /** What is, sent on change. */

@@ -26,6 +26,7 @@ describe("the upgrade dispatcher", () => {
   const route = (protocol: UpgradeRoute["protocol"], path: string): UpgradeRoute => ({
     for: "node",
     protocol,
+    admit: () => undefined,
     match: (asked) => (asked === path ? { id: "1" } : null),
     handle: (upgrade) => {
       if (upgrade.request.headers["x-refuse"]) throw new DomainError("not_found", "Not yours.");

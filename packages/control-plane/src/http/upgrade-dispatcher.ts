@@ -24,6 +24,8 @@ interface RouteMatch {
 /** For daemons, by their node identity token. */
 export interface NodeUpgradeRoute extends RouteMatch {
   readonly for: "node";
+  /** Before anything else is done for the caller. @throws DomainError overloaded */
+  admit(): void;
   /** May throw a `DomainError` before it has written to the socket. From then on the socket is its own. */
   handle(upgrade: AcceptedUpgrade): void;
 }
@@ -101,6 +103,7 @@ export class UpgradeDispatcher {
         await route.handle({ request, socket, head, params, requestId, refuse });
         return;
       }
+      route.admit();
       const principal = await this.#options.authenticate(request.headers.authorization, ["node"]);
       if (socket.destroyed) return;
       route.handle({ request, socket, head, params, principal, requestId });
@@ -126,7 +129,9 @@ export class UpgradeDispatcher {
   #refuse({ socket, error, requestId }: { socket: Duplex; error: unknown; requestId: string }): void {
     const told = error instanceof UpgradeRequired ? error.told : toDomainError(error);
     const answer = errorAnswer(told, requestId);
-    if (answer.status >= 500) this.#options.log.error({ err: told, requestId }, "upgrade failed");
+    // A fleet that comes back is turned away by the thousand; it is counted.
+    if (told.code === "overloaded") this.#options.log.debug({ requestId }, "upgrade put off");
+    else if (answer.status >= 500) this.#options.log.error({ err: told, requestId }, "upgrade failed");
     else this.#options.log.info({ code: told.code, note: told.note, requestId }, "upgrade refused");
     const { status, headers } =
       error instanceof UpgradeRequired

@@ -1,5 +1,6 @@
 import { LINK_PATH, TUNNEL_PATH, TUNNEL_UPGRADE } from "@fairlead/protocol/daemon-link";
 import { DomainError } from "@fairlead/protocol/errors";
+import type { UpgradeAdmission } from "../http/upgrade-admission.ts";
 import type { AcceptedUpgrade, NodeUpgradeRoute, UpgradeProtocol } from "../http/upgrade-dispatcher.ts";
 import type { LinkServer } from "./link-server.ts";
 
@@ -8,27 +9,45 @@ export interface TunnelAcceptor {
   attach(nodeId: string, socket: AcceptedUpgrade["socket"], head: Buffer): void;
 }
 
+/** How many of each are opened within a second. */
+export interface DaemonAdmissions {
+  readonly links: UpgradeAdmission;
+  readonly tunnels: UpgradeAdmission;
+}
+
+export interface DaemonUpgradeDeps {
+  readonly links: Pick<LinkServer, "accept">;
+  readonly tunnels: TunnelAcceptor;
+  readonly admissions: DaemonAdmissions;
+}
+
 /** The two connections that a daemon opens. Both are its own node's only. */
-export function daemonUpgrades(links: Pick<LinkServer, "accept">, tunnels: TunnelAcceptor): NodeUpgradeRoute[] {
+export function daemonUpgrades({ links, tunnels, admissions }: DaemonUpgradeDeps): NodeUpgradeRoute[] {
+  const link = { protocol: "websocket", pathOf: LINK_PATH, admission: admissions.links } as const;
+  const tunnel = { protocol: TUNNEL_UPGRADE, pathOf: TUNNEL_PATH, admission: admissions.tunnels } as const;
   return [
-    upgradeRoute("websocket", LINK_PATH, ({ request, socket, head, principal }) =>
+    upgradeRoute(link, ({ request, socket, head, principal }) =>
       links.accept({ request, socket, head, nodeId: principal.nodeId }),
     ),
-    upgradeRoute(TUNNEL_UPGRADE, TUNNEL_PATH, ({ socket, head, principal }) =>
-      tunnels.attach(principal.nodeId, socket, head),
-    ),
+    upgradeRoute(tunnel, ({ socket, head, principal }) => tunnels.attach(principal.nodeId, socket, head)),
   ];
 }
 
+interface Door {
+  readonly protocol: UpgradeProtocol;
+  readonly pathOf: (nodeId: string) => string;
+  readonly admission: UpgradeAdmission;
+}
+
 function upgradeRoute(
-  protocol: UpgradeProtocol,
-  pathOf: (nodeId: string) => string,
+  { protocol, pathOf, admission }: Door,
   accept: (upgrade: AcceptedUpgrade) => void,
 ): NodeUpgradeRoute {
   const [before = "", after = ""] = pathOf("\0").split("\0");
   return {
     for: "node",
     protocol,
+    admit: () => admission.admit(),
     match: (path) => {
       if (!path.startsWith(before) || !path.endsWith(after)) return null;
       const id = path.slice(before.length, path.length - after.length);

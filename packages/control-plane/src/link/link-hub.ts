@@ -38,10 +38,21 @@ export interface LinkHubDeps {
 export class LinkHub implements LinkService {
   readonly #deps: LinkHubDeps;
   readonly #holders = new LinkHolders();
+  /** Subscriptions by node: a change must not cost more in a larger fleet. */
+  readonly #wakes = new Map<string, Set<Wake>>();
   #heartbeats = 0;
+  #opened = 0;
 
   constructor(deps: LinkHubDeps) {
     this.#deps = deps;
+    deps.changes.listen(({ nodeId, aspect }) => {
+      if (aspect === "desired") for (const wake of this.#wakes.get(nodeId) ?? []) wake.ring();
+    });
+  }
+
+  /** How many links were opened since the start. */
+  get opened(): number {
+    return this.#opened;
   }
 
   /** How many heartbeats came since the start. */
@@ -50,6 +61,7 @@ export class LinkHub implements LinkService {
   }
 
   connect(nodeId: string, end: () => void): LinkSession {
+    this.#opened += 1;
     this.#deps.liveness.heard(nodeId);
     return {
       hello: async (hello) => {
@@ -103,22 +115,21 @@ export class LinkHub implements LinkService {
   }
 
   #beat(nodeId: string): HeartbeatAnswer {
-    this.#deps.liveness.heard(nodeId);
-    return { heartbeatSeconds: this.#deps.liveness.heartbeatSeconds(), serverTime: this.#deps.clock.now() };
+    return { ...this.#deps.liveness.beat(nodeId), serverTime: this.#deps.clock.now() };
   }
 
   async *#desiredStates(nodeId: string, signal: AbortSignal | undefined): AsyncGenerator<DesiredState> {
     const wake = new Wake();
-    const stopListening = this.#deps.changes.listen((change) => {
-      if (change.nodeId === nodeId && change.aspect === "desired") wake.ring();
-    });
+    const wakes = this.#wakes.get(nodeId) ?? new Set();
+    this.#wakes.set(nodeId, wakes.add(wake));
     try {
       while (!signal?.aborted) {
         yield await this.#deps.reports.desiredState(nodeId);
         await wake.next({ timeoutMs: this.#deps.resyncMs, signal });
       }
     } finally {
-      stopListening();
+      wakes.delete(wake);
+      if (wakes.size === 0 && this.#wakes.get(nodeId) === wakes) this.#wakes.delete(nodeId);
     }
   }
 }

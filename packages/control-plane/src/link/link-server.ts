@@ -23,7 +23,8 @@ export interface LinkUpgrade {
 const MAX_MESSAGE_BYTES = 1024 * 1024;
 /** tRPC has no backpressure: a daemon that does not read is cut off before it costs memory. */
 const MAX_BUFFERED_BYTES = 4 * 1024 * 1024;
-const KEEP_ALIVE = { enabled: true, pingMs: 15_000, pongWaitMs: 5000 };
+/** Longer than the daemon's own interval, so that it asks first; and long enough for an answer that lies unread in a busy process. */
+const KEEP_ALIVE = { enabled: true, pingMs: 30_000, pongWaitMs: 15_000 };
 const CHECK_MS = 5000;
 const GOOD_BYE_MS = 500;
 /** RFC 6455 §7.4.1. */

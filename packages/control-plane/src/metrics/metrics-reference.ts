@@ -2,6 +2,7 @@ import { systemClock } from "@fairlead/protocol/clock";
 import { NODE_STATUSES, type NodeStatus } from "@fairlead/protocol/resources";
 import { z } from "zod";
 import { StatementWatch } from "../db/statement-watch.ts";
+import { Distribution } from "../distribution.ts";
 import { RequestTally } from "../http/request-tally.ts";
 import { InferenceCounters } from "../inference/inference-counters.ts";
 import { UpstreamPlaces } from "../inference/upstream-places.ts";
@@ -61,7 +62,9 @@ function noSources(): MetricSources {
     turnCounters: { running: 0, turns: () => [] },
     links: { open: 0 },
     tunnels: { open: 0 },
-    hub: { heartbeats: 0 },
+    hub: { heartbeats: 0, opened: 0 },
+    fleet: { figures: { braked: false, overdue: 0, heartbeatSeconds: 0, batches: new Distribution([1]) } },
+    admissions: { links: { refused: 0 }, tunnels: { refused: 0 } },
     statements: new StatementWatch({ log: createLog({ level: "silent" }), clock: systemClock }),
     nodesByStatus: async () => Object.fromEntries(none) as Record<NodeStatus, number>,
   };

@@ -1,22 +1,17 @@
-import type { NodeStatus } from "@fairlead/protocol/resources";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import type { StatementWatch } from "../db/statement-watch.ts";
 import type { RequestTally } from "../http/request-tally.ts";
 import type { InferenceHost } from "../inference/inference-host.ts";
 import { addChat, type ChatMetricSources } from "./chat-metrics.ts";
+import { addFleet, type FleetMetricSources } from "./fleet-metrics.ts";
 import { addInference, type InferenceMetricSources } from "./inference-metrics.ts";
-import { counter, distribution, gauge, type Sample } from "./metric-kinds.ts";
+import { counter, distribution, type Sample } from "./metric-kinds.ts";
 
 /** Where the figures are. All are counted elsewhere, as plain numbers, and read here when somebody scrapes. */
-export interface MetricSources extends InferenceMetricSources, ChatMetricSources {
+export interface MetricSources extends InferenceMetricSources, ChatMetricSources, FleetMetricSources {
   readonly platformRequests: RequestTally;
   readonly inference: Pick<InferenceHost, "load" | "counters" | "places" | "requests">;
-  readonly links: { readonly open: number };
-  readonly tunnels: { readonly open: number };
-  readonly hub: { readonly heartbeats: number };
   readonly statements: StatementWatch;
-  /** Every status, those of no node too. */
-  readonly nodesByStatus: () => Promise<Readonly<Record<NodeStatus, number>>>;
 }
 
 /**
@@ -63,19 +58,5 @@ function addRequests(registry: Registry, { platformRequests, inference }: Metric
           values: seconds,
         })),
       ),
-  });
-}
-
-function addFleet(registry: Registry, { links, tunnels, hub, nodesByStatus }: MetricSources): void {
-  gauge(registry, "fairlead_daemon_links_open", { help: "Daemons connected.", read: () => [[{}, links.open]] });
-  gauge(registry, "fairlead_tunnels_open", { help: "Nodes that can be reached.", read: () => [[{}, tunnels.open]] });
-  counter(registry, "fairlead_heartbeats_total", {
-    help: "Heartbeats of daemons.",
-    read: () => [[{}, hub.heartbeats]],
-  });
-  gauge(registry, "fairlead_nodes", {
-    help: "Nodes by status.",
-    labelNames: ["status"],
-    read: async () => Object.entries(await nodesByStatus()).map(([status, count]): Sample => [{ status }, count]),
   });
 }

@@ -4,6 +4,7 @@ import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { AuditService } from "../audit/audit-service.ts";
 import type { ProjectAccess } from "../auth/access.ts";
+import type { WriteTogether } from "../db/opened-handle.ts";
 import type { Database } from "../db/schema.ts";
 import type { SecretService } from "../secrets/secret-service.ts";
 import { NodeEngineDirectory } from "./engine-directory.ts";
@@ -25,6 +26,7 @@ import { NodeViewService } from "./node-view-service.ts";
 
 export interface NodeServicesDeps {
   readonly db: Kysely<Database>;
+  readonly writeTogether: WriteTogether;
   readonly names: TakenNames;
   readonly access: ProjectAccess;
   readonly audit: AuditService;
@@ -98,7 +100,7 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
       installationId: installation.id,
       epoch: installation.epoch,
     }),
-    liveness: new NodeLiveness({ stores, status, clock, log, options: deps.liveness ?? DEFAULT_LIVENESS }),
+    liveness: new NodeLiveness({ ...deps, stores, status, options: deps.liveness ?? DEFAULT_LIVENESS }),
     engines: new NodeEngineDirectory({ stores, changes, clock }),
   };
 }

@@ -2,10 +2,13 @@ import { type Condition, conditionSchema } from "@fairlead/protocol/conditions";
 import { engineConfigSchema } from "@fairlead/protocol/engine-config";
 import { sealingPublicKeySchema, signingPublicKeySchema } from "@fairlead/protocol/enrollment";
 import { NODE_STATUSES, type NodeStatus, nodeStatusSchema } from "@fairlead/protocol/resources";
-import type { Insertable, Kysely, Selectable, Updateable } from "kysely";
+import type { CompiledQuery, Insertable, Kysely, Selectable, Updateable } from "kysely";
 import { z } from "zod";
 import type { Database, NodeTable } from "../db/schema.ts";
 import type { NodeRecord } from "./node.ts";
+
+/** Rows of one statement: both databases bound how many values one may carry. */
+const CHUNK = 256;
 
 /** Rows of `node`. Methods with a project id touch that project's rows only; those without serve the daemon's own credential. */
 export class NodeStore {
@@ -104,10 +107,15 @@ export class NodeStore {
     return (await query.execute()).map(fromRow);
   }
 
-  /** Nodes whose daemon is expected to be heard: those are swept for silence. */
   async listByStatus(statuses: readonly NodeStatus[]): Promise<NodeRecord[]> {
     const rows = await this.#db.selectFrom("node").selectAll().where("status", "in", statuses).execute();
     return rows.map(fromRow);
+  }
+
+  /** The same without what else is known of them. */
+  async idsByStatus(statuses: readonly NodeStatus[]): Promise<string[]> {
+    const rows = await this.#db.selectFrom("node").select("id").where("status", "in", statuses).execute();
+    return rows.map(({ id }) => id);
   }
 
   async setStatus(
@@ -153,12 +161,14 @@ export class NodeStore {
     await this.#update(id, { daemon_version: daemonVersion });
   }
 
-  /** One transaction for all that were heard since the last flush. */
-  async setLastSeen(seen: ReadonlyMap<string, number>): Promise<void> {
-    await this.#db.transaction().execute(async (tx) => {
-      for (const [id, at] of seen)
-        await tx.updateTable("node").set({ last_seen_at: at }).where("id", "=", id).execute();
-    });
+  /** What says of these nodes that they were heard. */
+  seenStatements(ids: readonly string[], at: number): readonly CompiledQuery[] {
+    const chunks = Array.from({ length: Math.ceil(ids.length / CHUNK) }, (_, n) =>
+      ids.slice(n * CHUNK, (n + 1) * CHUNK),
+    );
+    return chunks.map((chunk) =>
+      this.#db.updateTable("node").set({ last_seen_at: at }).where("id", "in", chunk).compile(),
+    );
   }
 
   async #update(id: string, values: Updateable<NodeTable>): Promise<void> {

@@ -90,6 +90,7 @@ export async function nodeFixture(
   const secrets = new SecretStore(db);
   const services = createNodeServices({
     db,
+    writeTogether: store.writeTogether,
     names: new ProjectNames(["openai"]),
     access: new ProjectAccess(MEMBERSHIPS),
     secrets: new SecretService({ db, sealer: memorySealer(), clock }),

@@ -73,8 +73,19 @@ test("retry-after of a refusal is obeyed", async () => {
   const { time, loop } = start(controlPlane);
   await time.advance(119_000);
   expect(controlPlane.attempts).toBe(1);
-  await time.advance(2000);
+  await time.advance(10_000);
   expect(loop.state().name).toBe("live");
+});
+
+test("a server that lost sight of this node and hears it again is told everything anew, on the same link", async () => {
+  const controlPlane = new FakeControlPlane();
+  const { time, calls } = start(controlPlane);
+  await time.advance(1000);
+  controlPlane.wantsReport = true;
+  await time.advance(5000);
+  expect(calls).toEqual(["hello", "live after 1 subscriptions", "live after 1 subscriptions"]);
+  await time.advance(60_000);
+  expect(calls).toHaveLength(3);
 });
 
 test("a failed heartbeat opens the link anew", async () => {

@@ -4,6 +4,7 @@ import { type Log, reasonOf } from "../log.ts";
 import { sleep, type Timers } from "../timers.ts";
 import { type ControlLink, type LinkConnection, LinkRefused, LinkTakenOver } from "./control-link.ts";
 import { type LinkEvent, type LinkState, nextLinkState } from "./link-state.ts";
+import { PlatformError } from "./platform-answer.ts";
 import type { ServerClock } from "./server-clock.ts";
 
 export interface LinkLoopDeps {
@@ -16,7 +17,7 @@ export interface LinkLoopDeps {
   /** Which desired state this node holds now. */
   readonly held: () => Heartbeat;
   readonly onState: (state: DesiredState) => void;
-  /** The link is live: whoever reports sends everything anew on this connection. */
+  /** The link is live, or the server has lost sight of this node: whoever reports sends everything anew on this connection. */
   readonly onLive: (connection: LinkConnection) => void;
   readonly onDown: () => void;
 }
@@ -80,7 +81,7 @@ async function session(deps: LinkLoopDeps, { apply, signal }: SessionContext): P
     return null;
   } catch (error) {
     if (!signal.aborted) deps.log.warn({ reason: reasonOf(error) }, "the link could not be opened");
-    return error instanceof LinkRefused ? error.retryAfterMs : null;
+    return error instanceof LinkRefused || error instanceof PlatformError ? error.retryAfterMs : null;
   } finally {
     connection?.close();
   }
@@ -128,6 +129,7 @@ async function keepAlive(deps: LinkLoopDeps, connection: LinkConnection, firstIn
       const answer = await connection.heartbeat(deps.held());
       deps.serverClock.learn(answer.serverTime);
       wait = heartbeatMs(answer.heartbeatSeconds);
+      if (answer.report === true) deps.onLive(connection);
     } catch (error) {
       deps.log.warn({ reason: reasonOf(error) }, "a heartbeat failed; opening the link anew");
       connection.close();

@@ -34,10 +34,10 @@ const delay = (state: LinkState, random: [number, number], retryAfterMs: number 
   return next.name === "backing-off" ? next.delayMs : Number.NaN;
 };
 
-test("attempts spread over the whole backoff (full jitter), at most 30 s", () => {
+test("attempts spread over the whole backoff (full jitter), at most 20 s", () => {
   expect(delay({ name: "offline", attempt: 3 }, [0, 0])).toBe(0);
   expect(delay({ name: "offline", attempt: 3 }, [0.5, 0])).toBe(4000);
-  expect(delay({ name: "hello", attempt: 99 }, [0.999999, 0])).toBeLessThanOrEqual(30_000);
+  expect(delay({ name: "hello", attempt: 99 }, [0.999999, 0])).toBeLessThanOrEqual(20_000);
 });
 
 test("daemons that lose a server together do not come back together (elastic-agent#13874)", () => {
@@ -45,8 +45,16 @@ test("daemons that lose a server together do not come back together (elastic-age
   expect(delay({ name: "offline", attempt: 0 }, [0, 0.9])).toBe(0);
 });
 
-test("retry-after is the least wait", () => {
-  expect(delay({ name: "offline", attempt: 0 }, [0.5, 0.5], 20_000)).toBe(20_500);
+test("retry-after is the least wait, and its own measure of how far those who were told it spread", () => {
+  expect(delay({ name: "offline", attempt: 0 }, [0, 0.5], 20_000)).toBe(20_000);
+  expect(delay({ name: "offline", attempt: 9 }, [0.5, 0.5], 4000)).toBe(6000);
+  expect(delay({ name: "live" }, [0.5, 0.5], 0)).toBe(500);
+  expect(delay({ name: "hello", attempt: 0 }, [0.5, 0.5], 3_600_000)).toBe(3_605_000);
+});
+
+test("a server that says when to come back does not make the next guess longer", () => {
+  const told = nextLinkState({ name: "offline", attempt: 2 }, { type: "lost", retryAfterMs: 1000 }, [0, 0]);
+  expect(told).toEqual({ name: "backing-off", attempt: 2, delayMs: 1000 });
 });
 
 test("a live link forgets earlier attempts", () => {

@@ -1,4 +1,4 @@
-import { fullJitter } from "@fairlead/protocol/backoff";
+import { afterTold, fullJitter } from "@fairlead/protocol/backoff";
 
 /** The life of the daemon link as a pure state machine: offline → hello → live, and backing off between attempts. */
 
@@ -16,10 +16,10 @@ export type LinkEvent =
   | { readonly type: "retry" }
   | { readonly type: "close" };
 
-const BACKOFF = { baseMs: 1000, maxMs: 30_000 };
+/** The ceiling leaves a fleet's return within a minute: all have asked within twenty seconds, and the server lets in who waits. */
+const BACKOFF = { baseMs: 1000, maxMs: 20_000 };
 /** All daemons lose a restarting server in the same moment; they must not all return in the next (elastic-agent#13874). */
 const EDGE_SPREAD_MS = 5000;
-
 /** @param random two numbers in [0, 1). */
 export function nextLinkState(state: LinkState, event: LinkEvent, random: readonly [number, number]): LinkState {
   if (state.name === "closed" || event.type === "close") return { name: "closed" };
@@ -31,17 +31,22 @@ export function nextLinkState(state: LinkState, event: LinkEvent, random: readon
     case "retry":
       return state.name === "backing-off" ? { name: "offline", attempt: state.attempt } : state;
     case "lost":
-      return state.name === "backing-off" ? state : backOff(state, event.retryAfterMs ?? 0, random);
+      return state.name === "backing-off" ? state : backOff(state, event.retryAfterMs, random);
   }
 }
 
 function backOff(
   state: Exclude<LinkState, { name: "closed" | "backing-off" }>,
-  retryAfterMs: number,
+  toldMs: number | null,
   random: readonly [number, number],
 ): LinkState {
   const attempt = state.name === "live" ? 0 : state.attempt;
+  // The server answered, and knows better than a guess how long it will take: the guess does not grow over it.
+  if (toldMs !== null) return { name: "backing-off", attempt, delayMs: afterTold(toldMs, random[0]) };
   const edge = state.name === "live" ? random[1] * EDGE_SPREAD_MS : 0;
-  const delayMs = Math.floor(retryAfterMs + fullJitter(BACKOFF, attempt, random[0]) + edge);
-  return { name: "backing-off", attempt: attempt + 1, delayMs };
+  return {
+    name: "backing-off",
+    attempt: attempt + 1,
+    delayMs: fullJitter(BACKOFF, attempt, random[0]) + Math.floor(edge),
+  };
 }

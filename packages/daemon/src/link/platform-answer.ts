@@ -1,6 +1,6 @@
 import { ERROR_CODES, type ErrorCode } from "@fairlead/protocol/errors";
 import { z } from "zod";
-import { type HttpAnswer, jsonOf } from "./http-client.ts";
+import { type HttpAnswer, jsonOf, retryAfterMs } from "./http-client.ts";
 
 const errorSchema = z.object({ error: z.object({ code: z.string(), message: z.string() }) });
 
@@ -9,11 +9,13 @@ export class PlatformError extends Error {
   override readonly name = "PlatformError";
   readonly status: number;
   readonly code: ErrorCode | null;
+  readonly retryAfterMs: number | null;
 
   constructor(answer: HttpAnswer) {
     const parsed = errorSchema.safeParse(jsonOf(answer));
     super(parsed.success ? parsed.data.error.message : `the platform host answered ${answer.status}`);
     this.status = answer.status;
+    this.retryAfterMs = retryAfterMs(answer.headers);
     this.code = parsed.success && isErrorCode(parsed.data.error.code) ? parsed.data.error.code : null;
   }
 }

@@ -22,7 +22,8 @@ const HANDSHAKE_TIMEOUT_MS = 10_000;
 const CALL_TIMEOUT_MS = 15_000;
 /** Desired states are small; this only bounds what a broken server can make the daemon hold. */
 const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
-const KEEP_ALIVE = { enabled: true, intervalMs: 10_000, pongTimeoutMs: 5000 };
+/** The answer of a server that a whole fleet comes back to may lie unread for a while: cut too soon, the herd would feed itself. */
+const KEEP_ALIVE = { enabled: true, intervalMs: 20_000, pongTimeoutMs: 15_000 };
 /** ws waits 30 s for a closing handshake that a dead peer never answers; `closeTimeout` is not in its types. */
 const CLOSE_TIMEOUT = { closeTimeout: 1500 };
 

@@ -44,6 +44,8 @@ export class FakeControlPlane implements ControlPlaneDouble, ControlLink {
   down = false;
   protocolVersion = 1;
   heartbeatSeconds = 10;
+  /** The next heartbeat is answered so. */
+  wantsReport = false;
   serverTime = Date.UTC(2026, 0, 1);
   #state: DesiredState | null = null;
   #refusal: LinkRefused | null = null;
@@ -96,7 +98,16 @@ export class FakeControlPlane implements ControlPlaneDouble, ControlLink {
           () => void this.received.hellos.push(hello),
           () => ({ ...answer(), protocolVersion: this.protocolVersion }),
         ),
-      heartbeat: (heartbeat) => this.#answer(entry, () => void this.received.heartbeats.push(heartbeat), answer),
+      heartbeat: (heartbeat) =>
+        this.#answer(
+          entry,
+          () => void this.received.heartbeats.push(heartbeat),
+          () => {
+            const report = this.wantsReport;
+            this.wantsReport = false;
+            return { ...answer(), ...(report ? { report } : {}) };
+          },
+        ),
       observe: (observation) =>
         this.#answer(
           entry,

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type BackoffOptions, fullJitter } from "@fairlead/protocol/backoff";
+import { afterTold, type BackoffOptions, fullJitter } from "@fairlead/protocol/backoff";
 import type { Clock } from "@fairlead/protocol/clock";
 import type { Logger } from "pino";
 import { reasonOf } from "../log.ts";
@@ -33,6 +33,8 @@ export interface TunnelOptions {
 /** Milliseconds. */
 export interface TunnelTiming extends LivenessOptions {
   readonly backoff: BackoffOptions;
+  /** All daemons lose a restarting server at once: the first try after a steady tunnel comes at random within this. */
+  readonly edgeMs: number;
   /** The least pause after 401, 403 or 404. */
   readonly refusedMs: number;
   /** How long a tunnel must have held for the next failure to count as the first. */
@@ -50,7 +52,9 @@ export interface Tunnel {
 const DEFAULT_TIMING: TunnelTiming = {
   pingIntervalMs: 10_000,
   pingTimeoutMs: 10_000,
-  backoff: { baseMs: 500, maxMs: 30_000 },
+  // As the link's: a fleet is back within a minute.
+  backoff: { baseMs: 500, maxMs: 20_000 },
+  edgeMs: 2000,
   refusedMs: 30_000,
   steadyMs: 30_000,
   upgradeMs: 15_000,
@@ -109,8 +113,11 @@ class TunnelClient {
       log.info("tunnel open");
       const openedAt = clock.monotonic();
       const reason = await serveTunnel(socket, { handler, liveness: this.#timing, signal: this.#signal });
-      if (clock.monotonic() - openedAt >= this.#timing.steadyMs) this.#failures = 0;
       log.info({ reason: reason?.message }, "tunnel closed");
+      if (clock.monotonic() - openedAt >= this.#timing.steadyMs) {
+        this.#failures = 0;
+        return random() * this.#timing.edgeMs;
+      }
     } catch (error) {
       if (error instanceof UpgradeRefused) return this.#refused(error);
       if (!this.#signal.aborted) log.warn({ reason: reasonOf(error) }, "tunnel could not be opened");
@@ -135,9 +142,12 @@ class TunnelClient {
     const { log, onRefused, random } = this.#options;
     const { status, retryAfterMs } = refusal;
     log.warn({ status }, "the platform host refused the tunnel");
-    const jitter = fullJitter(this.#timing.backoff, this.#failures++, random());
-    if (status !== 401 && status !== 403 && status !== 404) return retryAfterMs + jitter;
+    if (status !== 401 && status !== 403 && status !== 404) {
+      if (retryAfterMs > 0) return afterTold(retryAfterMs, random());
+      return fullJitter(this.#timing.backoff, this.#failures++, random());
+    }
     onRefused?.(status);
+    const jitter = fullJitter(this.#timing.backoff, this.#failures++, random());
     return Math.max(retryAfterMs, this.#timing.refusedMs) + jitter;
   }
 }
