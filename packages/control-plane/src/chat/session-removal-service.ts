@@ -48,9 +48,10 @@ export class SessionRemovalService {
   /** Marked ones of every project. @returns how many rows went: fewer than the limit when there are no more. */
   async removeMarked(limit: number): Promise<number> {
     let removed = 0;
-    for (const id of await this.#deps.store.listMarked(limit)) {
-      removed += await this.removeSession(id);
-      if (removed >= limit) break;
+    while (removed < limit) {
+      const ids = await this.#deps.store.listMarked(SESSIONS);
+      for (const id of ids) removed += await this.removeSession(id);
+      if (ids.length < SESSIONS) break;
     }
     return removed;
   }
@@ -58,8 +59,13 @@ export class SessionRemovalService {
   /** Those in which nothing was said since then, too. @returns as `removeMarked`. */
   async removeQuiet(before: number, limit: number): Promise<number> {
     const { store, clock } = this.#deps;
-    await store.markQuiet({ before, at: clock.now(), limit: SESSIONS });
-    return await this.removeMarked(limit);
+    let removed = 0;
+    while (removed < limit) {
+      const marked = await store.markQuiet({ before, at: clock.now(), limit: SESSIONS });
+      removed += await this.removeMarked(limit - removed);
+      if (marked < SESSIONS) break;
+    }
+    return removed;
   }
 
   /** Answers that no repeat is given any more. @returns how many. */

@@ -9,11 +9,14 @@ export class SessionRemovalStore {
     this.#db = db;
   }
 
-  /** Sessions of every project in which nothing was said since then, but for those that are answering just now. */
-  async markQuiet(options: { readonly before: number; readonly at: number; readonly limit: number }): Promise<void> {
-    await this.#db
+  /** Sessions of every project in which nothing was said since then, but for those that are answering just now. @returns how many. */
+  async markQuiet(options: { readonly before: number; readonly at: number; readonly limit: number }): Promise<number> {
+    const { numUpdatedRows } = await this.#db
       .updateTable("chat_session")
       .set({ deleted_at: options.at })
+      // Once more, for a turn that begins meanwhile.
+      .where("updated_at", "<", options.before)
+      .where("deleted_at", "is", null)
       .where("id", "in", (eb) =>
         eb
           .selectFrom("chat_session as s")
@@ -33,7 +36,8 @@ export class SessionRemovalStore {
           )
           .limit(options.limit),
       )
-      .execute();
+      .executeTakeFirst();
+    return Number(numUpdatedRows);
   }
 
   /** Of a project that is being deleted; of another one none. */

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { removeExpired } from "../retention.ts";
 import { STORES } from "../testing.fixture.ts";
-import { chatRetentions } from "./chat-retention.ts";
 import { ANN, ANSWERED, asks, ChatLogStage, LEFT, says, scopeOf } from "./chat-log.fixture.ts";
+import { chatRetentions } from "./chat-retention.ts";
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -18,7 +18,12 @@ describe.each(STORES)("sessions on $name", ({ open }) => {
     return sessions.map(({ id }) => id);
   };
   const rows = async (table: "chat_session" | "chat_turn" | "chat_item"): Promise<number> =>
-    (await stage.store.db.selectFrom(table).select((eb) => eb.lit(1).as("one")).execute()).length;
+    (
+      await stage.store.db
+        .selectFrom(table)
+        .select((eb) => eb.lit(1).as("one"))
+        .execute()
+    ).length;
 
   describe("that /new opens", () => {
     const fresh = { model: "a/b", openedFrom: null };
@@ -69,7 +74,10 @@ describe.each(STORES)("sessions on $name", ({ open }) => {
     expect(await stage.chat.chatSessions.require(ANN, id)).toMatchObject({ title: "", model: null });
     await stage.turn(id, "the first one");
     await stage.turn(id, "the second one");
-    expect(await stage.chat.chatSessions.require(ANN, id)).toMatchObject({ title: "the first one", model: "node/model" });
+    expect(await stage.chat.chatSessions.require(ANN, id)).toMatchObject({
+      title: "the first one",
+      model: "node/model",
+    });
   });
 
   test("go in portions, whose rest goes later where the process dies in between", async () => {
@@ -99,6 +107,15 @@ describe.each(STORES)("sessions on $name", ({ open }) => {
     stage.clock.advance(1);
     await apply(30);
     expect((await ids()).toSorted()).toEqual([recent, busy].toSorted());
+  });
+
+  test("go however many they are", async () => {
+    for (let n = 0; n < 45; n++) await stage.turn(null, `old ${n}`);
+    stage.clock.advance(31 * DAY_MS);
+    const [sessions] = chatRetentions({ removal: stage.chat.chatRemoval, days: 30, clock: stage.clock });
+    if (sessions === undefined) throw new Error("no retention");
+    expect(await removeExpired(sessions)).toBe(45 * 4);
+    expect(await ids()).toEqual([]);
   });
 
   test("go with their project, and only with one that is being deleted", async () => {

@@ -34,10 +34,11 @@ export async function beginTurn(stores: ChatStores, ids: IdSource, asked: TurnTo
   if (replay) return { replay, sessionId: replay.sessionId };
   const held = await holdSession(stores, ids, { ...asked, earlier });
   const { session, last } = await withoutLost(stores, ids, { ...asked, session: held });
-  const live = await withoutReplaced(stores, { session, last, turn, earlier, now });
+  const questionHash = hashQuestion(turn.turn.items);
+  const live = await withoutReplaced(stores, { session, last, turn, questionHash, earlier, now });
   const history = await readTail(stores.items, live, roomFor(turn.turn, turn.contextTokens));
   const items = turn.turn.kind === "outputs" ? newOutputs(turn.turn.items, history.items) : turn.turn.items;
-  const record = toRecord({ id: ids.next("chatTurn"), scope, session: live, turn, items, now });
+  const record = toRecord({ id: ids.next("chatTurn"), scope, session: live, turn, questionHash, items, now });
   await stores.turns.insert(record);
   await stores.items.append(session.id, questionItems(record, items, ids));
   const changed = titled(grown(live, items.map(typeOf), now), turn.turn.text);
@@ -130,6 +131,7 @@ async function lastTurnOf(stores: ChatStores, { projectId, lastTurnId }: Session
 }
 
 interface Replacing extends SessionWithLast {
+  readonly questionHash: string;
   readonly turn: NewTurn;
   readonly earlier: TurnRecord | null;
   readonly now: number;
@@ -142,23 +144,21 @@ async function withoutReplaced(stores: ChatStores, replacing: Replacing): Promis
   return shrunk(session, await stores.items.supersede(session.id, last.id, last.firstPosition));
 }
 
-function isReplaced(last: TurnRecord, { turn, earlier, now }: Replacing): boolean {
+function isReplaced(last: TurnRecord, { turn, questionHash, earlier, now }: Replacing): boolean {
   if (turn.replaces !== undefined) {
     // Another one came in between.
     if (turn.replaces !== last.id) throw sessionBusy();
     return true;
   }
   if (earlier?.id === last.id) return true;
-  const { status, why, questionHash, answerCount, endedAt } = last;
-  if (status === "open") return false;
-  return supersedes(
-    { status, why, questionHash, answerCount, endedAt: endedAt ?? now },
-    hashQuestion(turn.turn.items),
-    now,
+  return (
+    last.status !== "open" &&
+    supersedes({ ...last, endedAt: last.endedAt ?? now, status: last.status }, questionHash, now)
   );
 }
 
 interface Recorded {
+  readonly questionHash: string;
   readonly id: string;
   readonly scope: ChatScope;
   readonly session: SessionRecord;
@@ -167,7 +167,7 @@ interface Recorded {
   readonly now: number;
 }
 
-function toRecord({ id, scope, session, turn, items, now }: Recorded): TurnRecord {
+function toRecord({ id, scope, session, turn, questionHash, items, now }: Recorded): TurnRecord {
   const { dialect, model, requestHash, idempotencyKey } = turn;
   return {
     ...scope,
@@ -180,7 +180,7 @@ function toRecord({ id, scope, session, turn, items, now }: Recorded): TurnRecor
     kind: turn.turn.kind,
     status: "open",
     why: "",
-    questionHash: hashQuestion(turn.turn.items),
+    questionHash,
     firstPosition: session.nextPosition,
     questionCount: items.length,
     answerCount: 0,
