@@ -51,7 +51,11 @@ beforeEach(async () => {
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(json));
     });
   });
-  server.on("upgrade", (_, socket) => socket.end("HTTP/1.1 503 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"));
+  server.on("upgrade", (_, socket) => {
+    // A daemon that is stopped meanwhile resets it.
+    socket.on("error", () => undefined);
+    socket.end("HTTP/1.1 503 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+  });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
