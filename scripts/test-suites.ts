@@ -3,8 +3,8 @@ import { writeFileSync } from "node:fs";
 import { startVitest, type TestCase, type TestResult, type Vitest } from "vitest/node";
 
 /**
- * Runs the checks and every suite. `node scripts/test-suites.ts FILE`: writes the summary to FILE, for the last lines of
- * scripts/test: each skipped test with its reason, then `N passed, N failed`.
+ * Runs the checks and every suite, or the drills alone. `node scripts/test-suites.ts FILE [--drills]`: writes the summary to
+ * FILE, for the last lines of scripts/test: each skipped test with its reason, then `N passed, N failed`.
  */
 
 interface Counts {
@@ -13,7 +13,9 @@ interface Counts {
   readonly skipped: string[];
 }
 
-const SUITES = ["unit", "system", "clients"];
+const SUITES = ["unit", "system", "drills", "clients"];
+/** What takes too long for every run is here alone. */
+const ALL_DRILLS = ["drills", "long-drills"];
 
 function count(counts: Counts, vitest: Vitest): void {
   for (const module of vitest.state.getTestModules()) {
@@ -48,12 +50,16 @@ async function runSuite(project: string): Promise<Vitest> {
   return vitest;
 }
 
-const counts: Counts = { passed: 0, failed: 0, skipped: [] };
-const checks = spawnSync(process.execPath, ["scripts/check.ts", "--without-tests"], { stdio: "inherit" });
-if (checks.status === 0) counts.passed += 1;
-else counts.failed += 1;
-for (const suite of SUITES) count(counts, await runSuite(suite));
+function countChecks(counts: Counts): void {
+  const checks = spawnSync(process.execPath, ["scripts/check.ts", "--without-tests"], { stdio: "inherit" });
+  if (checks.status === 0) counts.passed += 1;
+  else counts.failed += 1;
+}
 
-const [, , file] = process.argv;
+const [, , file, only] = process.argv;
+const counts: Counts = { passed: 0, failed: 0, skipped: [] };
+if (only !== "--drills") countChecks(counts);
+for (const suite of only === "--drills" ? ALL_DRILLS : SUITES) count(counts, await runSuite(suite));
+
 if (file !== undefined) writeFileSync(file, summary(counts));
 process.exit(counts.failed > 0 ? 1 : 0);

@@ -1,8 +1,21 @@
-import { defineConfig } from "vitest/config";
+import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 
 const root = new URL("..", import.meta.url).pathname;
 // Tests read the sources, so that no build has to come first.
 const shared = { resolve: { conditions: ["fairlead-source"] }, ssr: { resolve: { conditions: ["fairlead-source"] } } };
+
+/** Faults on real parts. Each file has a stage of its own, and waits for conditions rather than for time. */
+const drills = (name: string, include: string): TestProjectInlineConfiguration => ({
+  ...shared,
+  test: {
+    name,
+    root,
+    include: [include],
+    fileParallelism: false,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+  },
+});
 
 export default defineConfig({
   root,
@@ -29,6 +42,8 @@ export default defineConfig({
           hookTimeout: 300_000,
         },
       },
+      drills("drills", "test/drills/*.test.ts"),
+      drills("long-drills", "test/drills/long/*.test.ts"),
       {
         ...shared,
         test: {

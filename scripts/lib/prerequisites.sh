@@ -138,6 +138,18 @@ ensure_busybox() {
     fail "apt could not install busybox-static. Mend apt (see above)."
 }
 
+# What the drills need beside Docker: a registry, networks that can be cut, a clock that can be wrong. Where they cannot be had,
+# the drills that need them are skipped, and the summary says so.
+ensure_drill_tools() {
+  local needed=()
+  [ -x /usr/bin/docker-registry ] || needed+=(docker-registry)
+  [ -x /usr/bin/htpasswd ] || needed+=(apache2-utils)
+  command -v ip >/dev/null || needed+=(iproute2)
+  command -v faketime >/dev/null || needed+=(faketime)
+  [ ${#needed[@]} = 0 ] || step "installing tools for drills (apt)" install_packages "${needed[@]}" ||
+    fail "apt could not install ${needed[*]} (see above). The drills that need them are not run here."
+}
+
 # A browser for the tests of the pages. Where there is none, they are skipped, and the summary says so.
 ensure_chromium() {
   [ -x /usr/bin/chromium ] || step "installing Chromium (apt)" install_packages chromium ||

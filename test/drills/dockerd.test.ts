@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { DEMO_IMAGE, ensureDemoImage } from "../../support/docker.ts";
-import { DockerHost, describeWithDockerHost } from "../../support/docker-host.ts";
-import { Installation } from "../../support/installation.ts";
-import { ANSWER, type Machine } from "../../support/machine.ts";
-import { waitFor } from "../../support/wait-for.ts";
+import { DEMO_IMAGE, ensureDemoImage } from "../support/docker.ts";
+import { DockerHost, describeWithDockerHost } from "../support/docker-host.ts";
+import { Installation } from "../support/installation.ts";
+import { ANSWER, type Machine } from "../support/machine.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const SOON_MS = 30_000;
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { describeWithDocker, ensureDemoImage } from "../../support/docker.ts";
-import { Installation } from "../../support/installation.ts";
-import { ANSWER, type Machine } from "../../support/machine.ts";
-import { waitFor } from "../../support/wait-for.ts";
+import { describeWithDocker, ensureDemoImage } from "../support/docker.ts";
+import { Installation } from "../support/installation.ts";
+import { ANSWER, type Machine } from "../support/machine.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const SOON_MS = 60_000;
 const anything = z.unknown();

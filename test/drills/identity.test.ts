@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { describeWithDocker, ensureDemoImage } from "../../support/docker.ts";
-import { Installation } from "../../support/installation.ts";
-import { ANSWER, type Machine } from "../../support/machine.ts";
-import type { Program } from "../../support/program.ts";
-import { waitFor } from "../../support/wait-for.ts";
+import { describeWithDocker, ensureDemoImage } from "../support/docker.ts";
+import { Installation } from "../support/installation.ts";
+import { ANSWER, type Machine } from "../support/machine.ts";
+import type { Program } from "../support/program.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const SOON_MS = 60_000;
 /** Of a daemon that was turned down for good; systemd does not start it again. */
