@@ -105,6 +105,8 @@ export class ChatStage extends HostStage {
   turns: TurnService | undefined;
   stored: ChatServices | undefined;
   defaultModel: string | null = MODEL;
+  /** Requests whose callers are still there. */
+  openAnswers = 0;
 
   /** An upstream that speaks the chat dialect, unless the test says otherwise. */
   override place(
@@ -246,6 +248,10 @@ export class ChatStage extends HostStage {
           maxBodyBytes: DEFAULT_LIMITS.maxBodyBytes,
           clock: this.clock,
         }),
+    });
+    this.app.server.on("request", (_request, response) => {
+      this.openAnswers++;
+      response.once("close", () => this.openAnswers--);
     });
     await this.app.ready();
     await listen(this.app.server, { host: "127.0.0.1", port: 0, setting: "test" });

@@ -58,6 +58,8 @@ export class RunningTurn {
   readonly #resolveOver: () => void;
   /** Null while it runs. */
   outcome: TurnOutcome | null = null;
+  /** Of one that was completed. */
+  response: JsonObject | null = null;
 
   constructor(deps: RunningTurnDeps, turn: StoredTurn, caller: TurnCaller) {
     this.#deps = deps;
@@ -73,6 +75,11 @@ export class RunningTurn {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.over = promise;
     this.#resolveOver = resolve;
+  }
+
+  /** Whether its caller was there to its end. */
+  get heard(): boolean {
+    return !this.#caller.gone.aborted;
   }
 
   /** A person wants no more of it; what there is stays. */
@@ -158,6 +165,7 @@ export class RunningTurn {
     try {
       await turns.finish(turnId, end);
       this.outcome = outcome;
+      this.response = end.response;
       return null;
     } catch (fault) {
       this.outcome = "failed";

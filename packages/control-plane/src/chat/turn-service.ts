@@ -8,7 +8,7 @@ import type { ChatScope } from "./chat-scope.ts";
 import { buildInput } from "./history-input.ts";
 import { LateEnds } from "./late-ends.ts";
 import { inputTokensOf } from "./model-room.ts";
-import { type FirstTurn, RecentSessions } from "./recent-sessions.ts";
+import { RecentCalls } from "./recent-calls.ts";
 import { ResponsesReader } from "./responses-reader.ts";
 import { RunningTurn, type RunningTurnDeps } from "./running-turn.ts";
 import type { SessionLocks } from "./session-locks.ts";
@@ -43,6 +43,12 @@ interface Seat {
   readonly sessionId: string | null;
 }
 
+/** A session's first turn. */
+interface FirstTurn {
+  readonly sessionId: string;
+  readonly turnId: string;
+}
+
 /** What is asked, and of which model. */
 interface Question {
   readonly turn: NewTurnItems;
@@ -53,14 +59,20 @@ interface Question {
 
 /** The last user text that begins a new session instead of a turn, exactly and trimmed (interface §3). */
 const NEW_SESSION = "/new";
-/** How long a repeat of a first question, which got no answer, finds its session. */
-const FIRST_REPEAT_MS = 60_000;
+/** How long a call finds what became of the one that it repeats. */
+const REPEAT_MS = 60_000;
+const MOST_SESSIONS = 10_000;
+/** Whole answers. */
+const MOST_ANSWERS = 100;
 const REPLAYED = { "idempotency-replayed": "true" };
 
 /** Turns of chat sessions: from what a caller sends to what is stored of it (design §7). */
 export class TurnService {
   readonly #deps: TurnServiceDeps;
-  readonly #recent: RecentSessions;
+  /** Of first questions that got no answer. */
+  readonly #opened: RecentCalls<FirstTurn>;
+  /** Of turns that ran to their end after their caller had left. */
+  readonly #unheard: RecentCalls<StoredAnswer>;
   readonly #late: LateEnds;
   /** By session. */
   readonly #running = new Map<string, RunningTurn>();
@@ -68,7 +80,9 @@ export class TurnService {
   constructor(deps: TurnServiceDeps) {
     this.#deps = deps;
     this.#late = new LateEnds(deps.turns);
-    this.#recent = new RecentSessions(deps.clock, FIRST_REPEAT_MS);
+    const { clock } = deps;
+    this.#opened = new RecentCalls({ clock, ms: REPEAT_MS, mostEntries: MOST_SESSIONS });
+    this.#unheard = new RecentCalls({ clock, ms: REPEAT_MS, mostEntries: MOST_ANSWERS });
   }
 
   /**
@@ -129,7 +143,7 @@ export class TurnService {
 
   /** Of a first question: its session, where it was asked a moment ago and got no answer. */
   async #openedBefore(call: TurnCall): Promise<string | null> {
-    const first = this.#recent.find(firstName(call));
+    const first = this.#opened.find(nameOf(call));
     if (first === null) return null;
     try {
       const { id, lastTurnId } = await this.#deps.sessions.require(call.scope, first.sessionId);
@@ -144,10 +158,14 @@ export class TurnService {
 
   async #inLine(seat: Seat, ask: () => Promise<Question>): Promise<TurnAnswer> {
     if (seat.sessionId === null) return await this.#begin(seat, await ask());
-    const release = await this.#deps.locks.take(seat.sessionId, seat.caller.gone);
+    const { call, caller } = seat;
+    const release = await this.#deps.locks.take(seat.sessionId, caller.gone);
     if (release === null) return TOLD;
     try {
-      return await this.#begin(seat, await ask());
+      const unheard = this.#unheard.find(nameOf(call));
+      if (unheard === null) return await this.#begin(seat, await ask());
+      this.#unheard.forget(nameOf(call));
+      return this.#replay(unheard, call, caller);
     } finally {
       release();
     }
@@ -216,6 +234,8 @@ export class TurnService {
       { call, turnId, model, input, reader },
       caller,
     );
+    const forRepeats = (): void => this.#rememberFirst(call, { sessionId, turnId }, running);
+    caller.gone.addEventListener("abort", forRepeats, { once: true });
     this.#running.set(sessionId, running);
     counters.running++;
     try {
@@ -223,14 +243,22 @@ export class TurnService {
     } finally {
       counters.running--;
       this.#running.delete(sessionId);
-      if (call.sessionId === null) this.#rememberFirst(call, { sessionId, turnId }, running);
+      caller.gone.removeEventListener("abort", forRepeats);
+      forRepeats();
+      if (caller.gone.aborted) this.#rememberAnswer(call, { sessionId, turnId, dialect: call.dialect }, running);
     }
   }
 
   /** Clients send a first question again without a session's name: they may not have seen any. */
-  #rememberFirst(call: TurnCall, first: FirstTurn, { outcome }: RunningTurn): void {
-    if (outcome === "completed") this.#recent.forget(firstName(call));
-    else this.#recent.remember(firstName(call), first);
+  #rememberFirst(call: TurnCall, first: FirstTurn, { outcome, heard }: RunningTurn): void {
+    if (call.sessionId !== null) return;
+    if (outcome === "completed" && heard) this.#opened.forget(nameOf(call));
+    else this.#opened.remember(nameOf(call), first);
+  }
+
+  /** Who left a turn that went on finds its answer, and doubles no question. */
+  #rememberAnswer(call: TurnCall, turn: Omit<StoredAnswer, "response">, { outcome, response }: RunningTurn): void {
+    if (outcome === "completed" && response !== null) this.#unheard.remember(nameOf(call), { ...turn, response });
   }
 
   #replay({ sessionId, response }: StoredAnswer, call: TurnCall, caller: TurnCaller): TurnAnswer {
@@ -243,7 +271,7 @@ export class TurnService {
   }
 }
 
-const firstName = (call: TurnCall): string => callName(call, call.requestHash);
+const nameOf = (call: TurnCall): string => callName(call, call.requestHash);
 
 function readerOf({ dialect }: TurnCall, call: ReadCall): AnswerReader {
   return dialect === "responses" ? new ResponsesReader(call) : new ChatReader(call);

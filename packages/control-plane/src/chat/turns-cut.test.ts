@@ -65,6 +65,34 @@ describe("a caller who leaves", () => {
     expect(far.closed).toBe(false);
   });
 
+  test.each([false, true])(
+    "and asks again where the answer goes on gets that answer, once (in a named session: %s)",
+    async (named) => {
+      stage = new ChatStage();
+      await stage.openChat({ onLeave: "continue" });
+      const upstream = stage.place("a", (far) => {
+        begin(far);
+        far.write(wordChunk("Half"));
+      });
+      const session = named ? (await stage.say("/new")).session : null;
+      const answer = await stage.sayOpen("Go on.", { session });
+      await answer.until("Half");
+      await answer.leave();
+      await vi.waitFor(() => expect(stage.openAnswers).toBe(0));
+      const again = stage.say("Go on.", { session });
+      await vi.waitFor(() => expect(stage.host?.load.callsInFlight).toBe(2));
+      const [far] = upstream.calls;
+      far?.write(wordChunk(", whole"));
+      if (far) finish(far);
+      const told = await again;
+      expect(told.session).toBe(answer.session);
+      expect(told.headers.get("idempotency-replayed")).toBe("true");
+      expect(told.text).toContain("Half, whole");
+      expect(upstream.calls).toHaveLength(1);
+      expect(await stage.history(told.session)).toEqual(["user: Go on.", "assistant: Half, whole"]);
+    },
+  );
+
   test("in the chat dialect, after the finish and before [DONE], has the whole answer stored", async () => {
     const { answer, far, session } = await halfSaid({}, { path: "/v1/chat/completions", body: { stream: true } });
     far.write('data: {"id":"c","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n');
