@@ -1,3 +1,4 @@
+import { setImmediate as othersFirst } from "node:timers/promises";
 import { answerItems } from "./answer-stored.ts";
 import { type HistoryMessage, type ItemPage, type ItemRange, renderHistory, type StoredItem } from "./chat-item.ts";
 import type { ChatScope } from "./chat-scope.ts";
@@ -67,6 +68,8 @@ export class SessionHistoryService {
       const last = items.at(-1);
       if (!more || last === undefined) return;
       after = last.position;
+      // Pages come from another thread, and would be taken one after the other while everybody else waits.
+      await othersFirst();
     }
   }
 
