@@ -4,6 +4,7 @@ import { CliError } from "../cli-error.ts";
 import type { Prompt } from "../line-prompt.ts";
 import type { Terminal } from "../terminal.ts";
 import { visible, visibleLines } from "../visible.ts";
+import { advised } from "./advice.ts";
 import type { ChatClient } from "./chat-client.ts";
 import { sessionTable } from "./session-table.ts";
 import { resumeCommand, runTurn } from "./turn.ts";
@@ -143,8 +144,9 @@ export class ChatLoop {
       if (command === undefined) throw new CliError(`There is no ${name}. /help shows what there is.`);
       return await command.run(this, argument.trim());
     } catch (error) {
-      if (!(error instanceof CliError) || error.message === "") throw error;
-      this.#deps.terminal.note(error.message);
+      const told = advised(error);
+      if (!(told instanceof CliError) || told.message === "") throw error;
+      this.#deps.terminal.note(told.message);
       return undefined;
     }
   }

@@ -1,8 +1,8 @@
 import { CliError, Interrupted } from "../cli-error.ts";
 import { BrokenAnswer } from "../event-stream.ts";
-import { Refused } from "../http-client.ts";
 import type { Terminal } from "../terminal.ts";
 import { visible, visibleLines } from "../visible.ts";
+import { advised } from "./advice.ts";
 import type { ChatClient, Turn } from "./chat-client.ts";
 
 /** One turn at a terminal: streamed as it comes, and stopped by Ctrl-C. */
@@ -85,25 +85,8 @@ function cutOff(reason: string | null): string {
 }
 
 function explained(error: unknown, sessionId: string | null): unknown {
-  if (error instanceof Refused) {
-    const advice = ADVICE[error.code ?? ""];
-    return advice === undefined ? error : new CliError(`${error.message}\n${advice}`, { cause: error });
-  }
-  if (!(error instanceof BrokenAnswer)) return error;
+  if (!(error instanceof BrokenAnswer)) return advised(error);
   const goOn = sessionId === null ? "" : `: \`${resumeCommand(sessionId)}\` goes on`;
   const kept = `What had come is kept${goOn}. The same question once more gets a new answer and is not asked twice.`;
   return new CliError(`${visibleLines(error.message)}\n${kept}`, { cause: error });
 }
-
-/** What to do about the refusals of a turn, where the server's own words do not say. */
-const ADVICE: Readonly<Record<string, string>> = {
-  session_not_found: "`fairlead chat-session list` shows your sessions in this project.",
-  session_busy:
-    "Another turn runs in this session, in another window perhaps. Wait for its end, or end it: /stop in `fairlead chat`.",
-  insufficient_balance: "An administrator adds credits: `fairlead credits add`. The question is kept.",
-  held_by_running_calls: "The money is set aside for calls that still run. Try again in a moment.",
-  permission_denied: "`fairlead project list` shows the projects that you can chat in.",
-  not_configured:
-    "Name a model with --model, or /model in the chat; `fairlead project default-model` sets one for all.",
-  upstream_failed: "The question is kept: ask it once more, or /retry in the chat. It will not stand there twice.",
-};

@@ -119,6 +119,14 @@ describe("one question", () => {
     expect(notes).toMatch(advice);
   });
 
+  test("a session that is not there says where to look, before anything is asked", async () => {
+    const answers = { "GET /v1/chat/sessions/ses_0": refuses(404, "session_not_found", "There is no such session.") };
+    const { code, notes } = await call(["--session", "ses_0", "Hi"], { answers });
+    expect(code).toBe(1);
+    expect(notes).toContain("chat-session list");
+    expect(asked()).toEqual([]);
+  });
+
   test("an upstream's refusal without a code is told in its words", async () => {
     const error = { message: "The model is resting.", code: null };
     const answers = { "POST /v1/chat/responses": { status: 502, body: { error } } };

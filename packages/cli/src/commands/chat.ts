@@ -1,5 +1,6 @@
 import type { ChatSession } from "@fairlead/protocol/chat";
 import type { Command } from "commander";
+import { advised } from "../chat/advice.ts";
 import { ChatClient, type Turn } from "../chat/chat-client.ts";
 import { ChatLoop } from "../chat/chat-loop.ts";
 import { resumeCommand, runTurn } from "../chat/turn.ts";
@@ -118,7 +119,10 @@ async function sessionOf(client: ChatClient, options: ChatOptions): Promise<Chat
     if (latest === undefined) throw new UsageError("there is no session yet that could go on");
     return latest;
   }
-  return options.session === undefined || options.session === "new" ? null : client.get(options.session);
+  if (options.session === undefined || options.session === "new") return null;
+  return client.get(options.session).catch((error: unknown) => {
+    throw advised(error);
+  });
 }
 
 /** The environment's model is for new sessions; one that goes on keeps its own unless somebody says otherwise. */
