@@ -119,7 +119,7 @@ function say(line: string): void {
 
 const bench = await openBench({ pinned: false, profileDir: undefined });
 try {
-  const program = new URL("relay-engine-program.ts", import.meta.url).pathname;
+  const program = new URL("targets/relay-engine-program.ts", import.meta.url).pathname;
   const engine = bench.processes.launch({ name: "engine", command: process.execPath, args: [program], core: 0 });
   const mockPort = Number(await engine.printed(/^(\d+)$/m));
   const relay = await startFairleadRelay({ ...bench, mockPort });

@@ -35,12 +35,6 @@ export class OpenRelays {
     this.#deps = deps;
   }
 
-  get count(): number {
-    let count = 0;
-    for (const relays of this.#byToken.values()) count += relays.size;
-    return count;
-  }
-
   /** @param cut ends it at once. @returns to be called when it has ended. */
   add(claims: WorkloadClaims, cut: () => void): () => void {
     const relay: OpenRelay = { openedAt: this.#deps.clock.monotonic(), cut };

@@ -30,7 +30,7 @@ export interface RelayDeps {
   readonly maxMs?: number;
 }
 
-export const RELAY_ROUTE = `${GATEWAY_PATH("{id}")}/{path}`;
+const RELAY_ROUTE = `${GATEWAY_PATH("{id}")}/{path}`;
 /** How long the rest of a refused request's body is read away, so that whoever sends it sees the refusal. */
 const REFUSED_BODY_MS = 30_000;
 
@@ -45,11 +45,6 @@ export class Relay implements RequestDiversion {
   constructor(deps: RelayDeps) {
     this.#deps = deps;
     this.#open = new OpenRelays({ ...deps, maxMs: deps.maxMs ?? RELAY_MAX_MS, sweepMs: RELAY_SWEEP_MS });
-  }
-
-  /** How many requests and WebSockets run. */
-  get open(): number {
-    return this.#open.count;
   }
 
   takes(request: IncomingMessage): boolean {

@@ -25,8 +25,8 @@ export interface ConnectFilesDeps {
   readonly log: Log;
 }
 
-export const GATEWAY_URL_FILE = "fairlead-gateway-url";
-export const GATEWAY_TOKEN_FILE = "fairlead-gateway-token";
+const GATEWAY_URL_FILE = "fairlead-gateway-url";
+const GATEWAY_TOKEN_FILE = "fairlead-gateway-token";
 
 const CALL_TIMEOUT_MS = 15_000;
 /** At about a third left, and not all nodes at once. */
