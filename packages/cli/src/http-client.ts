@@ -35,6 +35,8 @@ export interface Call {
   /** Beyond those of every call. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
+  /** Told of every answer, a refusal too. */
+  readonly onHead?: (headers: Headers) => void;
 }
 
 /** A host's refusal, with its code. */
@@ -65,6 +67,7 @@ export async function send(host: Host, call: Call): Promise<Response> {
     await response.body?.cancel();
     response = await sendAgain(host, call, await host.credential(credential));
   }
+  call.onHead?.(response.headers);
   if (!response.ok) throw await refusal(host, response);
   return response;
 }

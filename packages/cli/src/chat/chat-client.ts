@@ -27,7 +27,7 @@ export interface Turn {
 }
 
 export interface TurnListener {
-  /** The session that holds the turn, as soon as it is known. */
+  /** The session that holds the turn, as soon as it is known; of a turn that is refused too. */
   onSession(id: string): void;
   onText(piece: string): void;
 }
@@ -41,10 +41,12 @@ export class ChatClient {
 
   /** Streams one turn. @throws Refused, BrokenAnswer; the caller's own abort passes through. */
   async ask(turn: Turn, listener: TurnListener): Promise<AnswerEnd> {
-    const response = await send(this.#host, this.#turnCall(turn, {}));
-    const sessionId = response.headers.get(SESSION_HEADER);
-    if (sessionId === null || response.body === null) throw this.#unknownForm();
-    listener.onSession(sessionId);
+    const onHead = (headers: Headers): void => {
+      const sessionId = headers.get(SESSION_HEADER);
+      if (sessionId !== null) listener.onSession(sessionId);
+    };
+    const response = await send(this.#host, { ...this.#turnCall(turn, {}), onHead });
+    if (!response.headers.has(SESSION_HEADER) || response.body === null) throw this.#unknownForm();
     return readAnswer(response.body, (piece) => listener.onText(piece));
   }
 

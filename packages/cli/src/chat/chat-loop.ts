@@ -68,9 +68,9 @@ export class ChatLoop {
   async ask(text: string | null): Promise<undefined> {
     const { client, terminal, ids } = this.#deps;
     const turn = { sessionId: this.#sessionId, text, model: this.#model, idempotencyKey: ids.next("request") };
-    const { sessionId, stopped } = await runTurn({ client, terminal }, turn);
-    this.#sessionId = sessionId;
-    if (stopped) terminal.note("(stopped; what had come is kept)");
+    const onSession = (id: string): void => void (this.#sessionId = id);
+    if ((await runTurn({ client, terminal, onSession }, turn)) === "stopped")
+      terminal.note("(stopped; what had come is kept)");
     return undefined;
   }
 

@@ -10,22 +10,21 @@ import type { ChatClient, Turn } from "./chat-client.ts";
 /** What a stopped answer may take to end by itself. */
 const STOP_MS = 5000;
 
-export interface TurnResult {
-  /** Null where the turn ended before its session was known. */
-  readonly sessionId: string | null;
-  readonly stopped: boolean;
-}
-
 export interface TurnDeps {
   readonly client: ChatClient;
   readonly terminal: Terminal;
+  /** Told which session it is, whatever becomes of the turn. */
+  readonly onSession: (id: string) => void;
 }
 
 /**
  * Prints the answer. The first Ctrl-C stops it and keeps what has come, a second one leaves.
  * @throws CliError that says how to go on; Interrupted for the second Ctrl-C.
  */
-export async function runTurn({ client, terminal }: TurnDeps, turn: Omit<Turn, "signal">): Promise<TurnResult> {
+export async function runTurn(
+  { client, terminal, onSession }: TurnDeps,
+  turn: Omit<Turn, "signal">,
+): Promise<"answered" | "stopped"> {
   const leaving = new AbortController();
   let sessionId = turn.sessionId;
   let interrupts = 0;
@@ -39,7 +38,10 @@ export async function runTurn({ client, terminal }: TurnDeps, turn: Omit<Turn, "
   });
   const line = new AnswerLine(terminal);
   try {
-    const listener = { onSession: (id: string) => void (sessionId = id), onText: (piece: string) => line.add(piece) };
+    const listener = {
+      onSession: (id: string) => onSession((sessionId = id)),
+      onText: (piece: string) => line.add(piece),
+    };
     const { status, reason } = await client.ask({ ...turn, signal: leaving.signal }, listener);
     line.end();
     if (interrupts === 0 && status === "incomplete") terminal.note(cutOff(reason));
@@ -51,7 +53,7 @@ export async function runTurn({ client, terminal }: TurnDeps, turn: Omit<Turn, "
     release();
   }
   if (interrupts > 1) throw new Interrupted();
-  return { sessionId, stopped: interrupts > 0 };
+  return interrupts > 0 ? "stopped" : "answered";
 }
 
 /** An answer on the terminal; whatever happens, the next thing begins on a line of its own. */

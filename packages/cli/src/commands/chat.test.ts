@@ -248,6 +248,20 @@ describe("a chat", () => {
     expect({ code, out }).toEqual({ code: 0, out: "Hello, Ann\n" });
   });
 
+  test("a first turn that fails has its session all the same, refused or broken off", async () => {
+    const turns = [
+      (response: ServerResponse): void => {
+        response.writeHead(502, { "service-session-id": "ses_1" });
+        response.end(JSON.stringify({ error: { message: "The engine is gone.", code: "upstream_failed" } }));
+      },
+      says("ses_1", "Yes"),
+    ];
+    await talk(["Hi", "Hi"], {
+      "POST /v1/chat/responses": (response) => (turns.shift() ?? says("ses_1", "?"))(response),
+    });
+    expect(asked().map(({ headers }) => headers["service-session-id"])).toEqual([undefined, "ses_1"]);
+  });
+
   test("a turn that fails leaves the session as it is, for the next", async () => {
     const turns = [
       says("ses_1", "Hello"),

@@ -94,9 +94,11 @@ async function askInSession(
   if (options.json) {
     return printWhole(terminal, client, turn);
   }
-  const { sessionId, stopped } = await runTurn({ client, terminal }, turn);
+  let { sessionId } = turn;
+  const onSession = (id: string): void => void (sessionId = id);
+  const end = await runTurn({ client, terminal, onSession }, turn);
   if (sessionId !== null) terminal.note(`\`${resumeCommand(sessionId)}\` goes on.`);
-  if (stopped) throw new Interrupted();
+  if (end === "stopped") throw new Interrupted();
 }
 
 async function printWhole(terminal: Terminal, client: ChatClient, turn: Omit<Turn, "signal">): Promise<void> {
