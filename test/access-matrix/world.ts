@@ -236,9 +236,19 @@ export class World {
       id: systemIds(() => now).next("chatSession"),
       project_id: this.projectId,
       user_id: await this.#userId(PERSON_OF_CALLER[caller] ?? "owner"),
-      ...{ opened_from: null, model: null, message_count: 0, item_count: 0, next_position: 1, last_turn_id: null },
-      ...{ created_at: now, updated_at: now, deleted_at: null },
-      ...{ titled_by_person: 0, title: "Matrix", search_title: "matrix", metadata: "{}" },
+      opened_from: null,
+      model: null,
+      message_count: 0,
+      item_count: 0,
+      next_position: 1,
+      last_turn_id: null,
+      created_at: now,
+      updated_at: now,
+      deleted_at: null,
+      titled_by_person: 0,
+      title: "Matrix",
+      search_title: "matrix",
+      metadata: "{}",
     };
     await this.installation.db.insertInto("chat_session").values(row).execute();
     return row.id;

@@ -7,7 +7,10 @@ describe("a session's title", () => {
     ["How do I rotate a key?", "How do I rotate a key?"],
     ["  two\n\nlines\tand\u0000more ", "two lines and more"],
     ["", ""],
-    ["How do I rotate the keys of a project without anybody noticing it?", "How do I rotate the keys of a project without anybody…"],
+    [
+      "How do I rotate the keys of a project without anybody noticing it?",
+      "How do I rotate the keys of a project without anybody…",
+    ],
     ["a".repeat(80), `${"a".repeat(59)}…`],
     [`${"word ".repeat(11)}1234`, `${"word ".repeat(11)}1234`],
   ])("of %j is %j", (question, title) => {

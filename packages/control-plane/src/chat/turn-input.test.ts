@@ -11,11 +11,26 @@ const question = (text: string): object => ({
 describe("the turn of a body", () => {
   test("is the last user message with all its parts; whatever was said before is ignored", () => {
     const image = { type: "input_image", image_url: "data:image/png;base64,AA", detail: "auto" };
-    const parts = [{ type: "text", text: "What " }, { type: "image_url", image_url: { url: image.image_url } }, { type: "input_text", text: "is it?" }];
-    const messages = [user("earlier"), { role: "assistant", content: "yes" }, user(parts), { role: "assistant", content: "It" }];
+    const parts = [
+      { type: "text", text: "What " },
+      { type: "image_url", image_url: { url: image.image_url } },
+      { type: "input_text", text: "is it?" },
+    ];
+    const messages = [
+      user("earlier"),
+      { role: "assistant", content: "yes" },
+      user(parts),
+      { role: "assistant", content: "It" },
+    ];
     expect(readTurn({ messages })).toEqual({
       kind: "question",
-      items: [{ type: "message", role: "user", content: [{ type: "input_text", text: "What " }, image, { type: "input_text", text: "is it?" }] }],
+      items: [
+        {
+          type: "message",
+          role: "user",
+          content: [{ type: "input_text", text: "What " }, image, { type: "input_text", text: "is it?" }],
+        },
+      ],
       text: "What is it?",
       instructions: [],
     });
@@ -29,22 +44,43 @@ describe("the turn of a body", () => {
   });
 
   test("passes over references to items that are stored (vercel/ai#7543)", () => {
-    const input = [user("a"), { type: "item_reference", id: "msg_1" }, user("b"), { type: "item_reference", id: "msg_2" }];
+    const input = [
+      user("a"),
+      { type: "item_reference", id: "msg_1" },
+      user("b"),
+      { type: "item_reference", id: "msg_2" },
+    ];
     expect(readTurn({ input }).text).toBe("b");
-    const outputs = [user("a"), { type: "item_reference", id: "fc_1" }, { type: "function_call_output", call_id: "c", output: "x" }];
+    const outputs = [
+      user("a"),
+      { type: "item_reference", id: "fc_1" },
+      { type: "function_call_output", call_id: "c", output: "x" },
+    ];
     expect(readTurn({ input: outputs })).toMatchObject({ kind: "outputs", items: [{ call_id: "c" }] });
   });
 
   test("keeps instructions for itself, wherever they stand", () => {
-    const messages = [{ role: "system", content: "Be brief." }, user("hello"), { role: "developer", content: [{ type: "input_text", text: "In verse." }] }];
+    const messages = [
+      { role: "system", content: "Be brief." },
+      user("hello"),
+      { role: "developer", content: [{ type: "input_text", text: "In verse." }] },
+    ];
     const { items, instructions } = readTurn({ messages });
     expect(items).toEqual([question("hello")]);
     expect(instructions).toMatchObject([{ role: "system" }, { role: "developer", content: [{ text: "In verse." }] }]);
   });
 
   test("is the tool outputs at the end, in either dialect", () => {
-    const call = { role: "assistant", tool_calls: [{ id: "c1", type: "function", function: { name: "f", arguments: "{}" } }] };
-    const chat = [user("weather?"), call, { role: "tool", tool_call_id: "c1", content: "sun" }, { role: "tool", tool_call_id: "c2", content: [{ type: "text", text: "rain" }] }];
+    const call = {
+      role: "assistant",
+      tool_calls: [{ id: "c1", type: "function", function: { name: "f", arguments: "{}" } }],
+    };
+    const chat = [
+      user("weather?"),
+      call,
+      { role: "tool", tool_call_id: "c1", content: "sun" },
+      { role: "tool", tool_call_id: "c2", content: [{ type: "text", text: "rain" }] },
+    ];
     expect(readTurn({ messages: chat })).toMatchObject({
       kind: "outputs",
       text: "",
@@ -73,7 +109,16 @@ describe("the turn of a body", () => {
     ["no list", { messages: "hello" }, "messages"],
     ["an empty list", { messages: [] }, "messages"],
     ["an empty input", { input: [] }, "messages"],
-    ["no user", { messages: [{ role: "system", content: "x" }, { role: "assistant", content: "y" }] }, "messages"],
+    [
+      "no user",
+      {
+        messages: [
+          { role: "system", content: "x" },
+          { role: "assistant", content: "y" },
+        ],
+      },
+      "messages",
+    ],
     ["no object", { messages: [user("a"), 7] }, "messages[1]"],
     ["an empty text", { messages: [user("  ")] }, "messages[0].content"],
     ["no content", { messages: [{ role: "user" }] }, "messages[0].content"],
