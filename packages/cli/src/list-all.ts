@@ -54,7 +54,8 @@ function queryOf(query: Readonly<Record<string, string | undefined>>): string {
   return new URLSearchParams(set).toString();
 }
 
-function parseLimit(text: string): number {
+/** A whole number of at least one. @throws InvalidArgumentError */
+export function parseLimit(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError("Write a whole number of 1 or more.");
   return Number(text);
 }

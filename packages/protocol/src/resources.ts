@@ -325,6 +325,7 @@ export const nodeEventSchema = z
       },
     ],
   });
+export type NodeEvent = z.infer<typeof nodeEventSchema>;
 
 /** What somebody did; `docs/audit.md` lists the actions. */
 export const auditEventSchema = z

@@ -1,20 +1,12 @@
 import { type WorkloadConnect, workloadConnectSchema } from "@fairlead/protocol/workload-connect";
 import { type Command, InvalidArgumentError } from "commander";
-import { z } from "zod";
-import {
-  addPlatformOptions,
-  addProjectOption,
-  type ClientOptions,
-  type Platform,
-  platformHost,
-} from "../client-options.ts";
+import { addPlatformOptions, addProjectOption, type ClientOptions, platformHost } from "../client-options.ts";
 import type { Context } from "../context.ts";
 import { openLocalGateway } from "../gateway/local-gateway.ts";
 import { RenewedWay } from "../gateway/renewed-way.ts";
 import { callJson } from "../http-client.ts";
+import { NODE_ARGUMENT, nodeIdOf } from "../nodes/node-reference.ts";
 import { print } from "../output.ts";
-
-const foundSchema = z.object({ id: z.string() });
 
 interface ConnectOptions extends ClientOptions {
   readonly port?: number;
@@ -24,7 +16,7 @@ interface ConnectOptions extends ClientOptions {
 export function addNodeConnectCommand(node: Command, context: Context): void {
   addProjectOption(addPlatformOptions(node.command("connect")))
     .description("reach a node's engine: print its address and a token for 15 minutes, or forward a local port to it")
-    .argument("<node>", "the node's id, or its identifier in the project")
+    .argument(...NODE_ARGUMENT)
     .option("--port <number>", "forward this port of localhost to the engine until Ctrl-C; 0: any free one", toPort)
     .addHelpText("after", HELP)
     .action((name: string, options: ConnectOptions) => connect(context, name, options));
@@ -56,18 +48,6 @@ async function connect(context: Context, name: string, options: ConnectOptions):
   print(context.terminal, await ask(), { json: options.json, text });
   if (!options.json)
     context.terminal.note("the second line is the Bearer token for the first; it holds for 15 minutes");
-}
-
-/** Ids begin with `nod_`; identifiers hold no underscore. */
-async function nodeIdOf(host: Platform, name: string): Promise<string> {
-  if (name.startsWith("nod_")) return name;
-  const query = new URLSearchParams({ projectId: host.projectId() });
-  const node = await callJson(
-    host,
-    { path: `/v1/nodes/by-slug/${encodeURIComponent(name)}?${query.toString()}` },
-    foundSchema,
-  );
-  return node.id;
 }
 
 interface Forwarding {

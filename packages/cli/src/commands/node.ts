@@ -1,50 +1,68 @@
-import { type EngineConfig, engineConfigSchema, PRESET_NAMES } from "@fairlead/protocol/engine-config";
 import { type Node, nodeSchema } from "@fairlead/protocol/resources";
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { z } from "zod";
-import { UsageError } from "../cli-error.ts";
 import { addPlatformOptions, addProjectOption, type ClientOptions, platformHost } from "../client-options.ts";
 import type { Context } from "../context.ts";
 import { callJson } from "../http-client.ts";
 import { addLimitOption, type ListOptions, listAll } from "../list-all.ts";
+import { addEngineOptions, type EngineOptions, readEngineConfig } from "../nodes/engine-config-input.ts";
+import { NODE_ARGUMENT, nodeIdOf, nodePath } from "../nodes/node-reference.ts";
+import { nodeTable, nodeText } from "../nodes/node-tables.ts";
+import { isUpToDate, type WaitOptions, watchNode } from "../nodes/node-watch.ts";
 import { print } from "../output.ts";
-import { formatTable } from "../table.ts";
 import { addNodeConnectCommand } from "./node-connect.ts";
+import { addNodeEventsCommand } from "./node-events.ts";
+import { addNodeLifeCommands } from "./node-life.ts";
+import { addNodeLogsCommand } from "./node-logs.ts";
 import { addNodeSecretCommands } from "./node-secret.ts";
+import { addNodeVersionsCommand } from "./node-versions.ts";
 
 const createdSchema = z.object({ node: nodeSchema });
 const bootstrapTokenSchema = z.object({ token: z.string(), expiresAt: z.string() });
 
-interface CreateOptions extends ClientOptions {
-  readonly preset?: string;
-  readonly image?: string;
-}
+type CreateOptions = WaitOptions & EngineOptions;
 
 export function addNodeCommands(program: Command, context: Context): void {
   const node = program.command("node").description("nodes: machines of a project that run engines");
+  addCollectionCommands(node, context);
+  const command = (name: string): Command =>
+    addProjectOption(addPlatformOptions(node.command(name))).argument(...NODE_ARGUMENT);
+  command("get")
+    .description("show a node: its status and why, what runs on it, what its machine lacks")
+    .addHelpText("after", "\nExamples:\n  fairlead node get attic\n  fairlead node get $FAIRLEAD_NODE_ID --json")
+    .action((name: string, options: ClientOptions) => getNode(context, name, options));
+  addNodeLifeCommands(node, context);
+  addNodeLogsCommand(node, context);
+  addNodeEventsCommand(node, context);
+  addNodeVersionsCommand(node, context);
+  command("bootstrap-token")
+    .description("make the single-use token that a daemon enrols with")
+    .addHelpText("after", "\nExample:\n  fairlead node bootstrap-token attic > token && chmod 600 token")
+    .action((name: string, options: ClientOptions) => createBootstrapToken(context, name, options));
+  command("delete")
+    .description("delete a node; its daemon stops and removes what ran there, as soon as it hears of it")
+    .addHelpText("after", "\nExample:\n  fairlead node drain attic && fairlead node delete attic")
+    .action((name: string, options: ClientOptions) => deleteNode(context, name, options));
+  addNodeConnectCommand(node, context);
+  addNodeSecretCommands(node, context);
+}
+
+function addCollectionCommands(node: Command, context: Context): void {
   addLimitOption(addProjectOption(addPlatformOptions(node.command("list"))))
     .description("list a project's nodes with their status")
     .addHelpText("after", "\nExamples:\n  fairlead node list\n  fairlead node list --json | jq -r '.nodes[].status'")
     .action((options: ClientOptions & ListOptions) => listNodes(context, options));
-  addPlatformOptions(node.command("get"))
-    .description("show a node")
-    .argument("<id>")
-    .addHelpText("after", "\nExample:\n  fairlead node get $FAIRLEAD_NODE_ID --json")
-    .action((id: string, options: ClientOptions) => getNode(context, id, options));
-  addProjectOption(addPlatformOptions(node.command("create")))
+  const create = addEngineOptions(addProjectOption(addPlatformOptions(node.command("create"))));
+  create
     .description("add a machine that you have to a project")
     .argument("<name>")
-    .addOption(new Option("--preset <name>", "engine preset").choices(PRESET_NAMES))
-    .option("--image <reference>", "the engine's container image")
-    .addHelpText("after", "\nExample:\n  fairlead node create attic --preset fairlead-demo")
+    .option("--wait", "show what the node does until it is active; install its daemon meanwhile")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  fairlead node create attic --preset fairlead-demo\n" +
+        "  fairlead node create rack-1 --engine-config engine.yaml\n  fairlead node create lab --preset ollama --env OLLAMA_KEEP_ALIVE=1h --wait",
+    )
     .action((name: string, options: CreateOptions) => createNode(context, name, options));
-  addPlatformOptions(node.command("bootstrap-token"))
-    .description("make the single-use token that a daemon enrols with")
-    .argument("<id>")
-    .addHelpText("after", "\nExample:\n  fairlead node bootstrap-token $FAIRLEAD_NODE_ID > token && chmod 600 token")
-    .action((id: string, options: ClientOptions) => createBootstrapToken(context, id, options));
-  addNodeConnectCommand(node, context);
-  addNodeSecretCommands(node, context);
 }
 
 async function listNodes(context: Context, options: ClientOptions & ListOptions): Promise<void> {
@@ -54,37 +72,45 @@ async function listNodes(context: Context, options: ClientOptions & ListOptions)
   print(context.terminal, { nodes }, { json: options.json, text: (answer) => nodeTable(answer.nodes) });
 }
 
-async function getNode(context: Context, id: string, options: ClientOptions): Promise<void> {
+async function getNode(context: Context, name: string, options: ClientOptions): Promise<void> {
   const host = platformHost(context, options);
-  const node = await callJson(host, { path: `/v1/nodes/${encodeURIComponent(id)}` }, nodeSchema);
-  print(context.terminal, node, { json: options.json, text: (answer) => nodeTable([answer]) });
+  const node = await callJson(host, { path: nodePath(await nodeIdOf(host, name)) }, nodeSchema);
+  print(context.terminal, node, { json: options.json, text: nodeText });
 }
 
 async function createNode(context: Context, name: string, options: CreateOptions): Promise<void> {
   const host = platformHost(context, options);
-  const body = { projectId: host.projectId(), planId: "byo", name, ...engineConfigFrom(options) };
+  const engineConfig = await readEngineConfig(context.terminal, options);
+  const engine = engineConfig === null ? {} : { engineConfig };
+  const body = { projectId: host.projectId(), planId: "byo", name, ...engine };
   const call = { method: "POST", path: "/v1/nodes", body, idempotencyKey: context.ids.next("request") } as const;
-  const answer = await callJson(host, call, createdSchema);
-  print(context.terminal, answer, { json: options.json, text: (created) => nodeTable([created.node]) });
+  const created = await callJson(host, call, createdSchema);
+  if (!options.json || options.wait) sayHowToInstall(context, created.node);
+  if (!options.wait) {
+    print(context.terminal, created, { json: options.json, text: (answer) => nodeTable([answer.node]) });
+    return;
+  }
+  const node = await watchNode(context, host, { id: created.node.id, after: "", until: isUpToDate });
+  print(context.terminal, { node }, { json: options.json, text: (answer) => nodeText(answer.node) });
 }
 
-function engineConfigFrom({ preset, image }: CreateOptions): { engineConfig?: EngineConfig } {
-  if (preset === undefined && image === undefined) return {};
-  const parsed = engineConfigSchema.safeParse({ preset, image });
-  if (!parsed.success) throw new UsageError(parsed.error.issues.map((issue) => issue.message).join("\n"));
-  return { engineConfig: parsed.data };
+function sayHowToInstall({ terminal }: Context, { id }: Node): void {
+  terminal.note(
+    `next, on the machine itself: \`fairlead node bootstrap-token ${id}\` makes the token that its daemon enrols with (docs/nodes.md)`,
+  );
 }
 
-async function createBootstrapToken(context: Context, id: string, options: ClientOptions): Promise<void> {
+async function createBootstrapToken(context: Context, name: string, options: ClientOptions): Promise<void> {
   const host = platformHost(context, options);
-  const call = { method: "POST", path: `/v1/nodes/${encodeURIComponent(id)}/bootstrap-tokens`, body: {} } as const;
-  const answer = await callJson(host, call, bootstrapTokenSchema);
+  const path = `${nodePath(await nodeIdOf(host, name))}/bootstrap-tokens`;
+  const answer = await callJson(host, { method: "POST", path, body: {} }, bootstrapTokenSchema);
   print(context.terminal, answer, { json: options.json, text: ({ token }) => `${token}\n` });
   if (!options.json) context.terminal.note(`valid until ${answer.expiresAt}, for one daemon`);
 }
 
-function nodeTable(nodes: readonly Node[]): string {
-  if (nodes.length === 0) return "no nodes yet: `fairlead node create NAME --preset fairlead-demo` makes one\n";
-  const rows = nodes.map((node) => [node.id, node.identifier, node.status, node.operatingSystem, node.statusMessage]);
-  return formatTable(["ID", "IDENTIFIER", "STATUS", "SYSTEM", "MESSAGE"], rows);
+async function deleteNode(context: Context, name: string, options: ClientOptions): Promise<void> {
+  const host = platformHost(context, options);
+  const id = await nodeIdOf(host, name);
+  const answer = await callJson(host, { method: "DELETE", path: nodePath(id) }, z.object({}));
+  print(context.terminal, answer, { json: options.json, text: () => `deleted ${id}\n` });
 }

@@ -18,6 +18,10 @@ const node = {
   statusMessage: "all workloads are ready",
   planId: "byo",
   conditions: [],
+  statusSince: "2030-01-01T00:00:00.000Z",
+  daemonVersion: "1.2.3",
+  lastSeenAt: null,
+  workloads: [],
 };
 let host: StubHost | undefined;
 afterEach(() => host?.close());

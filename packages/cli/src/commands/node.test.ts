@@ -1,0 +1,266 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Node, NodeEvent } from "@fairlead/protocol/resources";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { type FakeTerminal, fakeTerminal } from "../testing/fake-terminal.ts";
+import { ENGINE, NODE, nodeEvent } from "../testing/node.ts";
+import { run } from "../testing/run.ts";
+import { type Answer, type StubHost, startStubHost } from "../testing/stub-host.ts";
+import { isOlder } from "./node-versions.ts";
+
+const dir = mkdtempSync(join(tmpdir(), "fairlead-node-"));
+let host: StubHost | undefined;
+/** What the host says of the node now, and its history, the newest first. */
+let node: Node;
+let events: NodeEvent[];
+
+beforeEach(() => {
+  node = NODE;
+  events = [nodeEvent({ id: "evt_1", kind: "created", message: "made" })];
+});
+afterEach(() => {
+  host?.close();
+  host = undefined;
+});
+process.once("exit", () => rmSync(dir, { recursive: true, force: true }));
+
+async function call(
+  argv: readonly string[],
+  answers: Record<string, Answer> = {},
+  terminal: FakeTerminal = fakeTerminal(),
+): ReturnType<typeof run> {
+  host = await startStubHost({
+    "GET /v1/nodes": (response) => void response.end(JSON.stringify({ nodes: [node], nextPageToken: "" })),
+    "GET /v1/nodes/nod_1": (response) => void response.end(JSON.stringify(node)),
+    "GET /v1/nodes/by-slug/attic": (response) => void response.end(JSON.stringify(node)),
+    "GET /v1/nodes/nod_1/events": (response) => void response.end(JSON.stringify({ events, nextPageToken: "" })),
+    ...answers,
+  });
+  const env = { FAIRLEAD_BASE_URL: host.url, FAIRLEAD_TOKEN: "tok", FAIRLEAD_PROJECT_ID: "prj_1" };
+  return run(argv, { env, terminal });
+}
+
+/** Takes the call, and changes what the host says from then on. */
+const thereupon =
+  (change: () => void): Answer =>
+  (response) => {
+    change();
+    response.end(JSON.stringify(node));
+  };
+const sent = (method: string): unknown => host?.seen.find((request) => request.method === method)?.body;
+
+describe("node get", () => {
+  test("shows why a node is what it is, what runs, and what its machine lacks", async () => {
+    node = {
+      ...NODE,
+      status: "degraded",
+      statusMessage: "engine is backing-off",
+      conditions: [{ type: "disk", status: "problem", reason: "disk_pressure", message: "91 % full", since: "2030" }],
+      workloads: [
+        {
+          ...ENGINE,
+          ready: false,
+          restartCount: 3,
+          lastExit: { code: 137, reason: "out of memory", at: "2030-01-01T00:00:05Z" },
+          upToDate: false,
+          desiredImage: "engine:2",
+        },
+      ],
+    };
+    const { out } = await call(["node", "get", "attic"]);
+    expect(out).toMatch(/status +degraded since 2030.*\nbecause +engine is backing-off\n/);
+    expect(out).toMatch(/restarted 3 times/);
+    expect(out).toMatch(/last exit +out of memory at/);
+    expect(out).toMatch(/engine:1 .*; engine:2 is wanted/);
+    expect(out).toMatch(/! disk +91 % full/);
+  });
+});
+
+describe("node update", () => {
+  test("changes the variables that are named and leaves the others, by a mask", async () => {
+    const argv = ["node", "update", "attic", "--env", "A=x=y", "--env", "C=", "--unset-env", "B", "--no-wait"];
+    const { code } = await call(argv, { "PATCH /v1/nodes/nod_1": { body: NODE } });
+    expect(code).toBe(0);
+    expect(sent("PATCH")).toEqual({
+      node: { engineConfig: { image: "engine:1", env: { A: "x=y", C: "" } } },
+      updateMask: "engineConfig",
+    });
+  });
+
+  test.each([
+    ["engine.yaml", "preset: ollama\nenv: { OLLAMA_KEEP_ALIVE: 1h }\n"],
+    ["engine.json", '{"preset":"ollama","env":{"OLLAMA_KEEP_ALIVE":"1h"}}'],
+    ["-", "preset: ollama\nenv:\n  OLLAMA_KEEP_ALIVE: 1h\n"],
+  ])("takes a whole config from %s", async (name, text) => {
+    const file = name === "-" ? name : join(dir, name);
+    if (name !== "-") writeFileSync(file, text);
+    const argv = ["node", "update", "attic", "--engine-config", file, "--name", "Loft", "--no-wait"];
+    const result = await call(argv, { "PATCH /v1/nodes/nod_1": { body: NODE } }, fakeTerminal({ input: text }));
+    expect(result.code).toBe(0);
+    expect(sent("PATCH")).toEqual({
+      node: { name: "Loft", engineConfig: { preset: "ollama", env: { OLLAMA_KEEP_ALIVE: "1h" } } },
+      updateMask: "name,engineConfig",
+    });
+  });
+
+  test.each([
+    ["a: [", "neither YAML nor JSON"],
+    ["- a", "must hold the fields"],
+    ["imagee: x", "engineConfig: "],
+    ["port: 99999999\nimage: x", "engineConfig.port: "],
+  ])("refuses %j with the mistake, and sends nothing", async (text, mistake) => {
+    const argv = ["node", "update", "attic", "--engine-config", "-"];
+    const result = await call(argv, {}, fakeTerminal({ input: text }));
+    expect([result.code, result.notes]).toEqual([2, expect.stringContaining(mistake)]);
+    expect(sent("PATCH")).toBeUndefined();
+  });
+
+  test("shows what the node does until the new engine is ready", async () => {
+    const coming = { ...ENGINE, upToDate: false, desiredImage: "engine:2", progress: 42 };
+    let looks = 0;
+    const { code, out, notes } = await call(["node", "update", "attic", "--image", "engine:2"], {
+      "PATCH /v1/nodes/nod_1": thereupon(() => {
+        node = { ...NODE, workloads: [coming] };
+        events = [nodeEvent({ id: "evt_2", kind: "update_requested", message: "ann changed it" }), ...events];
+      }),
+      "GET /v1/nodes/nod_1": (response) => {
+        looks += 1;
+        if (looks === 3) {
+          node = { ...NODE, workloads: [{ ...ENGINE, image: "engine:2", desiredImage: "engine:2" }] };
+          events = [nodeEvent({ id: "evt_3", kind: "workload_ready", message: "it is ready" }), ...events];
+        }
+        response.end(JSON.stringify(node));
+      },
+    });
+    expect(code).toBe(0);
+    expect(notes).toMatch(/^ann changed it\nengine: pulling engine:2: 40 %\n/);
+    expect(notes).not.toContain("made");
+    expect(out).toContain("engine:2");
+  });
+
+  test("ends with the reason when the update is rolled back", async () => {
+    const { code, notes } = await call(["node", "update", "attic", "--image", "engine:2"], {
+      "PATCH /v1/nodes/nod_1": thereupon(() => {
+        node = { ...NODE, workloads: [{ ...ENGINE, upToDate: false }] };
+        const message = "the update is rolled back: exit code 1";
+        events = [nodeEvent({ id: "evt_2", kind: "update_rolled_back", message }), ...events];
+      }),
+    });
+    expect([code, notes]).toEqual([1, expect.stringContaining("rolled back: exit code 1")]);
+  });
+});
+
+describe("node drain, resume and restart", () => {
+  test("ask for it, and wait until it is so", async () => {
+    const drained = await call(["node", "drain", "attic", "--timeout", "30m"], {
+      "POST /v1/nodes/nod_1:drain": thereupon(() => {
+        node = { ...NODE, status: "drained", workloads: [] };
+        events = [nodeEvent({ id: "evt_2", kind: "drained", status: "drained", message: "The last call is over." })];
+      }),
+    });
+    expect([drained.code, sent("POST")]).toEqual([0, { timeoutSeconds: 1800 }]);
+    expect(drained.notes).toBe("drained: The last call is over.\n");
+    host?.close();
+    const resumed = await call(["node", "resume", "nod_1", "--json"], {
+      "POST /v1/nodes/nod_1:resume": { body: { ...NODE, status: "starting" } },
+    });
+    expect(JSON.parse(resumed.out)).toMatchObject({ status: "starting" });
+    host?.close();
+    const restarted = await call(["node", "restart", "nod_1", "--json", "--wait"], {
+      "POST /v1/nodes/nod_1:restart-workload": thereupon(() => {
+        node = { ...NODE, workloads: [{ ...ENGINE, generation: 2, desiredGeneration: 2 }] };
+      }),
+    });
+    expect(JSON.parse(restarted.out)).toMatchObject({ workloads: [{ generation: 2 }] });
+  });
+
+  test("Ctrl-C ends the looking alone, and says how to look again", async () => {
+    const terminal = fakeTerminal();
+    const running = call(
+      ["node", "drain", "nod_1"],
+      {
+        "POST /v1/nodes/nod_1:drain": thereupon(() => {
+          node = { ...NODE, status: "draining" };
+        }),
+      },
+      terminal,
+    );
+    await vi.waitFor(() => expect(host?.seen.filter(({ method }) => method === "GET").length).toBeGreaterThan(2));
+    terminal.interrupt();
+    const { code, notes } = await running;
+    expect([code, notes]).toEqual([130, expect.stringContaining("fairlead node get nod_1")]);
+  });
+});
+
+describe("node logs", () => {
+  const line = (text: string): string => `data: ${JSON.stringify({ at: "2030", stream: "stdout", text })}\n\n`;
+
+  test("shows the lines that were asked for, without what would repaint the terminal", async () => {
+    const { code, out } = await call(["node", "logs", "attic", "--tail", "5", "--timestamps"], {
+      "GET /v1/nodes/nod_1/logs": (response) =>
+        void response.end(`${line("one\u001b[2J")}: still here\n\ndata: [DONE]\n\n`),
+    });
+    expect([code, out]).toEqual([0, "2030 one\ufffd[2J\n"]);
+    expect(host?.seen.at(-1)?.url).toBe("/v1/nodes/nod_1/logs?follow=false&tail=5");
+    expect(host?.seen.at(-1)?.headers.accept).toBe("text/event-stream");
+  });
+
+  test("follows until Ctrl-C", async () => {
+    const terminal = fakeTerminal();
+    const answers: Record<string, Answer> = {
+      "GET /v1/nodes/nod_1/logs": (response) => void response.write(line("one")),
+    };
+    const running = call(["node", "logs", "nod_1", "-f"], answers, terminal);
+    await vi.waitFor(() => expect(terminal.printed.out).toBe("one\n"));
+    terminal.interrupt();
+    expect((await running).code).toBe(0);
+  });
+
+  test("says so when they break off", async () => {
+    const { code, notes } = await call(["node", "logs", "nod_1"], {
+      "GET /v1/nodes/nod_1/logs": (response) => void response.end(line("one")),
+    });
+    expect([code, notes]).toEqual([1, expect.stringContaining("broke off")]);
+  });
+});
+
+test("node events tells the history in its order, of some kinds and times alone", async () => {
+  events = [
+    nodeEvent({ id: "evt_2", kind: "workload_exited", message: "box ended: out of memory; it is started again" }),
+    ...events,
+  ];
+  const { out } = await call(["node", "events", "attic", "--kind", "workload_exited", "--since", "2030-01-01"]);
+  expect(out).toMatch(/made\n.*workload_exited.*out of memory/);
+  expect(host?.seen.at(-1)?.url).toContain("kind=workload_exited&since=2030-01-01T00%3A00%3A00.000Z");
+});
+
+describe("node versions", () => {
+  test("shows what runs, what is wanted, and since when", async () => {
+    const { out } = await call(["node", "versions"]);
+    expect(out).toMatch(/attic +active +1\.2\.3 +1\.0 +engine:1 +sha256:a+ +2030-01-01T00:00:01\.000Z\n/);
+    expect((await call(["node", "versions", "--outdated"])).out).toBe("every node runs what is wanted\n");
+  });
+
+  test("marks what drifts, and finds it", async () => {
+    node = { ...NODE, daemonVersion: "1.1.9", workloads: [{ ...ENGINE, upToDate: false, desiredImage: "engine:2" }] };
+    const { out } = await call(["node", "versions", "--outdated"]);
+    expect(out).toMatch(/1\.1\.9 \(old\).*! wanted: engine:2\n/);
+    const json = await call(["node", "versions", "--outdated", "--json"]);
+    expect(JSON.parse(json.out)).toMatchObject({ nodes: [{ daemonOutdated: true, outdated: true }] });
+  });
+
+  test.each([
+    ["1.2.3", "1.2.3", false],
+    ["1.2.3", "1.10.0", true],
+    ["2.0.0", "1.10.0", false],
+    ["0.1.0", "0.1.1", true],
+  ])("%s is older than %s: %s", (version, release, older) => {
+    expect(isOlder(version, release)).toBe(older);
+  });
+});
+
+test("node delete deletes, by its identifier too", async () => {
+  const { code, out } = await call(["node", "delete", "attic"], { "DELETE /v1/nodes/nod_1": { body: {} } });
+  expect([code, out]).toEqual([0, "deleted nod_1\n"]);
+});

@@ -1,0 +1,53 @@
+import type { Node, NodeWorkload } from "@fairlead/protocol/resources";
+import { formatTable } from "../table.ts";
+import { visible } from "../visible.ts";
+
+/** Nodes as people read them. */
+
+export function nodeTable(nodes: readonly Node[]): string {
+  if (nodes.length === 0) return "no nodes yet: `fairlead node create NAME --preset fairlead-demo` makes one\n";
+  const rows = nodes.map((node) => [node.id, node.identifier, node.status, node.operatingSystem, node.statusMessage]);
+  return formatTable(["ID", "IDENTIFIER", "STATUS", "SYSTEM", "MESSAGE"], rows);
+}
+
+/** Everything of one node. */
+export function nodeText(node: Node): string {
+  const facts = [
+    ["node", `${node.name} (${node.id})`],
+    ["identifier", node.identifier],
+    ["status", `${node.status} since ${node.statusSince}`],
+    ["because", node.statusMessage],
+    ["system", [node.operatingSystem, node.publicIp].filter(Boolean).join(", ")],
+    ["daemon", [node.daemonVersion, node.lastSeenAt && `last heard ${node.lastSeenAt}`].filter(Boolean).join(", ")],
+    ...node.workloads.flatMap(workloadFacts),
+    ...node.conditions
+      .filter(({ status }) => status === "problem")
+      .map(({ type, message, since }) => [`! ${type}`, `${message} (since ${since})`]),
+  ];
+  const width = Math.max(...facts.map(([name = ""]) => name.length));
+  return facts
+    .filter(([, value]) => value !== "")
+    .map(([name = "", value = ""]) => `${visible(name.padEnd(width))}  ${visible(value)}\n`)
+    .join("");
+}
+
+function workloadFacts(workload: NodeWorkload): string[][] {
+  const { name, state, ready, version, models, startedAt, restartCount, lastExit, message } = workload;
+  const restarts = restartCount === 0 ? "" : `, restarted ${restartCount} times`;
+  return [
+    [
+      name,
+      `${state}${ready ? ", ready" : ", not ready"}${startedAt === null ? "" : `, started ${startedAt}`}${restarts}`,
+    ],
+    ["  image", imageText(workload)],
+    ["  version", version],
+    ["  models", models.join(", ")],
+    ["  last exit", lastExit === null ? "" : `${lastExit.reason} at ${lastExit.at}`],
+    ["  message", message],
+  ];
+}
+
+function imageText({ image, desiredImage, imageDigest, upToDate }: NodeWorkload): string {
+  const runs = [image || "nothing runs", imageDigest.slice(0, 19)].filter(Boolean).join(" ");
+  return upToDate ? runs : `${runs}; ${desiredImage} is wanted`;
+}

@@ -1,0 +1,49 @@
+import type { Node, NodeEvent, NodeWorkload } from "@fairlead/protocol/resources";
+
+/** A node as the platform host answers it. */
+
+export const ENGINE: NodeWorkload = {
+  name: "engine",
+  workloadType: "WORKLOAD_TYPE_ENGINE",
+  state: "running",
+  ready: true,
+  version: "1.0",
+  image: "engine:1",
+  imageDigest: `sha256:${"a".repeat(64)}`,
+  generation: 1,
+  desiredImage: "engine:1",
+  desiredGeneration: 1,
+  upToDate: true,
+  models: ["tiny"],
+  startedAt: "2030-01-01T00:00:01.000Z",
+  restartCount: 0,
+  lastExit: null,
+  message: "",
+  progress: null,
+};
+
+export const NODE: Node = {
+  id: "nod_1",
+  userId: "usr_1",
+  projectId: "prj_1",
+  status: "active",
+  statusMessage: "all workloads are ready",
+  statusSince: "2030-01-01T00:00:02.000Z",
+  name: "Attic",
+  identifier: "attic",
+  planId: "byo",
+  publicIp: "",
+  directSecrets: false,
+  connectors: [],
+  engineConfig: { image: "engine:1", env: { A: "1", B: "2" } },
+  createdAt: "2030-01-01T00:00:00.000Z",
+  operatingSystem: "Debian 12",
+  daemonVersion: "1.2.3",
+  lastSeenAt: "2030-01-01T00:00:03.000Z",
+  conditions: [],
+  workloads: [ENGINE],
+};
+
+export function nodeEvent(event: Pick<NodeEvent, "id" | "kind" | "message"> & Partial<NodeEvent>): NodeEvent {
+  return { at: "2030-01-01T00:00:00.000Z", status: null, ...event };
+}
