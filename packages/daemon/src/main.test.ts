@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { main } from "./main.ts";
+import { DAEMON_VERSION } from "./version.ts";
 
 let folder = "";
 let out = "";
@@ -21,10 +22,13 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-test.each([["run"], ["status"]])("%s --help shows examples and ends with 0", async (command) => {
-  expect(await main([command, "--help"])).toBe(0);
-  expect(out).toContain("Example");
-});
+test.each([["run"], ["status"], ["doctor"], ["version"]])(
+  "%s --help shows examples and ends with 0",
+  async (command) => {
+    expect(await main([command, "--help"])).toBe(0);
+    expect(out).toContain("Example");
+  },
+);
 
 test("a wrong call ends with 2 and says what is wrong", async () => {
   expect(await main(["run", "--no-such-flag"])).toBe(2);
@@ -44,5 +48,27 @@ test("status tells of a folder that no daemon has used", async () => {
     enrolled: false,
     generation: null,
     workloads: [],
+    containers: [],
   });
+});
+
+test("doctor says of each thing in one line how it is, and ends with 1 where the daemon could not work", async () => {
+  const socket = join(folder, "no.sock");
+  const argv = ["doctor", "--state-dir", folder, "--runtime-dir", folder, "--docker-socket", socket];
+  expect(await main(argv)).toBe(1);
+  expect(out).toMatch(/^ok {4}system /m);
+  expect(out).toMatch(/^FAIL {2}docker +cannot be asked: /m);
+  expect(out).toMatch(/^skip {2}platform /m);
+  expect(out.trimEnd().split("\n").at(-1)).toBe("1 of these must be put right before the daemon can work");
+  out = "";
+  expect(await main([...argv, "--json", "--platform-url", "http://127.0.0.1:1"])).toBe(1);
+  const { ok, checks } = JSON.parse(out) as { ok: boolean; checks: { name: string; level: string }[] };
+  expect(ok).toBe(false);
+  expect(checks.find(({ name }) => name === "platform")?.level).toBe("problem");
+  expect(await main([...argv, "--platform-url", "ftp://x"])).toBe(2);
+});
+
+test("version tells what this program is", async () => {
+  expect(await main(["version", "--json"])).toBe(0);
+  expect(JSON.parse(out)).toMatchObject({ daemon: DAEMON_VERSION, protocols: [1] });
 });

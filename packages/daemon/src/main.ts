@@ -1,8 +1,13 @@
+import { systemClock } from "@fairlead/protocol/clock";
+import { PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
 import { Command, CommanderError } from "commander";
-import { type Flags, processEnvironment, readConfig } from "./config.ts";
+import { type Environment, type Flags, processEnvironment, readConfig } from "./config.ts";
 import { runDaemon } from "./daemon.ts";
+import { doctorText, examine, isWell } from "./doctor/doctor.ts";
 import { weighBuffersWithHeap } from "./garbage-collection.ts";
+import { nodeHttpClient } from "./link/http-client.ts";
 import { createLog, LOG_LEVELS, reasonOf } from "./log.ts";
+import { DockerRuntime } from "./runtime/docker-runtime.ts";
 import { EXIT, StartError } from "./start-error.ts";
 import { readStatus, statusText } from "./status.ts";
 import { DAEMON_VERSION } from "./version.ts";
@@ -20,6 +25,21 @@ credential "bootstrap-token". Stopping the daemon leaves its workloads running.
 
 Exit codes: 0 stopped; 1 fault; 2 wrong call or not enrolled; 3 another daemon runs on the state folder;
 5 the platform refuses this node for good: get a fresh bootstrap token.`;
+
+const DOCTOR_HELP = `
+Looks at the system, its architecture, systemd, Docker, disk space, where opened secrets rest, the platform host, the clock
+and GPUs, and changes nothing. Exit codes: 0 where the daemon can work; 1 where something must be put right first.
+
+Examples:
+  fairlead-daemon doctor --platform-url https://fairlead.example.org
+  fairlead-daemon doctor --bootstrap-token-file ./token --json`;
+
+const VERSION_HELP = `
+Example:
+  fairlead-daemon version --json`;
+
+/** Where the unit keeps it. */
+const USUAL_FOLDERS: Environment = { STATE_DIRECTORY: "/var/lib/fairlead-daemon" };
 
 const STATUS_HELP = `
 Example:
@@ -61,14 +81,57 @@ function createProgram(onCode: (code: number) => void): Command {
     .command("status")
     .description("show which node this machine is, and whether its daemon runs")
     .option("--state-dir <dir>", "folder of this node's identity and desired state")
+    .option("--docker-socket <path>", "socket of the container engine (default: /var/run/docker.sock)")
     .option("--json", "print JSON")
     .addHelpText("after", STATUS_HELP)
     .action(async (flags: Flags & { json?: boolean }) => {
-      const status = await readStatus(readConfig(flags, processEnvironment()));
+      const config = readConfig(flags, { ...USUAL_FOLDERS, ...processEnvironment() });
+      const status = await readStatus(config, new DockerRuntime(config.dockerSocket));
       process.stdout.write(`${flags.json ? JSON.stringify(status) : statusText(status)}\n`);
+    });
+  addDoctor(program, onCode);
+  program
+    .command("version")
+    .description("show the version of this program and of what it runs on")
+    .option("--json", "print JSON")
+    .addHelpText("after", VERSION_HELP)
+    .action(({ json }: { json?: boolean }) => {
+      const version = { daemon: DAEMON_VERSION, protocols: PROTOCOL_VERSIONS, node: process.versions.node };
+      const text = `fairlead-daemon ${DAEMON_VERSION}, daemon link ${PROTOCOL_VERSIONS.join(", ")}, Node.js ${version.node}`;
+      process.stdout.write(`${json ? JSON.stringify(version) : text}\n`);
     });
   for (const command of program.commands) command.exitOverride();
   return program;
+}
+
+type DoctorFlags = Flags & { readonly platformUrl?: string; readonly json?: boolean };
+
+function addDoctor(program: Command, onCode: (code: number) => void): void {
+  program
+    .command("doctor")
+    .description("check whether this machine can run the daemon")
+    .option("--state-dir <dir>", "folder of this node's identity and desired state")
+    .option("--runtime-dir <dir>", "folder of opened secrets (default: /run/fairlead-daemon)")
+    .option("--bootstrap-token-file <file>", "a bootstrap token, which names the platform host")
+    .option("--platform-url <url>", "the platform host")
+    .option("--docker-socket <path>", "socket of the container engine (default: /var/run/docker.sock)")
+    .option("--json", "print JSON")
+    .addHelpText("after", DOCTOR_HELP)
+    .action(async ({ platformUrl, json, ...flags }: DoctorFlags) => {
+      const config = readConfig(flags, { ...USUAL_FOLDERS, ...processEnvironment() });
+      if (platformUrl !== undefined && !(URL.canParse(platformUrl) && /^https?:/.test(platformUrl)))
+        throw new StartError(EXIT.usage, "--platform-url: must be an http or https address");
+      const runtime = new DockerRuntime(config.dockerSocket);
+      const checks = await examine({
+        config,
+        platformUrl: platformUrl ?? null,
+        runtime,
+        http: nodeHttpClient,
+        clock: systemClock,
+      });
+      process.stdout.write(`${json ? JSON.stringify({ ok: isWell(checks), checks }) : doctorText(checks)}\n`);
+      onCode(isWell(checks) ? EXIT.ok : EXIT.fault);
+    });
 }
 
 async function run(flags: Flags): Promise<number> {

@@ -1,4 +1,5 @@
 import type { DaemonConfig } from "./config.ts";
+import type { ContainerRuntime, ContainerState, Owner } from "./runtime/container-runtime.ts";
 import { StartError } from "./start-error.ts";
 import { DesiredStore } from "./state/desired-store.ts";
 import { diskFiles } from "./state/files.ts";
@@ -12,10 +13,22 @@ export interface DaemonStatus {
   readonly enrolled: boolean;
   readonly generation: number | null;
   readonly workloads: readonly string[];
+  /** Its containers on this machine; null where the container engine cannot be asked. */
+  readonly containers: readonly StatusContainer[] | null;
+}
+
+export interface StatusContainer {
+  readonly name: string;
+  readonly state: ContainerState;
+  readonly image: string;
+  readonly startedAt: string | null;
 }
 
 /** What a state folder tells, and whether a daemon runs on it. */
-export async function readStatus({ stateDir }: Pick<DaemonConfig, "stateDir">): Promise<DaemonStatus> {
+export async function readStatus(
+  { stateDir }: Pick<DaemonConfig, "stateDir">,
+  runtime: Pick<ContainerRuntime, "list">,
+): Promise<DaemonStatus> {
   const { value: identity } = await new IdentityStore(diskFiles, stateDir).load();
   const desired = new DesiredStore(diskFiles, { folder: stateDir, nodeId: identity?.nodeId ?? "" });
   await desired.load();
@@ -27,7 +40,17 @@ export async function readStatus({ stateDir }: Pick<DaemonConfig, "stateDir">): 
     enrolled: (identity?.enrolled ?? null) !== null,
     generation: state?.generation ?? null,
     workloads: state?.workloads.map((spec) => spec.name) ?? [],
+    containers: identity?.enrolled ? await containersOf(runtime, { ...identity.enrolled, ...identity }) : [],
   };
+}
+
+async function containersOf(runtime: Pick<ContainerRuntime, "list">, owner: Owner): Promise<StatusContainer[] | null> {
+  try {
+    const containers = await runtime.list({ installationId: owner.installationId, nodeId: owner.nodeId });
+    return containers.map(({ name, state, image, startedAt }) => ({ name, state, image, startedAt }));
+  } catch {
+    return null;
+  }
 }
 
 async function isHeld(stateDir: string): Promise<boolean> {
@@ -49,5 +72,11 @@ export function statusText(status: DaemonStatus): string {
     `platform   ${status.platformUrl ?? "none"}`,
     `desired    ${generation}`,
     `workloads  ${status.workloads.join(", ") || "none"}`,
+    ...containerLines(status.containers),
   ].join("\n");
+}
+
+function containerLines(containers: DaemonStatus["containers"]): string[] {
+  if (containers === null) return ["containers cannot be asked for: Docker does not answer"];
+  return containers.map(({ name, state, startedAt }) => `container  ${name} ${state}, started ${startedAt ?? "never"}`);
 }

@@ -81,18 +81,19 @@ describe("the logs of a workload", () => {
     expect(asked).toEqual([{ id: "one", options: { follow: false, tail: 5, since: "2026-01-01T00:00:00Z" } }]);
   });
 
-  test.each([
-    ["of a workload that has no container", "/other", null, "no_running_engine"],
-    ["that the container engine does not give", "/engine", new RuntimeError("unavailable", "away"), "unavailable"],
-  ])("%s are refused or broken off, never empty", async (_name, path, error, code) => {
+  test("of a workload that has no container are refused", async () => {
+    const headers = await headersOf(ask("/other"));
+    expect(headers).toMatchObject({ ":status": 503, [TUNNEL_FAULT_HEADER]: "no_running_engine" });
+  });
+
+  test("that the container engine does not give are broken off, and do not look empty", async () => {
     followLogs = () => {
-      throw error ?? new Error("was asked");
+      throw new RuntimeError("unavailable", "away");
     };
-    const stream = ask(path);
+    const stream = ask("/engine");
     stream.on("error", () => undefined);
-    const headers = await headersOf(stream);
-    if (error === null) expect(headers).toMatchObject({ ":status": 503, [TUNNEL_FAULT_HEADER]: code });
-    else await expect(text(stream)).rejects.toThrow();
+    await headersOf(stream);
+    await expect(text(stream)).rejects.toThrow();
   });
 
   test("go on with the next run, and repeat no line of this container", async () => {

@@ -1,0 +1,52 @@
+import { describe, expect, test } from "vitest";
+import {
+  architectureCheck,
+  clockCheck,
+  diskCheck,
+  dockerCheck,
+  gpuCheck,
+  platformCheck,
+  secretsCheck,
+  systemCheck,
+  systemdCheck,
+} from "./findings.ts";
+
+const GIB = 1024 ** 3;
+const answer = { url: "https://p", status: 200, skewMs: 0 };
+
+describe("the doctor", () => {
+  test.each([
+    ["Linux", systemCheck("linux", "Debian 12"), "ok", "Debian 12"],
+    ["another system", systemCheck("darwin", "macOS"), "problem", "Linux"],
+    ["a usual architecture", architectureCheck("arm64"), "ok", "arm64"],
+    ["a rare architecture", architectureCheck("riscv64"), "warning", "riscv64"],
+    ["no systemd", systemdCheck(false), "warning", "start it again"],
+    ["Docker", dockerCheck("20.10.5", null), "ok", "20.10.5"],
+    ["a Docker of two digits less", dockerCheck("20.9.0", null), "problem", "too old"],
+    ["an old Docker", dockerCheck("19.03.1", null), "problem", "20.10 or newer"],
+    ["no Docker", dockerCheck("", "connect ENOENT"), "problem", "install Docker"],
+    ["a closed Docker", dockerCheck("", "connect EACCES"), "problem", "group docker"],
+    ["a full disk", diskCheck("/d", { totalBytes: 100 * GIB, freeBytes: GIB / 2 }), "problem", "must stay free"],
+    ["room", diskCheck("/d", { totalBytes: 100 * GIB, freeBytes: 50 * GIB }), "ok", "50.0 GiB free in /d"],
+    ["a tmpfs", secretsCheck("/run/x", true), "ok", "in memory"],
+    ["a disk for secrets", secretsCheck("/run/x", false), "warning", "tmpfs"],
+    ["the platform", platformCheck(answer), "ok", "answers"],
+    ["another program there", platformCheck({ ...answer, status: 404 }), "problem", "404"],
+    ["a platform that is away", platformCheck("cannot be reached"), "problem", "cannot be reached"],
+    ["no platform", platformCheck(null), "skipped", "--platform-url"],
+    ["a good clock", clockCheck({ ...answer, skewMs: 900 }), "ok", "agrees"],
+    ["a clock an hour ahead", clockCheck({ ...answer, skewMs: 3_600_000 }), "problem", "3600 s ahead"],
+    ["a clock that nobody can judge", clockCheck(null), "skipped", "platform"],
+    ["no GPU", gpuCheck({ state: "absent" }), "ok", "none"],
+    ["a broken driver", gpuCheck({ state: "broken", reason: "mismatch" }), "problem", "mismatch"],
+    [
+      "a GPU",
+      gpuCheck({ state: "present", gpus: [{ id: "0", name: "NVIDIA L4", memoryMb: 23_034 }] }),
+      "ok",
+      "NVIDIA L4, 23034 MiB",
+    ],
+  ] as const)("finds %s", (...row) => {
+    const [, { level, message }, expected, words] = row;
+    expect([level, message]).toEqual([expected, expect.stringContaining(words)]);
+  });
+});
