@@ -121,7 +121,8 @@ export class NodeReportService {
 
   async #keep(report: Omit<NodeReport, "reportedAt" | "lastVersion">): Promise<void> {
     const lastVersion = engineReport(report.reports)?.version ?? "";
-    await this.#deps.stores.reports.setReport({ ...report, lastVersion, reportedAt: this.#deps.clock.now() });
+    const reportedAt = this.#deps.clock.now();
+    if (!(await this.#deps.stores.reports.setReport({ ...report, lastVersion, reportedAt }))) return;
     const node = await this.#deps.stores.nodes.find(report.nodeId);
     if (node) this.#deps.changes.emit({ nodeId: node.id, projectId: node.projectId, aspect: "report" });
   }

@@ -23,6 +23,7 @@ export interface NodeReport {
   readonly workerImageDigest: string;
   /** "" in a report that does not know it: the one before is kept. */
   readonly lastVersion: string;
+  /** When it first said so. */
   readonly reportedAt: number;
 }
 
@@ -94,20 +95,34 @@ export class NodeReportStore {
     return new Map(rows.map((row) => [row.node_id, fromRow(row)]));
   }
 
-  async setReport(report: NodeReport): Promise<void> {
-    const values = {
+  /** Writes nothing where it says the same as the one before: a whole fleet says it at once. @returns whether anything changed. */
+  async setReport(report: NodeReport): Promise<boolean> {
+    const told = {
       epoch: report.epoch,
       generation: report.generation,
       reports: JSON.stringify(report.reports),
       worker_image_digest: report.workerImageDigest,
       ...(report.lastVersion === "" ? {} : { last_version: report.lastVersion }),
-      reported_at: report.reportedAt,
     };
-    await this.#db
+    const values = { ...told, reported_at: report.reportedAt };
+    const written = await this.#db
       .insertInto("node_report")
       .values({ node_id: report.nodeId, last_version: "", ...values })
-      .onConflict((conflict) => conflict.column("node_id").doUpdateSet(values))
-      .execute();
+      .onConflict((conflict) =>
+        conflict
+          .column("node_id")
+          .doUpdateSet(values)
+          .where((eb) =>
+            eb.or(
+              Object.entries(told).map(([column, value]) =>
+                eb(`node_report.${column as keyof typeof told}`, "!=", value),
+              ),
+            ),
+          ),
+      )
+      .returning("node_id")
+      .executeTakeFirst();
+    return written !== undefined;
   }
 }
 

@@ -33,6 +33,9 @@ export class NodeStatusService {
 
   /** Applies the event where it means something in the node's present status. @param reason one sentence, for people. */
   async apply(nodeId: string, event: NodeStatusEvent, reason: string): Promise<void> {
+    // A look costs the store no write; after a restart a whole fleet says at once what is known of it.
+    const node = await this.#deps.stores.nodes.find(nodeId);
+    if (node === null || nextNodeStatus(node.status, event) === null) return;
     const entered = await this.#deps.stores.transaction((stores) =>
       this.applyWithin(stores, nodeId, { event, reason }),
     );

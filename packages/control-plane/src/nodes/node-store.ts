@@ -142,7 +142,12 @@ export class NodeStore {
   }
 
   async setOperatingSystem(id: string, operatingSystem: string): Promise<void> {
-    await this.#update(id, { operating_system: operatingSystem });
+    await this.#db
+      .updateTable("node")
+      .set({ operating_system: operatingSystem })
+      .where("id", "=", id)
+      .where("operating_system", "!=", operatingSystem)
+      .execute();
   }
 
   async setConditions(id: string, conditions: readonly Condition[]): Promise<void> {
@@ -158,7 +163,12 @@ export class NodeStore {
   }
 
   async setDaemonVersion(id: string, daemonVersion: string): Promise<void> {
-    await this.#update(id, { daemon_version: daemonVersion });
+    await this.#db
+      .updateTable("node")
+      .set({ daemon_version: daemonVersion })
+      .where("id", "=", id)
+      .where("daemon_version", "!=", daemonVersion)
+      .execute();
   }
 
   /** What says of these nodes that they were heard. */
