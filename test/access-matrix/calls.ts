@@ -105,6 +105,8 @@ export const PLATFORM_CALLS: Readonly<Record<string, MakeCall>> = {
   "GET /openapi.json": at("/openapi.json"),
   "GET /readyz": at("/readyz"),
   "GET /v1/audit": at("/v1/audit"),
+  "GET /v1/daemon-builds": at("/v1/daemon-builds"),
+  "GET /v1/daemon-builds/{file}": () => ({ path: "/v1/daemon-builds/none", letIn: ["No such build"] }),
   "GET /v1/nodes": ({ projectId }) => ({ path: `/v1/nodes?projectId=${projectId}` }),
   "POST /v1/nodes": ({ projectId }) => ({ path: "/v1/nodes", body: { projectId, planId: "byo", name: "Box" } }),
   "GET /v1/nodes:count-active": ({ projectId }) => ({ path: `/v1/nodes:count-active?projectId=${projectId}` }),

@@ -16,4 +16,6 @@ export interface Context {
   readonly ids: IdSource;
   readonly loadControlPlane: LoadControlPlane;
   readonly version: string;
+  /** That this program was built of. */
+  readonly commit: string;
 }

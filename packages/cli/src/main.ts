@@ -1,7 +1,6 @@
-import { readFileSync } from "node:fs";
+import { BUILD } from "@fairlead/protocol/build-info";
 import { systemClock } from "@fairlead/protocol/clock";
 import { systemIds } from "@fairlead/protocol/ids";
-import { z } from "zod";
 import { processEnvironment, userConfigDir } from "./config.ts";
 import type { Context } from "./context.ts";
 import { loadControlPlane } from "./control-plane.ts";
@@ -11,8 +10,6 @@ import { CredentialsFile } from "./sign-in/credentials-file.ts";
 import { Logins } from "./sign-in/logins.ts";
 import { processTerminal } from "./terminal.ts";
 
-const packageSchema = z.object({ version: z.string() });
-
 /** @param argv the arguments after the program's name. @returns the exit code. */
 export async function main(argv: string[]): Promise<number> {
   return runProgram(processContext(), argv);
@@ -20,13 +17,11 @@ export async function main(argv: string[]): Promise<number> {
 
 /** What this process has. */
 export function processContext(): Context {
-  const packageFile = new URL("../package.json", import.meta.url);
-  const { version } = packageSchema.parse(JSON.parse(readFileSync(packageFile, "utf8")));
   const terminal = processTerminal();
   const env = processEnvironment();
   const clock = systemClock;
   const ids = systemIds(() => clock.now());
   const logins = new Logins({ file: new CredentialsFile(userConfigDir(), { clock, ids }), clock, terminal });
   const openBrowser = browserOpener(env, process.platform);
-  return { terminal, env, logins, openBrowser, clock, ids, loadControlPlane, version };
+  return { terminal, env, logins, openBrowser, clock, ids, loadControlPlane, ...BUILD };
 }

@@ -1,3 +1,4 @@
+import { versionLine } from "@fairlead/protocol/build-info";
 import { DomainError } from "@fairlead/protocol/errors";
 import { Command, CommanderError } from "commander";
 import { CliError } from "./cli-error.ts";
@@ -34,7 +35,7 @@ export async function runProgram(context: Context, argv: readonly string[]): Pro
 export function buildProgram(context: Context): Command {
   const program = new Command("fairlead")
     .description("Run your own AI platform: projects, keys, chat and an inference host over your own machines.")
-    .version(context.version)
+    .version(versionLine(context))
     .showHelpAfterError("(add --help for the options and examples)")
     .exitOverride()
     .configureOutput({

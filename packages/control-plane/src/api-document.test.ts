@@ -39,6 +39,8 @@ GET /v1/chat/sessions
 GET /v1/chat/sessions/{id}
 GET /v1/chat/sessions/{id}/export
 GET /v1/chat/sessions/{id}/messages
+GET /v1/daemon-builds
+GET /v1/daemon-builds/{file}
 GET /v1/me
 GET /v1/me/sessions
 GET /v1/nodes

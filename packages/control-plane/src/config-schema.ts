@@ -81,6 +81,21 @@ export const configSchema = z.strictObject({
         .describe(
           "A PostgreSQL (15 or later) for the store, as `postgres://user:password@host/database`. Default: SQLite, one file in `dataDir`.",
         ),
+      backupBeforeMigration: flag(true).describe(
+        "Whether a new version takes a backup into `backups` of `dataDir` before it changes the store's schema; the newest three are kept.",
+      ),
+    })
+    .prefault({}),
+  builds: z
+    .strictObject({
+      dir: z
+        .string()
+        .min(1)
+        .optional()
+        .describe(
+          "Folder with builds of the daemon, which nodes install and update to: one folder for each version, as `scripts/build-daemon` " +
+            "makes them. Default: `daemon-builds` in `dataDir`. Those that came with the control plane are offered as well.",
+        ),
     })
     .prefault({}),
   log: z

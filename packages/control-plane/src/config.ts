@@ -7,11 +7,12 @@ import { fieldPath } from "./http/validation.ts";
 import { completeProviders, type ProvidersConfig } from "./providers/provider-config.ts";
 
 /** The control plane's settings: YAML and environment into one frozen value, with every mistake told at once. */
-export interface Config extends Omit<ConfigInput, "server" | "masterKeyFile" | "providers"> {
+export interface Config extends Omit<ConfigInput, "server" | "masterKeyFile" | "builds" | "providers"> {
   /** Absolute. */
   readonly dataDir: string;
   readonly masterKeyFile: string;
   readonly server: ServerConfig;
+  readonly builds: { readonly dir: string };
   readonly providers: ProvidersConfig;
 }
 
@@ -73,6 +74,7 @@ function complete(input: ConfigInput): Omit<Config, "providers"> {
     dataDir,
     masterKeyFile: input.masterKeyFile === undefined ? join(dataDir, "master.key") : resolve(input.masterKeyFile),
     server: { ...input.server, publicUrl, modelsUrl },
+    builds: { dir: input.builds.dir === undefined ? join(dataDir, "daemon-builds") : resolve(input.builds.dir) },
   };
 }
 

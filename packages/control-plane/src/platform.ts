@@ -4,6 +4,7 @@ import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import { registerAuditRoutes } from "./audit/audit-routes.ts";
 import { registerBillingRoutes } from "./billing/billing-routes.ts";
+import { registerDaemonBuildRoutes } from "./builds/daemon-build-routes.ts";
 import { registerChatRoutes } from "./chat/chat-routes.ts";
 import type { ChatTurns } from "./chat-turns.ts";
 import type { Context } from "./context.ts";
@@ -160,6 +161,7 @@ function registerRoutes(app: PlatformApp, services: RouteServices): void {
   registerNodeLogRoutes(app, services.nodeLogs);
   registerWorkloadConnectRoutes(app, services.workloadConnect);
   registerNodeSecretRoutes(app, nodes.nodeSecrets);
+  registerDaemonBuildRoutes(app, services.daemonBuilds);
   registerAuditRoutes(app, auditLog);
   registerBillingRoutes(app, services);
   registerLimitRoutes(app, services.projectLimits);

@@ -1,8 +1,12 @@
 import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { BUILD } from "@fairlead/protocol/build-info";
 import { AnswerService } from "./answers/answer-service.ts";
 import { AnswerStore } from "./answers/answer-store.ts";
 import { AuditReadService } from "./audit/audit-read-service.ts";
 import { type BillingServices, createBillingServices } from "./billing/billing-services.ts";
+import { DaemonBuildService } from "./builds/daemon-build-service.ts";
+import { programFolder } from "./builds/program-folder.ts";
 import { type ChatServices, createChatServices } from "./chat/chat-services.ts";
 import type { Context } from "./context.ts";
 import { type Credentials, createCredentials } from "./credentials.ts";
@@ -55,6 +59,7 @@ export interface Services
     ChatServices {
   readonly answers: AnswerService;
   readonly auditLog: AuditReadService;
+  readonly daemonBuilds: DaemonBuildService;
   readonly idempotency: IdempotencyService;
   readonly users: UserService;
   readonly sessions: SessionService;
@@ -88,6 +93,7 @@ export function createServices(context: Context): Services {
   const secrets = new SecretService({ db, sealer: installation.sealer, clock: ports.clock });
   const tunnels = new TunnelHub({ log });
   const names = new ProjectNames(config.providers.platform.map(({ name }) => name));
+  const daemonBuilds = createDaemonBuilds(context);
   const nodes = createNodeServices({
     ...ports,
     db,
@@ -102,6 +108,7 @@ export function createServices(context: Context): Services {
     log,
     installation: record,
     publicUrl,
+    builds: daemonBuilds,
     liveness: livenessOptions(config.fleet),
   });
   const signInServices = createSignInServices({
@@ -132,6 +139,7 @@ export function createServices(context: Context): Services {
     ...credentials,
     answers: createAnswers(context),
     ...chat,
+    daemonBuilds,
     auditLog: new AuditReadService({ longReads: installation.longReads, access }),
     ...createBillingServices({ ...ports, ...installation, mode: config.billing.mode, projects, log }),
     ...createUsageServices({ ...ports, ...installation, access, log }),
@@ -177,6 +185,11 @@ function createLinks(
   const links = new LinkServer({ links: hub, log });
   cutRemovedNodes(nodes, { links, tunnels });
   return { hub, links };
+}
+
+function createDaemonBuilds({ config, log }: Context): DaemonBuildService {
+  const folders = [config.builds.dir, join(programFolder(), "daemon-builds")];
+  return new DaemonBuildService({ folders, serverVersion: BUILD.version, log });
 }
 
 function createAnswers({ ports, installation }: Context): AnswerService {

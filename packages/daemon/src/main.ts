@@ -1,3 +1,4 @@
+import { BUILD, versionLine } from "@fairlead/protocol/build-info";
 import { systemClock } from "@fairlead/protocol/clock";
 import { PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
 import { Command, CommanderError } from "commander";
@@ -64,7 +65,7 @@ export async function main(argv: string[]): Promise<number> {
 function createProgram(onCode: (code: number) => void): Command {
   const program = new Command("fairlead-daemon")
     .description("Runs this machine's engine workloads for a Fairlead platform.")
-    .version(DAEMON_VERSION)
+    .version(versionLine(BUILD))
     .exitOverride();
   program
     .command("run")

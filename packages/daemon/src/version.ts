@@ -1,2 +1,4 @@
-/** Of this program; the same as the package's, which a test holds. */
-export const DAEMON_VERSION = "0.1.0";
+import { BUILD } from "@fairlead/protocol/build-info";
+
+/** What this daemon tells the platform of itself. */
+export const DAEMON_VERSION: string = BUILD.version;

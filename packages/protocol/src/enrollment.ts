@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { namedBuildSchema } from "./daemon-builds.ts";
 import { anyText } from "./text.ts";
 
 /** How a daemon becomes a node: the bootstrap token, the enrol call, and the renewal of its identity. */
@@ -11,8 +12,8 @@ export const bootstrapTokenSchema = z.object({
   url: z.url({ protocol: /^https?$/ }),
   nodeId: z.string(),
   secret: z.string().min(32),
-  /** SHA-256 (hex) of the daemon's build, where the platform host serves one. */
-  buildSha256: z.string().optional(),
+  /** The build of the daemon to install, where the platform host offers one. */
+  build: namedBuildSchema.optional(),
   /** SHA-256 (hex) of the certificate authority to trust, for private ones. */
   caSha256: z.string().optional(),
 });

@@ -37,7 +37,7 @@ export function testContext({
 }: RunOptions = {}): Context {
   const ids = systemIds(() => clock.now());
   const logins = new Logins({ file: new CredentialsFile(configDir, { clock, ids }), clock, terminal });
-  return { terminal, env, logins, openBrowser, clock, ids, loadControlPlane, version: "1.2.3" };
+  return { terminal, env, logins, openBrowser, clock, ids, loadControlPlane, version: "1.2.3", commit: "development" };
 }
 
 const neverLoaded: LoadControlPlane = () => Promise.reject(new Error("this command must not load the control plane"));

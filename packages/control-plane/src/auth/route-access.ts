@@ -121,6 +121,8 @@ export const PLATFORM_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "PATCH /v1/me": session,
   "GET /v1/me/sessions": session,
   "DELETE /v1/me/sessions/{id}": session,
+  "GET /v1/daemon-builds": anybody,
+  "GET /v1/daemon-builds/{file}": anybody,
   "GET /v1/nodes": role("node.read"),
   "POST /v1/nodes": role("node.create"),
   "GET /v1/nodes:count-active": role("node.read"),

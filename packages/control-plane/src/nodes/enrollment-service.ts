@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Clock } from "@fairlead/protocol/clock";
+import type { NamedBuild } from "@fairlead/protocol/daemon-builds";
 import {
   ASSERTION_TTL_SECONDS,
   CLOCK_SKEW_SECONDS,
@@ -34,6 +35,11 @@ export interface IdentityIssuer {
   }): Promise<string>;
 }
 
+/** Which build of the daemon a new node is to install, if any is offered; the room of builds knows. */
+export interface OfferedBuilds {
+  forNewNodes(): Promise<NamedBuild | null>;
+}
+
 export interface EnrollmentDeps {
   readonly stores: NodeStores;
   readonly nodes: NodeService;
@@ -46,6 +52,7 @@ export interface EnrollmentDeps {
   readonly installationId: string;
   /** Where daemons reach the platform host: from the config, never from a request. */
   readonly publicUrl: string;
+  readonly builds: OfferedBuilds;
 }
 
 export interface EnrollCall {
@@ -75,7 +82,8 @@ export class EnrollmentService {
     const now = this.#deps.clock.now();
     const expiresAt = now + BOOTSTRAP_TOKEN_TTL_MS;
     const secret = randomBytes(32).toString("base64url");
-    const token = formatBootstrapToken({ url: this.#deps.publicUrl, nodeId, secret });
+    const build = (await this.#deps.builds.forNewNodes()) ?? undefined;
+    const token = formatBootstrapToken({ url: this.#deps.publicUrl, nodeId, secret, build });
     const { stores, status, audit, ids } = this.#deps;
     const entered = await stores.transaction(async (within, transaction) => {
       if (!(await within.nodes.findForUpdate(nodeId))) throw nodeNotFound();

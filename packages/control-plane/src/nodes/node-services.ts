@@ -8,7 +8,7 @@ import type { WriteTogether } from "../db/opened-handle.ts";
 import type { Database } from "../db/schema.ts";
 import type { SecretService } from "../secrets/secret-service.ts";
 import { NodeEngineDirectory } from "./engine-directory.ts";
-import { EnrollmentService, type IdentityIssuer } from "./enrollment-service.ts";
+import { EnrollmentService, type IdentityIssuer, type OfferedBuilds } from "./enrollment-service.ts";
 import { IdentityWatch } from "./identity-watch.ts";
 import { NodeChangeService } from "./node-change-service.ts";
 import { NodeChanges } from "./node-changes.ts";
@@ -39,6 +39,7 @@ export interface NodeServicesDeps {
   readonly log: Logger;
   readonly installation: { readonly id: string; readonly epoch: string };
   readonly publicUrl: string;
+  readonly builds: OfferedBuilds;
   readonly liveness?: LivenessOptions;
   readonly drainMs?: number;
 }
@@ -89,6 +90,7 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
       ids,
       installationId: installation.id,
       publicUrl: deps.publicUrl,
+      builds: deps.builds,
     }),
     reports: new NodeReportService({
       stores,

@@ -1,4 +1,5 @@
 import { createHash, generateKeyPairSync, sign } from "node:crypto";
+import type { NamedBuild } from "@fairlead/protocol/daemon-builds";
 import type { EngineConfig } from "@fairlead/protocol/engine-config";
 import type { EnrollRequest, SigningPublicKey } from "@fairlead/protocol/enrollment";
 import { signingPublicKeySchema } from "@fairlead/protocol/enrollment";
@@ -39,6 +40,8 @@ export const STRANGER: UserPrincipal = { kind: "user", userId: "usr_b", platform
 export const VIEWER: UserPrincipal = { kind: "user", userId: "usr_v", platformAdmin: false };
 export const ORIGIN: CallOrigin = { requestId: "req_test", address: "192.0.2.1" };
 export const INSTALLATION = { id: "ins_test", epoch: "epo_test" };
+
+export const NAMED_BUILD: NamedBuild = { version: "1.2.3", sha256: { x64: "ab".repeat(32) } };
 
 const ROLES: readonly { readonly userId: string; readonly projectId: string; readonly role: Role }[] = [
   { userId: OWNER.userId, projectId: PROJECT, role: "owner" },
@@ -101,6 +104,7 @@ export async function nodeFixture(
     log: pino({ level: "silent" }),
     installation: INSTALLATION,
     publicUrl: "http://127.0.0.1:8080",
+    builds: { forNewNodes: async () => NAMED_BUILD },
     liveness: { ...DEFAULT_LIVENESS, ...liveness },
     calls,
     people: { get: async (userId) => ({ email: `${userId}@example.org` }) },

@@ -1,0 +1,99 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { BuildArchitecture, DaemonBuild } from "@fairlead/protocol/daemon-builds";
+import { daemonBuildFile } from "@fairlead/protocol/daemon-builds";
+import { PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
+import { build, type Metafile } from "esbuild";
+import { daemonBundle } from "../bundle/daemon-bundle.ts";
+import { packFolder, writeJson } from "./archive.ts";
+import { readBuildArguments, wordsOf } from "./arguments.ts";
+import { ROOT, readSource, type Source } from "./checkout.ts";
+import { bundledPackages, licenseText } from "./licenses.ts";
+import { placeFromCheckout, placeProgram, placeRuntime, writeWhole } from "./stage.ts";
+
+const HELP = `Usage: scripts/build-daemon [--version V] [--arch x64|arm64]… [--out DIR]
+
+Builds the daemon for nodes, Node included: DIR/<version>/ holds one tar for each architecture, its SHA-256, and manifest.json.
+A control plane serves what lies in its folder \`builds.dir\`, or in daemon-builds/ beside it. The same commit gives the same bytes.
+The build for arm64 is made like the one for x64, but no test runs it.
+
+  --version V   default: the release's version, with the commit where it is not the release's own
+  --arch A      may be repeated; default: both
+  --out DIR     default: daemon-builds in the checkout
+`;
+
+const DOCS: readonly string[] = [];
+
+/** One file: the program starts with it, and `process.exit` ends whatever a library left behind. */
+const ENTRY = `import { main } from "./packages/daemon/src/main.ts";
+process.exit(await main(process.argv.slice(2)));`;
+
+async function bundleDaemon(file: string, source: Source): Promise<Metafile> {
+  const { version, commit } = source;
+  const { metafile } = await build({
+    ...daemonBundle,
+    stdin: { contents: ENTRY, resolveDir: ROOT, loader: "ts" },
+    outfile: file,
+    absWorkingDir: ROOT,
+    conditions: ["fairlead-source"],
+    define: { FAIRLEAD_BUILD: JSON.stringify({ version, commit }) },
+    legalComments: "none",
+    metafile: true,
+  });
+  return metafile;
+}
+
+async function fillDaemon(folder: string, arch: BuildArchitecture, source: Source): Promise<void> {
+  mkdirSync(join(folder, "lib"));
+  const metafile = await bundleDaemon(join(folder, "lib/daemon.js"), source);
+  const runtime = placeRuntime(folder, arch);
+  // The daemon shares its machine with an engine: a smaller heap is worth more here than the last of the speed.
+  placeProgram(folder, "fairlead-daemon", '--optimize-for-size "$root/lib/daemon.js"');
+  placeFromCheckout(folder, ["LICENSE", "systemd/fairlead-daemon.service", ...DOCS]);
+  writeJson(join(folder, "package.json"), { name: "fairlead-daemon", version: source.version, type: "module" });
+  writeFileSync(join(folder, "THIRD-PARTY-LICENSES.txt"), licenseText([runtime, ...bundledPackages(metafile)]));
+  writeJson(join(folder, "build.json"), { ...describe(source), arch });
+}
+
+function describe({ version, commit, committedAt }: Source): Omit<DaemonBuild, "files"> {
+  const at = new Date(committedAt * 1000).toISOString();
+  return { version, commit, committedAt: at, protocolVersions: [...PROTOCOL_VERSIONS] };
+}
+
+/** Makes `<out>/<version>/`. @returns that folder. */
+export async function buildDaemon(
+  source: Source,
+  { architectures, out }: { readonly architectures: readonly BuildArchitecture[]; readonly out: string },
+): Promise<string> {
+  const target = join(out, source.version);
+  await writeWhole(target, async (folder) => {
+    const files: DaemonBuild["files"] = [];
+    for (const arch of architectures) {
+      const file = daemonBuildFile(source.version, arch);
+      const stage = mkdtempSync(join(tmpdir(), "fairlead-daemon-build-"));
+      try {
+        await fillDaemon(stage, arch, source);
+        files.push({ arch, file, ...packFolder(stage, join(folder, file), source.committedAt) });
+      } finally {
+        rmSync(stage, { recursive: true, force: true });
+      }
+    }
+    writeJson(join(folder, "manifest.json"), { ...describe(source), files });
+  });
+  return target;
+}
+
+async function run(): Promise<number> {
+  const options = readBuildArguments(process.argv.slice(2), join(ROOT, "daemon-builds"));
+  if (options.help) process.stdout.write(HELP);
+  else process.stdout.write(`${await buildDaemon(readSource(options.version), options)}\n`);
+  return 0;
+}
+
+if (import.meta.main) {
+  process.exitCode = await run().catch((error: unknown) => {
+    process.stderr.write(`build-daemon: ${wordsOf(error)}\n`);
+    return 1;
+  });
+}
