@@ -1,6 +1,6 @@
 import { execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -20,7 +20,7 @@ export function describeWithDockerHost(name: string, suite: () => void): void {
 }
 
 /** @returns why this machine cannot have a second host, or null where it can. */
-function whyNoDockerHost(): string | null {
+export function whyNoDockerHost(): string | null {
   if (process.getuid?.() !== 0) return "a network namespace and a dockerd of its own need root";
   for (const tool of ["ip", "nsenter", "dockerd", "iptables", "docker"]) {
     if (spawnSync("which", [tool]).status !== 0) return `there is no ${tool} on this machine`;
@@ -32,12 +32,23 @@ function whyNoDockerHost(): string | null {
   return null;
 }
 
+export interface DockerHostOptions {
+  /** Whether containers outlive dockerd. */
+  readonly liveRestore?: boolean;
+  /** Keeps images and containers on a disk of this size, in memory. */
+  readonly diskMegabytes?: number;
+}
+
+/** Which way across the pair of interfaces nothing passes any more. */
+export type Cut = "to the host" | "from the host" | "both";
+
 /**
  * A host of its own as far as the network and Docker go: a network namespace, joined to this one by a veth pair, with a
  * dockerd inside that may be killed. Enter it by `nsenter`, since `ip netns exec` hides the cgroup mounts from dockerd.
  */
 export class DockerHost {
   readonly dir = mkdtempSync(join(tmpdir(), "fairlead-host-"));
+  readonly dataRoot = join(this.dir, "data");
   /** Our end of the veth pair; programs on the host reach us there. */
   readonly ourAddress: string;
   readonly socket = join(this.dir, "docker.sock");
@@ -47,9 +58,11 @@ export class DockerHost {
   readonly #theirAddress: string;
   readonly #execRoot = join(this.dir, "exec");
   readonly #pidFile = join(this.dir, "docker.pid");
+  readonly #options: DockerHostOptions;
   #dockerd: Program | null = null;
 
-  private constructor() {
+  private constructor(options: DockerHostOptions) {
+    this.#options = options;
     // Of the block for benchmarks between networks (RFC 2544), which nothing else uses.
     const subnet = `198.18.${process.pid % 256}`;
     this.ourAddress = `${subnet}.1`;
@@ -57,10 +70,11 @@ export class DockerHost {
     this.enter = ["nsenter", `--net=/var/run/netns/${this.#name}`];
   }
 
-  static async create(): Promise<DockerHost> {
-    const host = new DockerHost();
+  static async create(options: DockerHostOptions = {}): Promise<DockerHost> {
+    const host = new DockerHost(options);
     try {
       await host.#makeNetwork();
+      await host.#makeDisk();
       await host.startDocker();
       return host;
     } catch (error) {
@@ -74,8 +88,11 @@ export class DockerHost {
   }
 
   async startDocker(): Promise<void> {
-    const folders = ["--data-root", join(this.dir, "data"), "--exec-root", this.#execRoot, "--pidfile", this.#pidFile];
-    const command = [...this.enter, "dockerd", "--live-restore", ...folders, "-H", `unix://${this.socket}`];
+    const folders = ["--data-root", this.dataRoot, "--exec-root", this.#execRoot, "--pidfile", this.#pidFile];
+    // Docker speaks plain HTTP to a registry on our end alone.
+    const settings = ["--insecure-registry", `${this.ourAddress}/32`];
+    if (this.#options.liveRestore !== false) settings.push("--live-restore");
+    const command = [...this.enter, "dockerd", ...settings, ...folders, "-H", `unix://${this.socket}`];
     const dockerd = new Program(command, join(this.dir, "dockerd.log"));
     this.#dockerd = dockerd;
     await waitFor("the second dockerd", UP_MS, async () => !dockerd.running || (await this.docker("info")));
@@ -88,6 +105,24 @@ export class DockerHost {
     const containerdPid = join(this.#execRoot, "containerd/containerd.pid");
     process.kill(Number(readFileSync(containerdPid, "utf8")), "SIGKILL");
     for (const stale of [this.#pidFile, containerdPid]) rmSync(stale, { force: true });
+  }
+
+  /** Ends dockerd as an operator does; what it left running runs on only where it restores. */
+  async stopDocker(): Promise<void> {
+    await this.#dockerd?.stop();
+  }
+
+  /** Drops every packet that goes this way; nobody is told. */
+  async cut(way: Cut): Promise<void> {
+    const drop = (chain: string, flag: string): Promise<unknown> =>
+      this.#inside("iptables", "-A", chain, flag, `${this.#name}b`, "-j", "DROP");
+    if (way !== "from the host") await drop("INPUT", "-i");
+    if (way !== "to the host") await drop("OUTPUT", "-o");
+  }
+
+  async mend(): Promise<void> {
+    await this.#inside("iptables", "-F", "INPUT");
+    await this.#inside("iptables", "-F", "OUTPUT");
   }
 
   /** Copies an image of this machine's Docker engine to the host's. */
@@ -112,6 +147,18 @@ export class DockerHost {
     spawnSync("ip", ["link", "delete", `${this.#name}a`]);
     spawnSync("ip", ["netns", "delete", this.#name]);
     rmSync(this.dir, { recursive: true, force: true });
+  }
+
+  #inside(program: string, ...args: readonly string[]): Promise<unknown> {
+    const [nsenter = "", ...into] = this.enter;
+    return run(nsenter, [...into, program, ...args]);
+  }
+
+  async #makeDisk(): Promise<void> {
+    const { diskMegabytes } = this.#options;
+    if (diskMegabytes === undefined) return;
+    mkdirSync(this.dataRoot);
+    await run("mount", ["-t", "tmpfs", "-o", `size=${diskMegabytes}m`, "fairlead-drill", this.dataRoot]);
   }
 
   async #makeNetwork(): Promise<void> {

@@ -32,11 +32,11 @@ export class Installation {
   #token = "";
   #server: Program | null = null;
 
-  /** @param address that both hosts listen on, and nodes reach. */
-  static async start(address = "127.0.0.1"): Promise<Installation> {
+  /** @param address that both hosts listen on, and nodes reach. @param settings on top of what it needs. */
+  static async start(address = "127.0.0.1", settings: object = {}): Promise<Installation> {
     const installation = new Installation();
     try {
-      await installation.#configure(address);
+      await installation.#configure(address, settings);
       await installation.startServer();
       await installation.#fill();
       return installation;
@@ -116,7 +116,7 @@ export class Installation {
     rmSync(this.dir, { recursive: true, force: true });
   }
 
-  async #configure(address: string): Promise<void> {
+  async #configure(address: string, settings: object): Promise<void> {
     const [platform, inference] = await twoFreePorts();
     this.platformUrl = `http://${address}:${platform}`;
     this.modelsUrl = `http://${address}:${inference}`;
@@ -127,7 +127,7 @@ export class Installation {
       modelsUrl: this.modelsUrl,
     };
     // JSON is YAML.
-    writeFileSync(this.#configFile, JSON.stringify({ dataDir: join(this.dir, "data"), server }));
+    writeFileSync(this.#configFile, JSON.stringify({ dataDir: join(this.dir, "data"), server, ...settings }));
   }
 
   async #fill(): Promise<void> {

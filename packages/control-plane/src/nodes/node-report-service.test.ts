@@ -68,6 +68,27 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await fixture.stores.reports.report(nodeId)).toBeNull();
     });
 
+    it("of an older generation counts where just that is observed under the present one: an update was rolled back", async () => {
+      const { nodeId, desired } = await startingNode();
+      await ready(nodeId, desired);
+      await fixture.stores.reports.setDesired(nodeId, desired.workloads);
+      const later = await fixture.reports.desiredState(nodeId);
+      await observe(nodeId, later, { ready: false, state: "starting" });
+      const back = {
+        generation: desired.generation,
+        message: "the update to generation 2 was rolled back: exit code 3",
+      };
+      await ready(nodeId, desired, back);
+      expect(await fixture.statusOf(nodeId)).toBe("degraded");
+      await observe(nodeId, later, back);
+      for (let repeat = 0; repeat < 2; repeat++) await ready(nodeId, desired, back);
+      expect(await fixture.stores.nodes.find(nodeId)).toMatchObject({
+        status: "active",
+        statusMessage: `${desired.workloads[0]?.workloadId}: ${back.message}`,
+      });
+      expect((await fixture.stores.reports.report(nodeId))?.generation).toBe(later.generation);
+    });
+
     it("that lacks a workload of the generation does not make the node active", async () => {
       const { nodeId, desired } = await startingNode();
       await fixture.reports.ready(nodeId, {
@@ -115,6 +136,18 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(node?.status).toBe("degraded");
       expect(node?.statusMessage).toContain("backing-off: exit code 137");
       expect(await fixture.engines.list(PROJECT)).toMatchObject([{ identifier: "box", ready: false }]);
+    });
+
+    it("of a node that is not ready yet says what it waits for now", async () => {
+      const { nodeId, desired } = await startingNode();
+      const message = async () => (await fixture.stores.nodes.find(nodeId))?.statusMessage;
+      for (const status of ["starting", "degraded"]) {
+        await observe(nodeId, desired, { ready: false, state: "pulling", message: "pulling: 10 %" });
+        await observe(nodeId, desired, { ready: false, state: "pulling", message: "pulling: 90 %" });
+        expect(await fixture.statusOf(nodeId)).toBe(status);
+        expect(await message()).toContain("is pulling: pulling: 90 %");
+        await ready(nodeId, desired);
+      }
     });
 
     it("of an active node that serves an older generation says why, until it is up to date", async () => {

@@ -55,24 +55,30 @@ export class NodeReportService {
     await this.#deps.identities.heartbeat(nodeId);
   }
 
-  /** `POST /v1/nodes/{id}/ready`. Idempotent; a report of an older generation is accepted and ignored. */
+  /**
+   * `POST /v1/nodes/{id}/ready`. Idempotent; a report of an older generation is accepted and ignored, unless the daemon has observed just
+   * that under the present one: an update that was rolled back, or is under way.
+   */
   async ready(nodeId: string, request: ReadyRequest): Promise<void> {
     const { stores, epoch } = this.#deps;
     const desired = await stores.reports.desired(nodeId);
     if (!desired) throw nodeNotFound();
-    const generation = oldestGeneration(request.workloadReports) ?? desired.generation;
-    if (generation < desired.generation) return;
+    const { workloadReports } = request;
+    const generation = oldestGeneration(workloadReports) ?? desired.generation;
+    const isOlder = generation < desired.generation;
+    if (isOlder && !(await this.#isObserved(nodeId, desired.generation, workloadReports))) return;
     await stores.nodes.setOperatingSystem(nodeId, request.operatingSystem);
     await this.#keep({
       nodeId,
       epoch,
-      generation,
-      reports: request.workloadReports,
+      generation: isOlder ? desired.generation : generation,
+      reports: workloadReports,
       workerImageDigest: request.workerImageDigest,
     });
-    const waiting = request.workloadReports.filter((report) => !report.ready);
-    const complete = request.workloadReports.length >= desired.workloads.length;
-    if (complete && waiting.length === 0) await this.#deps.status.apply(nodeId, "reported_ready", ALL_READY);
+    const waiting = workloadReports.filter((report) => !report.ready);
+    const complete = workloadReports.length >= desired.workloads.length;
+    if (complete && waiting.length === 0)
+      await this.#deps.status.apply(nodeId, "reported_ready", servingMessage(desired.generation, workloadReports));
     else await this.#notReady(nodeId, waiting);
   }
 
@@ -135,13 +141,21 @@ export class NodeReportService {
     this.#deps.changes.emit({ nodeId, projectId: node.projectId, aspect: "report" });
   }
 
+  /** Whether this is what the daemon last observed of this generation: an older picture may come late, and says nothing. */
+  async #isObserved(nodeId: string, generation: number, reports: readonly WorkloadReport[]): Promise<boolean> {
+    const last = await this.#deps.stores.reports.report(nodeId);
+    if (last?.epoch !== this.#deps.epoch || last.generation !== generation) return false;
+    const shown = (all: readonly WorkloadReport[]): unknown =>
+      all.map((report) => [report.workloadId, report.generation, report.ready]);
+    return isDeepStrictEqual(shown(last.reports), shown(reports));
+  }
+
   /** An active node that still serves an older generation says why: its update is under way, or was rolled back (design §6). */
   async #tellServing(nodeId: string, { generation, workloadReports }: Observation): Promise<void> {
     const { nodes } = this.#deps.stores;
     const node = await nodes.find(nodeId);
     if (node?.status !== "active") return;
-    const behind = workloadReports.filter((report) => report.generation < generation && report.message !== "");
-    const message = behind.map((report) => `${report.workloadId}: ${report.message}`).join("; ") || ALL_READY;
+    const message = servingMessage(generation, workloadReports);
     // A note that says more, such as that two daemons share the identity, stands.
     const told = [ALL_READY, ...workloadReports.map((report) => `${report.workloadId}: `)];
     if (message === node.statusMessage || !told.some((text) => node.statusMessage.startsWith(text))) return;
@@ -153,12 +167,32 @@ export class NodeReportService {
     const names = waiting.map(
       (report) => `${report.workloadId} is ${report.state}${report.message && `: ${report.message}`}`,
     );
-    await this.#deps.status.apply(nodeId, "reported_not_ready", names.join("; ") || "A workload is missing.");
+    const message = names.join("; ") || "A workload is missing.";
+    await this.#deps.status.apply(nodeId, "reported_not_ready", message);
+    await this.#tellWaiting(nodeId, message, waiting);
+  }
+
+  /** A node that is not ready yet says what it waits for now, and not what it waited for first. */
+  async #tellWaiting(nodeId: string, message: string, waiting: readonly WorkloadReport[]): Promise<void> {
+    const { nodes } = this.#deps.stores;
+    const node = await nodes.find(nodeId);
+    if (node === null || node.statusMessage === message) return;
+    // A note that says more stands.
+    const ours = waiting.some((report) => node.statusMessage.startsWith(`${report.workloadId} is `));
+    if (node.status !== "starting" && !(node.status === "degraded" && ours)) return;
+    await nodes.setStatusMessage(nodeId, message);
+    this.#deps.changes.emit({ nodeId, projectId: node.projectId, aspect: "report" });
   }
 }
 
 function engineReport(reports: readonly WorkloadReport[]): WorkloadReport | undefined {
   return reports.find((report) => report.workloadType === WORKLOAD_TYPE_ENGINE);
+}
+
+/** Of workloads that are all ready: those that serve an older generation say why. */
+function servingMessage(generation: number, reports: readonly WorkloadReport[]): string {
+  const behind = reports.filter((report) => report.generation < generation && report.message !== "");
+  return behind.map((report) => `${report.workloadId}: ${report.message}`).join("; ") || ALL_READY;
 }
 
 function oldestGeneration(reports: readonly WorkloadReport[]): number | null {

@@ -23,8 +23,8 @@ const GAP_MS = 500;
 const RESEND_MS = 10 * 60_000;
 
 /**
- * Tells the control plane what is: over the link on every change, and by `ready` once all workloads of a generation are
- * ready and on every change from then on. One send at a time and in order, so an older picture never comes after a newer.
+ * Tells the control plane what is: over the link on every change, and by `ready` once all workloads are ready (those of an older
+ * generation where an update was rolled back) and on every change from then on. One send at a time and in order, so an older picture never comes after a newer.
  */
 export class Reporter {
   readonly #deps: ReporterDeps;
@@ -120,8 +120,8 @@ export class Reporter {
   }
 
   async #ready(picture: Observation): Promise<boolean> {
-    const { workloadReports, generation } = picture;
-    this.#announced ||= workloadReports.every((report) => report.ready && report.generation === generation);
+    const { workloadReports } = picture;
+    this.#announced ||= workloadReports.every((report) => report.ready);
     const key = JSON.stringify({
       ...picture,
       // Those are the machine's, and the call is about its workloads.

@@ -20,7 +20,7 @@ describe.skipIf(reason !== null)(title, () => {
   beforeAll(async () => {
     corner = await dockerCorner("registry");
     registry = await startRegistry(LOGIN);
-    digest = await registry.push(corner.docker, corner.image, "engine");
+    digest = await registry.push(corner.docker, corner.image, `${registry.host}/engine`);
   });
   afterAll(async () => {
     await registry.close();

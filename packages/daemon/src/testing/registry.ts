@@ -21,8 +21,8 @@ export function whyNoRegistry(): string | null {
 export interface Registry {
   /** `127.0.0.1:port`, which Docker takes without TLS. */
   readonly host: string;
-  /** Pushes a local image as this name. @returns its digest. */
-  push(docker: Docker, image: string, name: string): Promise<string>;
+  /** Pushes a local image to this repository, host included: the engine may reach the registry by another way. @returns its digest. */
+  push(docker: Docker, image: string, repo: string): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -51,8 +51,7 @@ export async function startRegistry(login: Login): Promise<Registry> {
   await untilUp(child, host);
   return {
     host,
-    push: async (docker, image, name) => {
-      const repo = `${host}/${name}`;
+    push: async (docker, image, repo) => {
       await docker.getImage(image).tag({ repo, tag: "1" });
       const authconfig = { ...login, serveraddress: host };
       const stream = await docker.getImage(`${repo}:1`).push({ authconfig });

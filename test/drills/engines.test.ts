@@ -1,0 +1,89 @@
+import { statSync } from "node:fs";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Machine } from "../support/machine.ts";
+import { waitFor } from "../support/wait-for.ts";
+import type { EngineFault } from "./stage/images.ts";
+import { expectSettled } from "./stage/settled.ts";
+import { configure, describeOnStage, Stage } from "./stage/stage.ts";
+
+const SOON_MS = 60_000;
+/** Docker's limit for one container's log, all of its files (docs/daemon.md), and one line. */
+const LOG_BYTES = 3 * 10_000_000 + 1000;
+
+/** Engines that misbehave, each as an update of one that works. */
+describeOnStage("an update to an engine", () => {
+  let stage: Stage;
+  let machine: Machine;
+
+  beforeAll(async () => {
+    stage = await Stage.create();
+    machine = await stage.addMachine("Engine", stage.engineConfig(await stage.image("v1")));
+    machine.startDaemon();
+    await expectSettled(stage, machine, { serves: "v1" });
+  });
+
+  afterAll(() => stage?.remove());
+
+  async function update(version: string, fault: EngineFault = "none", more: object = {}): Promise<void> {
+    await configure(stage.installation, machine, stage.engineConfig(await stage.image(version, fault), more));
+  }
+
+  test("that ends at once is rolled back, and the old one was never away", async () => {
+    const [before = ""] = await machine.running();
+    const startedAt = await machine.startedAt(before);
+    await update("broken", "broken");
+    await expectSettled(stage, machine, { serves: "v1", because: /was rolled back: exit code 3/ });
+    expect((await machine.node()).status).toBe("active");
+    expect([await machine.running(), await machine.startedAt(before)]).toEqual([[before], startedAt]);
+  });
+
+  test("that never gets healthy is rolled back, and the node says what its health path answered", async () => {
+    await update("never", "never-healthy");
+    await expectSettled(stage, machine, { serves: "v1", because: /was rolled back: unhealthy: \/health answered 503/ });
+    expect((await machine.node()).status).toBe("active");
+  });
+
+  test("that takes its time is done once it is healthy", async () => {
+    await update("v2", "slow", { health: { intervalSeconds: 1, startPeriodSeconds: 30 } });
+    await expectSettled(stage, machine, { serves: "v2" });
+  });
+
+  test("that ends at once, where there is no room for both, gives the old one its place back", async () => {
+    await update("broken", "broken", { update: "stop-first" });
+    await expectSettled(stage, machine, { serves: "v2", because: /was rolled back: exit code 3/ });
+    expect((await machine.node()).status).toBe("active");
+  });
+
+  test("that dies after it was ready is told with its exit code and how often, and the next update gets out of it", async () => {
+    await update("v3", "dies-after-ready");
+    await waitFor("the node to tell", SOON_MS, async () => {
+      const { status, statusMessage } = await machine.node();
+      return status === "degraded" && /ended: exit code 4 \([2-9] in a row\)/.test(statusMessage);
+    });
+    const ends = (await machine.events()).filter(({ kind }) => kind === "workload_exited");
+    expect(ends[0]?.message).toMatch(/ended: exit code 4; it is started again in \d+ s$/);
+    await update("v4");
+    await expectSettled(stage, machine, { serves: "v4" });
+  });
+
+  test("that ignores SIGTERM is done, and so is the one that replaces it: it is killed after the grace", async () => {
+    await update("v5", "stubborn");
+    await expectSettled(stage, machine, { serves: "v5" });
+    await update("v6");
+    await expectSettled(stage, machine, { serves: "v6" });
+  });
+
+  test("that writes logs without end fills no disk, and is updated like any other", async () => {
+    await update("v7", "chatty");
+    await expectSettled(stage, machine, { serves: "v7" });
+    const [container = ""] = await machine.running();
+    const path = await machine.docker("inspect", "-f", "{{.LogPath}}", container);
+    const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+    await waitFor("its log to be cut", SOON_MS, async () => sizeOf(`${path}.2`) > 0);
+    expect([path, `${path}.1`, `${path}.2`].reduce((sum, file) => sum + sizeOf(file), 0)).toBeLessThan(LOG_BYTES);
+    expect(sizeOf(`${path}.3`)).toBe(0);
+    expect(machine.daemon.log.length).toBeLessThan(1_000_000);
+    await update("v8");
+    await expectSettled(stage, machine, { serves: "v8" });
+  });
+});

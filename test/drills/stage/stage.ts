@@ -1,0 +1,180 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import Docker from "dockerode";
+import { describe, test } from "vitest";
+import {
+  type Login,
+  type Registry,
+  startRegistry,
+  whyNoRegistry,
+} from "../../../packages/daemon/src/testing/registry.ts";
+import { DockerHost, type DockerHostOptions, whyNoDockerHost } from "../../support/docker-host.ts";
+import { Installation } from "../../support/installation.ts";
+import type { Machine } from "../../support/machine.ts";
+import { Bystanders } from "./bystanders.ts";
+import { FaultyRegistry } from "./faulty-registry.ts";
+import { type EngineFault, importEngine } from "./images.ts";
+
+/** A suite on a stage. Where this machine cannot have one it is one skipped test that says why. */
+export function describeOnStage(name: string, suite: () => void): void {
+  const reason = whyNoDockerHost() ?? whyNoRegistry();
+  if (reason === null) describe(name, suite);
+  else test(name, ({ skip }) => skip(reason));
+}
+
+/** Nothing on disk, in a log or on a command line may hold these. */
+export const TOKEN = "c4nary-t0ken-31f7\nof two lines\n";
+export const LOGIN: Login = { username: "robot", password: "c4nary-l0gin-88d2" };
+
+/** In the config of the control plane: what an operator may set too, only shorter. */
+const FLEET = { minHeartbeatSeconds: 1, missedHeartbeats: 3 };
+const HEALTH = { intervalSeconds: 1, timeoutSeconds: 2, startPeriodSeconds: 4, failureThreshold: 2 };
+
+export interface StageOptions {
+  readonly host?: DockerHostOptions;
+}
+
+/**
+ * What a drill is played on: a host with a Docker engine of its own that may be killed, a registry that asks for a login and can be
+ * made to fail, a control plane and daemons in processes of their own, and other people's things beside them.
+ */
+export class Stage {
+  readonly host: DockerHost;
+  readonly bystanders: Bystanders;
+  readonly runtimeDir = mkdtempSync("/dev/shm/fairlead-drill-");
+  readonly #images = new Map<string, string>();
+  #registry: Registry | null = null;
+  #faulty: FaultyRegistry | null = null;
+  #registryHost = "";
+  #installations: Installation[] = [];
+
+  private constructor(host: DockerHost) {
+    this.host = host;
+    this.bystanders = new Bystanders(host);
+  }
+
+  static async create(options: StageOptions = {}): Promise<Stage> {
+    const stage = new Stage(await DockerHost.create(options.host));
+    try {
+      const registry = await startRegistry(LOGIN);
+      stage.#registry = registry;
+      stage.#faulty = new FaultyRegistry(registry.host);
+      stage.#registryHost = await stage.#faulty.listen(stage.host.ourAddress);
+      await stage.addInstallation();
+      await stage.bystanders.create();
+      return stage;
+    } catch (error) {
+      await stage.remove();
+      throw error;
+    }
+  }
+
+  get installation(): Installation {
+    return present(this.#installations[0]);
+  }
+
+  /** On the way from the Docker engine to the registry. */
+  get registry(): FaultyRegistry {
+    return present(this.#faulty);
+  }
+
+  async addInstallation(): Promise<Installation> {
+    const installation = await Installation.start(this.host.ourAddress, { fleet: FLEET });
+    this.#installations.push(installation);
+    return installation;
+  }
+
+  /** @returns the reference by digest of an engine's image in the registry; the host has it only once it is pulled. */
+  async image(version: string, fault: EngineFault = "none"): Promise<string> {
+    const name = `${version}-${fault}`;
+    const known = this.#images.get(name);
+    if (known !== undefined) return known;
+    const local = importEngine(this.host, { version, fault });
+    const client = new Docker({ socketPath: this.host.socket, host: undefined, protocol: "http" });
+    const repo = `${this.#registryHost}/${name}`;
+    const digest = await present(this.#registry).push(client, local, repo);
+    await this.host.docker("rmi", local);
+    const reference = `${repo}@${digest}`;
+    this.#images.set(name, reference);
+    return reference;
+  }
+
+  /** What a node's engine is to be. */
+  engineConfig(image: string, more: object = {}): object {
+    const secrets = { TOKEN: { as: "file" } };
+    const update = "start-first";
+    return { image, port: 8080, health: HEALTH, secrets, registryAuthSecret: "REGISTRY", update, ...more };
+  }
+
+  /** A machine on the host whose daemon has not been started, with a secret and the registry's login. */
+  async addMachine(
+    name: string,
+    engineConfig: object,
+    options: { installation?: Installation } = {},
+  ): Promise<Machine> {
+    const { installation = this.installation } = options;
+    const { enter, socket } = this.host;
+    const daemonArgs = ["--insecure", "--runtime-dir", this.runtimeDir];
+    const machine = await installation.addMachine(name, { engineConfig, enter, dockerSocket: socket, daemonArgs });
+    await putSecret(installation, machine, ["TOKEN", TOKEN]);
+    await putSecret(installation, machine, ["REGISTRY", `${LOGIN.username}:${LOGIN.password}`]);
+    return machine;
+  }
+
+  /** Where a machine's opened secrets lie, by container. */
+  secretFolders(machine: Machine): string[] {
+    try {
+      return readdirSync(join(this.runtimeDir, "secrets", machine.nodeId));
+    } catch {
+      return [];
+    }
+  }
+
+  /** Ends all of it. @throws where something is left that was started here. */
+  async remove(): Promise<void> {
+    for (const installation of this.#installations) await installation.remove();
+    await this.#faulty?.close();
+    await this.#registry?.close();
+    await this.host.remove();
+    rmSync(this.runtimeDir, { recursive: true, force: true });
+    const left = processesNaming([this.host.dir, ...this.#installations.map(({ dir }) => dir)]);
+    if (left.length > 0) throw new Error(`still running: ${left.join("; ")}`);
+  }
+}
+
+/** Changes what a node's engine is to be. */
+export async function configure(installation: Installation, machine: Machine, engineConfig: object): Promise<void> {
+  await done(installation.call("PATCH", `/v1/nodes/${machine.nodeId}`, { node: { engineConfig } }));
+}
+
+export async function putSecret(
+  installation: Installation,
+  machine: Machine,
+  [name, value]: readonly [string, string],
+): Promise<void> {
+  await done(installation.call("PUT", `/v1/nodes/${machine.nodeId}/secrets/${name}`, { value }));
+}
+
+async function done(call: Promise<Response>): Promise<void> {
+  const response = await call;
+  if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
+}
+
+function present<T>(part: T | null | undefined): T {
+  if (part === null || part === undefined) throw new Error("the stage is not set");
+  return part;
+}
+
+/** @returns the command lines of processes that name one of these folders. */
+function processesNaming(folders: readonly string[]): string[] {
+  const commands = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+      } catch {
+        return "";
+      }
+    });
+  return commands.filter((command) => folders.some((folder) => command.includes(folder)));
+}
