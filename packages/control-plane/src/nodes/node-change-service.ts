@@ -69,7 +69,7 @@ export class NodeChangeService {
     return updated.node;
   }
 
-  /** Revokes the node's identity at once and forgets the node. Its machine is the owner's: nothing on it is touched from here. */
+  /** Revokes the node's identity at once and forgets the node. Its daemon hears of it by its key, and takes down what it ran. */
   async delete(caller: UserPrincipal, id: string): Promise<void> {
     const node = await this.#requireNode(caller, id, "node.delete");
     if (!(await this.remove(node, { actor: caller }))) throw nodeNotFound();

@@ -134,7 +134,9 @@ const updateNode = {
 
 const deleteNode = {
   summary: "Delete a node",
-  description: "Its identity is revoked at once. What runs on its machine is not touched.",
+  description:
+    "Answers at once, and its identity is void from then on. Its daemon stops and removes what ran there as soon as it hears of it; " +
+    "drain the node before, so that no call is cut.",
   operationId: "deleteNode",
   tags,
   errors: ["not_found", "permission_denied"],

@@ -58,6 +58,8 @@ const MEMBERSHIPS: Memberships = {
 };
 
 export interface NodeFixture extends NodeServices {
+  readonly access: ProjectAccess;
+  readonly audit: AuditService;
   readonly clock: TestClock;
   readonly store: OpenedDatabase;
   readonly stores: NodeStores;
@@ -91,16 +93,18 @@ export async function nodeFixture(
   const ids = countingIds();
   await insertProjects(store);
   const secrets = new SecretStore(db);
+  const access = new ProjectAccess(MEMBERSHIPS);
+  const audit = new AuditService({ clock, ids });
   const services = createNodeServices({
     db,
     writeTogether: store.writeTogether,
     names: new ProjectNames(["openai"]),
-    access: new ProjectAccess(MEMBERSHIPS),
+    access,
     secrets: new SecretService({ db, sealer: memorySealer(), clock }),
     issuer: { issueNodeIdentity: async ({ nodeId, keyThumbprint }) => `identity ${nodeId} ${keyThumbprint}` },
     clock,
     ids,
-    audit: new AuditService({ clock, ids }),
+    audit,
     log: pino({ level: "silent" }),
     installation: INSTALLATION,
     publicUrl: "http://127.0.0.1:8080",
@@ -122,6 +126,8 @@ export async function nodeFixture(
   const stores = nodeStores(db);
   return {
     ...services,
+    access,
+    audit,
     clock,
     store,
     stores,
