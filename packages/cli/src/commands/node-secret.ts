@@ -3,9 +3,16 @@ import { type NodeSecret, nodeSecretSchema } from "@fairlead/protocol/secrets";
 import type { Command } from "commander";
 import { z } from "zod";
 import { CliError } from "../cli-error.ts";
-import { addPlatformOptions, type ClientOptions, platformHost } from "../client-options.ts";
+import {
+  addPlatformOptions,
+  addProjectOption,
+  type ClientOptions,
+  type Platform,
+  platformHost,
+} from "../client-options.ts";
 import type { Context } from "../context.ts";
 import { callJson } from "../http-client.ts";
+import { NODE_ARGUMENT, nodeIdOf, nodePath } from "../nodes/node-reference.ts";
 import { print } from "../output.ts";
 import { formatTable } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
@@ -20,7 +27,7 @@ const listSchema = z.object({ secrets: z.array(nodeSecretSchema) });
 export function addNodeSecretCommands(node: Command, context: Context): void {
   const secret = node.command("secret").description("secrets of a node, for its engine; no command shows a value");
   const command = (name: string): Command =>
-    addPlatformOptions(secret.command(name)).argument("<node>", "the node's id");
+    addProjectOption(addPlatformOptions(secret.command(name))).argument(...NODE_ARGUMENT);
   command("put")
     .description("set a secret to exactly what a file or standard input holds, its line breaks too")
     .argument("<name>")
@@ -30,23 +37,24 @@ export function addNodeSecretCommands(node: Command, context: Context): void {
       "\nExamples:\n  fairlead node secret put $FAIRLEAD_NODE_ID tls.key --from-file tls.key\n" +
         '  printf %s "$TOKEN" | fairlead node secret put $FAIRLEAD_NODE_ID HF_TOKEN',
     )
-    .action((id: string, name: string, options: PutOptions) => putSecret(context, { id, name }, options));
+    .action((node: string, name: string, options: PutOptions) => putSecret(context, { node, name }, options));
   command("list")
     .description("list a node's secrets: names, versions, and which must be set again")
     .addHelpText(
       "after",
       "\nExample:\n  fairlead node secret list $FAIRLEAD_NODE_ID --json | jq '.secrets[] | select(.stale)'",
     )
-    .action((id: string, options: ClientOptions) => listSecrets(context, id, options));
+    .action((node: string, options: ClientOptions) => listSecrets(context, node, options));
   command("delete")
     .description("delete a secret; what needs it runs on until it ends")
     .argument("<name>")
     .addHelpText("after", "\nExample:\n  fairlead node secret delete $FAIRLEAD_NODE_ID HF_TOKEN")
-    .action((id: string, name: string, options: ClientOptions) => deleteSecret(context, { id, name }, options));
+    .action((node: string, name: string, options: ClientOptions) => deleteSecret(context, { node, name }, options));
 }
 
 interface Which {
-  readonly id: string;
+  /** As somebody named it. */
+  readonly node: string;
   readonly name: string;
 }
 
@@ -54,7 +62,11 @@ async function putSecret(context: Context, which: Which, options: PutOptions): P
   const { terminal } = context;
   const value = await valueFrom(terminal, options.fromFile);
   const host = platformHost(context, options);
-  const secret = await callJson(host, { method: "PUT", path: pathOf(which), body: { value } }, nodeSecretSchema);
+  const secret = await callJson(
+    host,
+    { method: "PUT", path: await pathOf(host, which), body: { value } },
+    nodeSecretSchema,
+  );
   print(terminal, secret, {
     json: options.json,
     text: ({ version }) => `set ${visible(which.name)}, version ${version}\n`,
@@ -62,9 +74,9 @@ async function putSecret(context: Context, which: Which, options: PutOptions): P
   if (value.endsWith("\n") && !options.json) terminal.note("its value ends with a line break, which is part of it");
 }
 
-async function listSecrets(context: Context, id: string, options: ClientOptions): Promise<void> {
+async function listSecrets(context: Context, node: string, options: ClientOptions): Promise<void> {
   const host = platformHost(context, options);
-  const answer = await callJson(host, { path: `/v1/nodes/${encodeURIComponent(id)}/secrets` }, listSchema);
+  const answer = await callJson(host, { path: `${nodePath(await nodeIdOf(host, node))}/secrets` }, listSchema);
   print(context.terminal, answer, { json: options.json, text: ({ secrets }) => secretTable(secrets) });
   const stale = answer.secrets.filter((secret) => secret.stale).map(({ name }) => name);
   if (stale.length > 0 && !options.json) {
@@ -74,12 +86,12 @@ async function listSecrets(context: Context, id: string, options: ClientOptions)
 
 async function deleteSecret(context: Context, which: Which, options: ClientOptions): Promise<void> {
   const host = platformHost(context, options);
-  const answer = await callJson(host, { method: "DELETE", path: pathOf(which) }, z.object({}));
+  const answer = await callJson(host, { method: "DELETE", path: await pathOf(host, which) }, z.object({}));
   print(context.terminal, answer, { json: options.json, text: () => `deleted ${visible(which.name)}\n` });
 }
 
-function pathOf({ id, name }: Which): string {
-  return `/v1/nodes/${encodeURIComponent(id)}/secrets/${encodeURIComponent(name)}`;
+async function pathOf(host: Platform, { node, name }: Which): Promise<string> {
+  return `${nodePath(await nodeIdOf(host, node))}/secrets/${encodeURIComponent(name)}`;
 }
 
 /** Never an argument: other users of the machine can read those. */

@@ -90,7 +90,7 @@ describe("the hub", () => {
     expect(changes).toEqual(["a true"]);
   });
 
-  test("drains a node: its running calls end, new ones find no way, and then its tunnel is closed", async () => {
+  test("drains a node: its running calls end, and new ones find no way until it is let go", async () => {
     const node = await nodes.connect("a");
     let running: NodeRequest | undefined;
     node.onRequest = (request) => {
@@ -110,6 +110,22 @@ describe("the hub", () => {
     await draining;
     await hub.drain("a");
     await hub.drain("unknown");
+    expect([hub.get("a"), hub.toDaemon("a")]).toEqual([null, expect.anything()]);
+    node.onRequest = ({ stream }) => stream.respond({ ":status": 200 }, { endStream: true });
+    hub.hold(new Set());
+    expect(await call(tunnelOf("a"))).toBe("");
+  });
+
+  test("holds calls back from nodes that connect later, and a drain ends with a tunnel that is lost", async () => {
+    hub.hold(new Set(["a"]));
+    const node = await nodes.connect("a");
+    expect(hub.get("a")).toBeNull();
+    hub.hold(new Set());
+    const lost = call(tunnelOf("a")).catch(() => "lost");
+    const draining = hub.drain("a");
+    node.socket.resetAndDestroy();
+    await draining;
+    expect(await lost).toBe("lost");
   });
 
   test.each<[string, (node: Awaited<ReturnType<FakeNodes["connect"]>>) => unknown]>([

@@ -366,19 +366,25 @@ group("start-first", () => run("start-first", [...both, ...startFirst]));
 group("stop-first", () => run("stop-first", [...both, ...stopFirst]));
 
 group("what no workload wants", () => {
-  const orphan = (record: Partial<RunRecord>, state: Container["state"] = "running"): Picture => ({
+  const orphan = (record: Partial<RunRecord>, piece: Partial<Piece> = {}): Picture => ({
     desired: { workloads: [] },
-    pieces: [{ is: "v2", state, record, workloadId: "wkl_gone" }],
+    pieces: [{ is: "v2", record, workloadId: "wkl_gone", ...piece }],
   });
   test("it is left alone at first: a desired state may be wrong for a moment (gpustack#3346)", () => {
     expect(planOf(orphan({ unwantedSince: NOW }))).toEqual({ steps: [], wait: 10_000 });
   });
   test("then stopped, then removed (gpustack#2935)", () => {
     expect(planOf(orphan({ unwantedSince: NOW - 10_000 })).steps).toEqual(["stop v2 (orphan)"]);
-    expect(planOf(orphan({ unwantedSince: NOW - 10_000 }, "exited")).steps).toEqual(["remove v2"]);
+    expect(planOf(orphan({ unwantedSince: NOW - 10_000 }, { state: "exited" })).steps).toEqual(["remove v2"]);
+  });
+  test("one that still answers somebody gets 30 s for that, and no more", () => {
+    const busy = (ms: number): Picture => orphan({ unwantedSince: NOW - ms }, { busy: 1 });
+    expect(planOf(busy(10_000))).toEqual({ steps: [], wait: 1000 });
+    expect(planOf(busy(29_500))).toEqual({ steps: [], wait: 500 });
+    expect(planOf(busy(30_000)).steps).toEqual(["stop v2 (orphan)"]);
   });
   test("one whose state is unknown is left alone", () => {
-    expect(planOf(orphan({ unwantedSince: NOW - 10_000 }, "unknown")).steps).toEqual([]);
+    expect(planOf(orphan({ unwantedSince: NOW - 10_000 }, { state: "unknown" })).steps).toEqual([]);
   });
 });
 
