@@ -1,4 +1,5 @@
 import type { LocalAdmin } from "@fairlead/control-plane/admin";
+import type { LocalOperations } from "@fairlead/control-plane/operations";
 import type { RunningServer } from "@fairlead/control-plane/server";
 import { z } from "zod";
 import { CliError } from "./cli-error.ts";
@@ -8,6 +9,8 @@ import type { Environment } from "./config.ts";
 export interface ControlPlane {
   startServer(): Promise<RunningServer>;
   openLocalAdmin(): Promise<LocalAdmin>;
+  /** @param use its failures are explained as those of a start are. */
+  withOperations<T>(use: (operations: LocalOperations) => Promise<T>): Promise<T>;
 }
 
 export interface ControlPlaneSource {
@@ -33,6 +36,10 @@ export const loadControlPlane: LoadControlPlane = async ({ configFile, env }) =>
     openLocalAdmin: async () => {
       const { openLocalAdmin } = await import("@fairlead/control-plane/admin");
       return explained(configFile, () => openLocalAdmin(config));
+    },
+    withOperations: async (use) => {
+      const { openLocalOperations } = await import("@fairlead/control-plane/operations");
+      return explained(configFile, () => use(openLocalOperations(config)));
     },
   };
 };

@@ -1,4 +1,5 @@
 import type { LocalAdmin } from "@fairlead/control-plane/admin";
+import type { LocalOperations } from "@fairlead/control-plane/operations";
 import type { Context } from "./context.ts";
 
 /** The options of commands that work through the server's data folder, on its own machine. */
@@ -19,4 +20,13 @@ export async function withLocalAdmin<T>(
   } finally {
     await admin.close();
   }
+}
+
+/** Work on the installation itself, from its own machine. */
+export async function withOperations<T>(
+  { loadControlPlane, env }: Pick<Context, "loadControlPlane" | "env">,
+  { config }: LocalOptions,
+  use: (operations: LocalOperations) => Promise<T>,
+): Promise<T> {
+  return (await loadControlPlane({ configFile: config, env })).withOperations(use);
 }

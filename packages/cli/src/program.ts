@@ -5,6 +5,7 @@ import { CliError } from "./cli-error.ts";
 import { addAdminCommands } from "./commands/admin.ts";
 import { addAliasCommands } from "./commands/alias.ts";
 import { addAuditCommand } from "./commands/audit.ts";
+import { addBackupCommands } from "./commands/backup.ts";
 import { addChatCommand } from "./commands/chat.ts";
 import { addChatSessionCommands } from "./commands/chat-session.ts";
 import { addCreditsCommands } from "./commands/credits.ts";
@@ -58,6 +59,7 @@ export function buildProgram(context: Context): Command {
   addCreditsCommands(program, context);
   addServerCommand(program, context);
   addAdminCommands(program, context);
+  addBackupCommands(program, context);
   return program;
 }
 

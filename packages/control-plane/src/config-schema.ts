@@ -29,6 +29,10 @@ const list = <T extends z.ZodType<string>>(item: T): z.ZodType<readonly string[]
 /** An IPv6 client is counted by its /64. */
 const rate = (number: number, description: string): z.ZodDefault<z.ZodNumber> =>
   z.number().int().min(1).max(1_000_000).default(number).describe(description);
+/** From the environment it comes as a text. */
+const onUnlessSaid = z
+  .preprocess((value) => (value === "true" ? true : value === "false" ? false : value), z.boolean())
+  .default(true);
 const bytes = z.number().int().min(1024);
 const days = z.number().int().min(1).max(36_500);
 
@@ -81,7 +85,7 @@ export const configSchema = z.strictObject({
         .describe(
           "A PostgreSQL (15 or later) for the store, as `postgres://user:password@host/database`. Default: SQLite, one file in `dataDir`.",
         ),
-      backupBeforeMigration: flag(true).describe(
+      backupBeforeMigration: onUnlessSaid.describe(
         "Whether a new version takes a backup into `backups` of `dataDir` before it changes the store's schema; the newest three are kept.",
       ),
     })

@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import type { Clock } from "@fairlead/protocol/clock";
 import type { IdSource } from "@fairlead/protocol/ids";
 import type { Kysely } from "kysely";
@@ -11,6 +10,8 @@ import { KeyRingStore } from "./auth/key-ring-store.ts";
 import { createMasterKey, deriveSecret, type MasterKey, readMasterKey } from "./auth/master-key.ts";
 import { aesSealer, type SecretSealer } from "./auth/sealer.ts";
 import { TokenService } from "./auth/tokens.ts";
+import { backupBeforeMigration } from "./backup/migration-backup.ts";
+import { refuseHalfRestored } from "./backup/restore-mark.ts";
 import type { Config } from "./config.ts";
 import { ensureInstallation, type InstallationRecord } from "./db/installation-store.ts";
 import { migrate } from "./db/migrate.ts";
@@ -18,6 +19,7 @@ import { openDatabase } from "./db/open.ts";
 import type { WriteTogether } from "./db/opened-handle.ts";
 import type { Database } from "./db/schema.ts";
 import type { OnStatement } from "./db/statement-watch.ts";
+import { storeLocation } from "./db/store-location.ts";
 import { OneTimeLinkService } from "./one-time-links/one-time-link-service.ts";
 import { SessionService } from "./users/session-service.ts";
 import { UserService } from "./users/user-service.ts";
@@ -39,6 +41,8 @@ export interface Installation {
   readonly audit: AuditService;
   readonly oneTimeLinks: OneTimeLinkService;
   readonly admin: AdminService;
+  /** The backup that was taken before the store was brought to this program's schema; null where there was nothing to do. */
+  readonly migrationBackup: string | null;
   /** Resolves if the store answers. */
   ping(): Promise<void>;
   close(): Promise<void>;
@@ -54,8 +58,8 @@ export async function openInstallation(
   config: Pick<Config, "dataDir" | "masterKeyFile" | "database">,
   ports: Ports & { readonly publicUrl: string; readonly onStatement?: OnStatement },
 ): Promise<Installation> {
-  const { url } = config.database;
-  const location = url === undefined ? { file: join(config.dataDir, "fairlead.db") } : { url };
+  refuseHalfRestored(config.dataDir);
+  const location = storeLocation(config);
   // A migration takes as long as it takes, before anybody waits.
   let migrated = false;
   const opened = openDatabase(location, (statement) => {
@@ -64,6 +68,7 @@ export async function openInstallation(
   try {
     const { clock, ids } = ports;
     const { db } = opened;
+    const backup = await backupBeforeMigration({ ...config, location, db, clock });
     await migrate(db, { clock });
     migrated = true;
     const fresh = { id: ids.next("installation"), epoch: ids.next("storeEpoch"), createdAt: clock.now() };
@@ -79,7 +84,8 @@ export async function openInstallation(
     const oneTimeLinks = new OneTimeLinkService({ ...ports, db, randomBytes });
     const admin = new AdminService({ db, users, oneTimeLinks, audit, keyRing, publicUrl: ports.publicUrl });
     const signInSecret = deriveSecret(masterKey, "sign-in");
-    return { ...opened, audit, record, sealer, keyRing, tokens, users, sessions, signInSecret, oneTimeLinks, admin };
+    const made = { audit, record, sealer, keyRing, tokens, users, sessions, signInSecret, oneTimeLinks, admin };
+    return { ...opened, ...made, migrationBackup: backup };
   } catch (error) {
     await opened.close();
     throw error;

@@ -6,12 +6,14 @@ import { answerRetention } from "./answers/answer-retention.ts";
 import { AnswerStore } from "./answers/answer-store.ts";
 import { auditRetention } from "./audit/audit-retention.ts";
 import { AuditStore } from "./audit/audit-store.ts";
+import { removeSnapshots } from "./backup/snapshot.ts";
 import { chatRetentions } from "./chat/chat-retention.ts";
 import { createChatTurns } from "./chat-turns.ts";
 import type { Config } from "./config.ts";
 import { type Addresses, type Context, StopDeadline } from "./context.ts";
 import { holdDataDir } from "./db/data-dir.ts";
 import { StatementWatch } from "./db/statement-watch.ts";
+import { storeLocation } from "./db/store-location.ts";
 import { holdStore } from "./db/store-lock.ts";
 import { weighBuffersWithHeap } from "./garbage-collection.ts";
 import { listen, reservePort, urlOf } from "./http/listen.ts";
@@ -26,6 +28,8 @@ import { nodeStores } from "./nodes/node-stores.ts";
 import { startNodeSweeper } from "./nodes/node-sweeper.ts";
 import { oneTimeLinkRetention } from "./one-time-links/one-time-link-retention.ts";
 import { OneTimeLinkStore } from "./one-time-links/one-time-link-store.ts";
+import { LogLevelSwitch } from "./operations/log-level.ts";
+import { OperationsAdmin } from "./operations/operations-admin.ts";
 import { createPlatform } from "./platform.ts";
 import { startProjectRemover } from "./projects/project-remover.ts";
 import { type Retention, startRetention } from "./retention.ts";
@@ -91,6 +95,7 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   closers.push(() => lock.release());
   const storeLock = await holdStore(config.database.url);
   closers.push(() => storeLock.release());
+  await removeSnapshots(config.dataDir);
   const addresses = await findAddresses(config);
   const ports: Ports = { clock: systemClock, ids: systemIds(() => systemClock.now()) };
   const statements = new StatementWatch({ log, clock: ports.clock });
@@ -100,6 +105,9 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
     onStatement: statements.observe,
   });
   closers.push(() => installation.close());
+  const { migrationBackup } = installation;
+  if (migrationBackup !== null)
+    log.info({ migrationBackup }, "the store was brought to this version; a backup was taken");
   const deadline = new StopDeadline(ports.clock, config.server.shutdownSeconds * 1000);
   const context: Context = { config, log, ports, installation, addresses, deadline, statements };
   const services = createServices(context);
@@ -134,11 +142,23 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
     dataDir: config.dataDir,
     admin: installation.admin,
     money: new MoneyAdmin(services),
+    operations: createOperationsAdmin(context),
   });
   closers.push(() => socket.close());
   const { platformUrl, inferenceUrl } = addresses;
   log.info({ platformUrl, inferenceUrl, installationId: installation.record.id }, "server started");
   return { platformUrl, inferenceUrl, setUpUrl: await linkForFirstStart(installation, log) };
+}
+
+function createOperationsAdmin({ config, log, ports, installation }: Context): OperationsAdmin {
+  return new OperationsAdmin({
+    ...ports,
+    ...installation,
+    dataDir: config.dataDir,
+    location: storeLocation(config),
+    installationId: installation.record.id,
+    logLevel: new LogLevelSwitch(log),
+  });
 }
 
 /** A fresh one at each start, so that one that was lost or leaked is of no use; told to whoever can read the server's log. */

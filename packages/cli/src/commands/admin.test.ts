@@ -12,6 +12,7 @@ function fakeControlPlane(created = true, wrong: Wrong[] = []): { load: LoadCont
     calls.push(["load", source.configFile]);
     return Promise.resolve({
       startServer: () => Promise.reject(new Error("not this one")),
+      withOperations: () => Promise.reject(new Error("not this one")),
       openLocalAdmin: () =>
         Promise.resolve({
           createUser: (user) => {

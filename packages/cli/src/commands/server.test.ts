@@ -13,6 +13,7 @@ function loadServer(start: () => void, close: () => Promise<void>, setUpUrl: str
         start();
         return Promise.resolve({ ...addresses, setUpUrl, close });
       },
+      withOperations: () => Promise.reject(new Error("not this one")),
       openLocalAdmin: () => Promise.reject(new Error("not this one")),
     });
 }

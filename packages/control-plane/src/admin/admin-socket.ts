@@ -1,9 +1,12 @@
 import { once } from "node:events";
 import { chmodSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource } from "@fairlead/protocol/ids";
+import { snapshotSchema } from "../backup/snapshot.ts";
 import { createHttpApp, type HttpApp } from "../http/http-app.ts";
 import type { Log } from "../log.ts";
+import { logLevelAnswerSchema, logLevelSchema, type OperationsAdmin } from "../operations/operations-admin.ts";
 import { StartError } from "../start-error.ts";
 import {
   type AdminService,
@@ -27,6 +30,7 @@ export interface AdminSocketOptions {
   readonly dataDir: string;
   readonly admin: AdminService;
   readonly money: MoneyAdmin;
+  readonly operations: OperationsAdmin;
   readonly ids: IdSource;
   readonly log: Log;
 }
@@ -38,6 +42,8 @@ export const SET_UP_LINK_PATH = "/v1/admin/set-up-links";
 export const ROTATE_SIGNING_KEY_PATH = "/v1/admin/signing-keys";
 export const ADD_CREDITS_PATH = "/v1/admin/credits";
 export const CHECK_LEDGER_PATH = "/v1/admin/ledger:check";
+export const SNAPSHOT_PATH = "/v1/admin/snapshots";
+export const LOG_LEVEL_PATH = "/v1/admin/log-level";
 
 /** What fits into the `sun_path` of a socket's address, with its closing zero. */
 const MAX_SOCKET_PATH_BYTES = 107;
@@ -48,10 +54,11 @@ export function adminSocketPath(dataDir: string): string {
 
 /** The caller holds the server lock, so a socket file that is already there belongs to nobody. */
 export async function openAdminSocket(options: AdminSocketOptions): Promise<AdminSocket> {
-  const { dataDir, admin, money, ids, log } = options;
+  const { dataDir, admin, money, operations, ids, log } = options;
   const routes = (app: HttpApp): void => {
     registerAdminRoutes(app, admin);
     registerMoneyRoutes(app, money);
+    registerOperationsRoutes(app, operations);
   };
   const app = createHttpApp({ ids, log, routes });
   // Bound inside a folder of mode 0700 and moved when its own mode is right: nobody can connect in between, and a stale file is replaced.
@@ -113,6 +120,26 @@ function registerMoneyRoutes(app: HttpApp, money: MoneyAdmin): void {
   app.post(CHECK_LEDGER_PATH, { schema: { body: noInputSchema, response: { 200: ledgerReportSchema } } }, async () =>
     money.checkLedger(),
   );
+}
+
+function registerOperationsRoutes(app: HttpApp, operations: OperationsAdmin): void {
+  app.post(SNAPSHOT_PATH, { schema: { body: noInputSchema, response: { 200: snapshotSchema } } }, async () =>
+    inWords(() => operations.snapshot()),
+  );
+  app.post(
+    LOG_LEVEL_PATH,
+    { schema: { body: logLevelSchema, response: { 200: logLevelAnswerSchema } } },
+    async (request) => operations.setLogLevel(request.body),
+  );
+}
+
+/** What the operator can mend is said on the socket too; nobody else hears it. */
+async function inWords<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw error instanceof StartError ? new DomainError("unavailable", error.message, { cause: error }) : error;
+  }
 }
 
 function refuseLongPath(path: string): void {

@@ -3,8 +3,11 @@ import { systemIds } from "@fairlead/protocol/ids";
 import type { BillingService } from "../billing/billing-service.ts";
 import type { Config } from "../config.ts";
 import { acquireServerLock, type ServerLock } from "../db/server-lock.ts";
+import { storeLocation } from "../db/store-location.ts";
 import { type Installation, openInstallation } from "../installation.ts";
 import { createLog } from "../log.ts";
+import { LogLevelSwitch } from "../operations/log-level.ts";
+import { OperationsAdmin } from "../operations/operations-admin.ts";
 import { type AdminSocket, openAdminSocket } from "./admin-socket.ts";
 import { openLocalAdmin, openMoney } from "./local-admin.ts";
 
@@ -38,7 +41,15 @@ export class Running {
     const { admin } = installation;
     const log = createLog({ level: "silent" });
     const { billing, money } = openMoney(config, ports, installation);
-    const socket = await openAdminSocket({ ...ports, dataDir: config.dataDir, admin, money, log });
+    const operations = new OperationsAdmin({
+      ...ports,
+      ...installation,
+      dataDir: config.dataDir,
+      location: storeLocation(config),
+      installationId: installation.record.id,
+      logLevel: new LogLevelSwitch(log),
+    });
+    const socket = await openAdminSocket({ ...ports, dataDir: config.dataDir, admin, money, operations, log });
     return new Running({ lock, installation, billing, socket });
   }
 

@@ -61,6 +61,11 @@ export const AUDIT_ACTIONS = {
   "admin.reset_link": "The operator made a link to set a user's password.",
   "admin.platform_admin": "The operator made a user a platform administrator.",
   "admin.rotate_signing_key": "The operator rotated the signing key.",
+  "admin.backup": "The operator took a backup.",
+  "admin.restore": "The operator restored a backup: a new epoch began, and every session ended.",
+  "admin.rotate_master_key": "The operator sealed all secrets anew, by a new master key.",
+  "admin.forget_sealed": "The operator gave up all that a lost master key had sealed.",
+  "admin.log_level": "The operator changed what is logged, until the next start or for a while.",
 } as const satisfies Record<string, string>;
 
 export type AuditAction = keyof typeof AUDIT_ACTIONS;
@@ -93,7 +98,8 @@ export interface AuditResource {
     | "alias"
     | "user"
     | "session"
-    | "signing_key";
+    | "signing_key"
+    | "installation";
   readonly id: string;
   /** What people called it at the time. */
   readonly name?: string;

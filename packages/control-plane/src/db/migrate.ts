@@ -17,6 +17,7 @@ import * as chat from "./migrations/0012-chat.ts";
 import * as secretVersions from "./migrations/0013-secret-versions.ts";
 import * as nodeConditions from "./migrations/0014-node-conditions.ts";
 import * as nodeLife from "./migrations/0015-node-life.ts";
+import * as desiredDaemons from "./migrations/0016-desired-daemons.ts";
 
 /** One step of the schema, named so that the names sort in their order. */
 export interface Migration {
@@ -40,6 +41,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0013-secret-versions", up: secretVersions.up },
   { name: "0014-node-conditions", up: nodeConditions.up },
   { name: "0015-node-life", up: nodeLife.up },
+  { name: "0016-desired-daemons", up: desiredDaemons.up },
 ];
 
 /**
@@ -61,6 +63,39 @@ export async function migrate<T>(store: Kysely<T>, options: MigrateOptions): Pro
       throw error;
     }
   });
+}
+
+/** How a store stands to this program's schema. */
+export interface MigrationState {
+  /** Names, in their order; none for a new store. */
+  readonly applied: readonly string[];
+  readonly missing: readonly string[];
+}
+
+/** Reads only. @throws StartError when the store was written by a newer program. */
+export async function migrationState<T>(
+  store: Kysely<T>,
+  migrations: readonly Migration[] = MIGRATIONS,
+): Promise<MigrationState> {
+  const db = store as unknown as Kysely<Tables>;
+  const applied = (await hasMigrations(db)) ? await appliedNames(db) : [];
+  refuseNewerStore(new Set(applied), migrations);
+  const missing = migrations.flatMap(({ name }) => (applied.includes(name) ? [] : [name]));
+  return { applied, missing };
+}
+
+async function hasMigrations(db: Kysely<Tables>): Promise<boolean> {
+  const found =
+    dialectOf(db) === "sqlite"
+      ? sql`select 1 from sqlite_master where type = 'table' and name = 'schema_migration'`
+      : sql`select 1 from information_schema.tables
+          where table_schema = current_schema() and table_name = 'schema_migration'`;
+  return (await found.execute(db)).rows.length > 0;
+}
+
+async function appliedNames(db: Kysely<Tables>): Promise<string[]> {
+  const rows = await db.selectFrom("schema_migration").select("name").orderBy("name").execute();
+  return rows.map((row) => row.name);
 }
 
 /** IMMEDIATE, since SQLite has no lock that Kysely's own migrator could use, and a deferred one would fail in the middle. */
@@ -93,8 +128,7 @@ async function applyMissing(
   await sql`create table if not exists schema_migration (name text primary key, applied_at bigint not null)`.execute(
     db,
   );
-  const rows = await db.selectFrom("schema_migration").select("name").execute();
-  const done = new Set(rows.map((row) => row.name));
+  const done = new Set(await appliedNames(db));
   refuseNewerStore(done, migrations);
   const missing = migrations.filter((migration) => !done.has(migration.name));
   for (const migration of missing) {
@@ -110,6 +144,7 @@ function refuseNewerStore(done: ReadonlySet<string>, migrations: readonly Migrat
   if (unknown.length === 0) return;
   throw new StartError(
     `The store was written by a newer version of Fairlead (it holds ${unknown.join(", ")}). ` +
-      "Start that version, or restore a backup that this one made.",
+      "Start that version; or go back to this one by the backup that was taken before the upgrade: it lies in the folder " +
+      "backups of the data folder, see `fairlead restore --help`.",
   );
 }

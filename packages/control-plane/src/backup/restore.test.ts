@@ -1,0 +1,161 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { sql } from "kysely";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { openLocalAdmin } from "../admin/local-admin.ts";
+import { Running } from "../admin/running.fixture.ts";
+import { type Config, loadConfig } from "../config.ts";
+import { MIGRATIONS } from "../db/migrate.ts";
+import { openDatabase } from "../db/open.ts";
+import { openLocalOperations } from "../operations/local-operations.ts";
+
+const ann = { email: "ann@example.org", name: "Ann", platformAdmin: true };
+const bob = { email: "bob@example.org", name: "Bob", platformAdmin: false };
+const onProgress = (): void => undefined;
+let dir: string;
+let config: Config;
+let backups: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "fairlead-restore-"));
+  config = loadConfig({ env: { FAIRLEAD_DATA_DIR: join(dir, "data") } });
+  backups = `${join(dir, "backups")}/`;
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+const operations = (): ReturnType<typeof openLocalOperations> => openLocalOperations(config);
+const backup = (): ReturnType<ReturnType<typeof openLocalOperations>["backup"]> =>
+  operations().backup({ to: backups, keep: null, configFile: null, onProgress });
+const restore = (file: string, dryRun = false): ReturnType<ReturnType<typeof openLocalOperations>["restore"]> =>
+  operations().restore({ file, dryRun, onProgress });
+
+async function asOperator<T>(work: (admin: Awaited<ReturnType<typeof openLocalAdmin>>) => Promise<T>): Promise<T> {
+  const admin = await openLocalAdmin(config);
+  try {
+    return await work(admin);
+  } finally {
+    await admin.close();
+  }
+}
+
+async function read(): Promise<{ epoch: string; users: string[]; sessions: number; actions: string[] }> {
+  const store = openDatabase({ file: join(config.dataDir, "fairlead.db") });
+  const { db } = store;
+  const { epoch } = await db.selectFrom("installation").select("epoch").executeTakeFirstOrThrow();
+  const users = await db.selectFrom("user").select("email").orderBy("email").execute();
+  const sessions = await db.selectFrom("session").select("id").execute();
+  const events = await db.selectFrom("audit_event").select("action").orderBy("id").execute();
+  await store.close();
+  return {
+    epoch,
+    users: users.map(({ email }) => email),
+    sessions: sessions.length,
+    actions: events.map(({ action }) => action),
+  };
+}
+
+describe("a restored backup", () => {
+  test("is the store of that time in a new epoch, with every session ended, and the store before kept aside", async () => {
+    await asOperator((admin) => admin.createUser(ann));
+    await asOperator((admin) => admin.createToken({ email: ann.email }));
+    const { file } = await backup();
+    const before = await read();
+    await asOperator((admin) => admin.createUser(bob));
+    const report = await restore(file);
+    const after = await read();
+    expect(before).toMatchObject({ users: [ann.email], sessions: 1 });
+    expect(after).toMatchObject({ users: [ann.email], sessions: 0, epoch: report.epoch });
+    expect(after.epoch).not.toBe(before.epoch);
+    expect(after.actions.at(-1)).toBe("admin.restore");
+    expect(report).toMatchObject({ sessions: 1 });
+    expect(report.recheck).toMatchObject([{ what: expect.stringContaining("People who came since") as string }]);
+    expect(readdirSync(report.replaced ?? "")).toEqual(["fairlead.db"]);
+    expect(statSync(join(config.dataDir, "fairlead.db")).mode & 0o777).toBe(0o600);
+    await asOperator((admin) => admin.createUser(bob));
+  });
+
+  test("of a running server holds what that had acknowledged", async () => {
+    const server = await Running.start(config);
+    await asOperator((admin) => admin.createUser(ann));
+    const { file } = await backup();
+    await expect(restore(file)).rejects.toThrow(/A server runs on .*Stop it first/);
+    await server.stop();
+    await restore(file);
+    expect(await read()).toMatchObject({ users: [ann.email] });
+    expect(readdirSync(join(config.dataDir, "snapshots"))).toEqual([]);
+  });
+
+  test("changes nothing in a dry run, and leaves nothing behind", async () => {
+    await asOperator((admin) => admin.createUser(ann));
+    const { file } = await backup();
+    await asOperator((admin) => admin.createUser(bob));
+    const [before, folder] = [await read(), readdirSync(config.dataDir)];
+    expect(await restore(file, true)).toMatchObject({ epoch: null, replaced: null });
+    expect(await read()).toEqual(before);
+    expect(readdirSync(config.dataDir)).toEqual(folder);
+  });
+
+  test("starts an installation whose store is lost", async () => {
+    await asOperator((admin) => admin.createUser(ann));
+    const { file } = await backup();
+    for (const name of readdirSync(config.dataDir))
+      if (name.startsWith("fairlead.db")) rmSync(join(config.dataDir, name));
+    expect(await restore(file)).toMatchObject({ replaced: null, recheck: null });
+    expect(await read()).toMatchObject({ users: [ann.email] });
+  });
+
+  test("takes the place of a store that is broken, which is kept as it is", async () => {
+    await asOperator((admin) => admin.createUser(ann));
+    const { file } = await backup();
+    writeFileSync(join(config.dataDir, "fairlead.db"), "no store at all, and long enough to be looked at".repeat(100));
+    const report = await restore(file);
+    expect(report.recheck).toBeNull();
+    expect(readdirSync(report.replaced ?? "")).toContain("fairlead.db");
+    expect(await read()).toMatchObject({ users: [ann.email] });
+  });
+
+  test("is refused under another master key, and without one", async () => {
+    await asOperator((admin) => admin.createUser(ann));
+    const { file } = await backup();
+    writeFileSync(config.masterKeyFile, `${Buffer.alloc(32, 7).toString("base64")}\n`);
+    await expect(restore(file)).rejects.toThrow(/sealed by the master key \w+, and .* holds \w+/);
+    rmSync(config.masterKeyFile);
+    await expect(restore(file)).rejects.toThrow(/master key cannot be read/);
+  });
+});
+
+test("a folder keeps the newest backups, as many as it is told", async () => {
+  await asOperator((admin) => admin.createUser(ann));
+  const { file } = await backup();
+  const older = file.replace(/\d{8}T\d{6}Z/, "20200101T000000Z");
+  writeFileSync(older, "an old one");
+  const report = await operations().backup({ to: backups, keep: 1, configFile: null, onProgress });
+  expect(existsSync(older)).toBe(false);
+  expect(existsSync(report.file)).toBe(true);
+});
+
+describe("an upgrade", () => {
+  const newest = MIGRATIONS.at(-1)?.name ?? "";
+
+  async function forget(name: string): Promise<void> {
+    const store = openDatabase({ file: join(config.dataDir, "fairlead.db") });
+    await sql`delete from schema_migration where name = ${name}`.execute(store.db);
+    await store.close();
+  }
+
+  test("is told of before it is done", async () => {
+    await asOperator((admin) => admin.createUser(ann));
+    expect(await operations().migrations()).toMatchObject({ missing: [] });
+    await forget(newest);
+    expect(await operations().migrations()).toMatchObject({ missing: [newest] });
+  });
+
+  test("is preceded by a backup, even where it then fails", async () => {
+    await asOperator((admin) => admin.createUser(ann));
+    await forget(newest);
+    // The step's tables are there already, so it fails, as a broken one would.
+    await expect(asOperator((admin) => admin.createUser(bob))).rejects.toThrow();
+    const [name = ""] = readdirSync(join(config.dataDir, "backups"));
+    expect(name).toMatch(/^fairlead-\w{8}-\d{8}T\d{6}Z\.tar\.gz$/);
+  });
+});

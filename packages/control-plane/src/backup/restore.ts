@@ -1,0 +1,194 @@
+import { existsSync } from "node:fs";
+import { chmod, link, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { type Clock, rfc3339 } from "@fairlead/protocol/clock";
+import type { IdSource } from "@fairlead/protocol/ids";
+import type { Kysely } from "kysely";
+import { OPERATOR } from "../audit/audit.ts";
+import { AuditService } from "../audit/audit-service.ts";
+import { readMasterKey } from "../auth/master-key.ts";
+import type { Config } from "../config.ts";
+import { checkSqlite } from "../db/copy-sqlite.ts";
+import { migrate } from "../db/migrate.ts";
+import { openDatabase } from "../db/open.ts";
+import type { Database } from "../db/schema.ts";
+import { copyStore, refillPostgres } from "../db/store-copy.ts";
+import { storeLocation } from "../db/store-location.ts";
+import { StartError } from "../start-error.ts";
+import { type OnProgress, syncFolder, type UnpackedBackup, unpackBackup } from "./backup-file.ts";
+import { BackupStore } from "./backup-store.ts";
+import type { Manifest } from "./manifest.ts";
+import { beginRestore, endRestore } from "./restore-mark.ts";
+import { type Recheck, type ReviewFacts, reviewRestore } from "./restore-review.ts";
+import { RestoreStore } from "./restore-store.ts";
+
+export interface RestoreOptions {
+  readonly config: Pick<Config, "dataDir" | "masterKeyFile" | "database">;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly file: string;
+  /** Verifies and compares, and changes nothing. */
+  readonly dryRun: boolean;
+  readonly onProgress: OnProgress;
+}
+
+export interface RestoreReport {
+  readonly manifest: Manifest;
+  /** The new one; null for a dry run. */
+  readonly epoch: string | null;
+  /** Where the replaced store is now; null for a dry run, or where there was none. */
+  readonly replaced: string | null;
+  /** Of the backup, all ended. */
+  readonly sessions: number;
+  readonly links: number;
+  /** Null where the store that is replaced is gone or cannot be read, so that nobody knows. */
+  readonly recheck: readonly Recheck[] | null;
+}
+
+/** The caller holds the data folder's lock, and the store's. @throws StartError, with everything as it was */
+export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
+  const { dataDir } = options.config;
+  const folder = await mkdtemp(join(dataDir, ".restore-"));
+  try {
+    const unpacked = await unpackBackup({ ...options, folder });
+    refuseOtherStore(options, unpacked.manifest);
+    refuseOtherMasterKey(options, unpacked.manifest);
+    return await ("url" in storeLocation(options.config) ? restorePostgres : restoreSqlite)(options, unpacked);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function restoreSqlite(options: RestoreOptions, { manifest, storeFile }: UnpackedBackup): Promise<RestoreReport> {
+  const faults = await checkSqlite(storeFile);
+  if (faults.length > 0) throw new StartError(`The store in the backup is broken: ${faults.join("; ")}.`);
+  const opened = openDatabase({ file: storeFile });
+  let prepared: Prepared;
+  try {
+    prepared = await prepare(options, opened.db);
+  } finally {
+    await opened.close();
+  }
+  const file = join(options.config.dataDir, "fairlead.db");
+  const present = await presentFacts(file);
+  const recheck = present === null ? null : reviewRestore(present, prepared.facts);
+  const { sessions, links, epoch } = prepared;
+  if (options.dryRun) return { manifest, epoch: null, replaced: null, sessions, links, recheck };
+  const replaced = await replaceStore({ file, by: storeFile, at: options.clock.now() });
+  return { manifest, epoch, replaced, sessions, links, recheck };
+}
+
+/** Dry: what a PostgreSQL holds can only be compared when it is there. */
+async function restorePostgres(
+  options: RestoreOptions,
+  { manifest, storeFile }: UnpackedBackup,
+): Promise<RestoreReport> {
+  const { config, clock, dryRun } = options;
+  const url = config.database.url ?? "";
+  const opened = openDatabase({ url });
+  try {
+    const present = await readFacts(opened.db);
+    if (dryRun) return { manifest, epoch: null, replaced: null, sessions: 0, links: 0, recheck: null };
+    const aside = await asideFolder(config.dataDir, clock.now());
+    await copyStore(opened.db, { url }, aside);
+    await beginRestore(config.dataDir, aside);
+    await refillPostgres(opened.db, url, storeFile);
+    const { facts, epoch, sessions, links } = await prepare(options, opened.db);
+    await endRestore(config.dataDir);
+    return { manifest, epoch, replaced: aside, sessions, links, recheck: present && reviewRestore(present, facts) };
+  } finally {
+    await opened.close();
+  }
+}
+
+interface Prepared {
+  readonly epoch: string;
+  readonly facts: ReviewFacts;
+  readonly sessions: number;
+  readonly links: number;
+}
+
+/** Brings the backup's store to this program's schema and into its new life. */
+async function prepare({ clock, ids }: RestoreOptions, db: Kysely<Database>): Promise<Prepared> {
+  await migrate(db, { clock });
+  const { installationId } = await new BackupStore(db).facts();
+  const audit = new AuditService({ clock, ids });
+  const epoch = ids.next("storeEpoch");
+  const ended = await db.transaction().execute(async (transaction) => {
+    const resource = { type: "installation", id: installationId } as const;
+    await audit.record(transaction, { actor: OPERATOR, action: "admin.restore", projectId: null, resource });
+    return new RestoreStore(transaction).beginEpoch(epoch, clock.now());
+  });
+  return { epoch, facts: await new RestoreStore(db).facts(), ...ended };
+}
+
+function refuseOtherStore({ config, file }: RestoreOptions, { store }: Manifest): void {
+  const own = "url" in storeLocation(config) ? "postgres" : "sqlite";
+  if (store === own) return;
+  const advice = own === "sqlite" ? "Set database.url to an empty one" : "Leave database.url out";
+  throw new StartError(`${file} holds a ${store} store, and the configured one is ${own}. ${advice} to restore it.`);
+}
+
+/** A store whose secrets nobody can open would only seem restored. */
+function refuseOtherMasterKey({ config: { masterKeyFile } }: RestoreOptions, { masterKeyId }: Manifest): void {
+  const { id } = readMasterKey(masterKeyFile);
+  if (id === masterKeyId) return;
+  throw new StartError(
+    `The backup's secrets are sealed by the master key ${masterKeyId}, and ${masterKeyFile} holds ${id}. Put the right key ` +
+      `there (a rotation keeps the earlier one as ${basename(masterKeyFile)}.${masterKeyId}). If it is lost, see docs/disaster.md.`,
+  );
+}
+
+/** @returns null where there is no store, or it cannot be read. */
+async function presentFacts(file: string): Promise<ReviewFacts | null> {
+  if (!existsSync(file)) return null;
+  try {
+    const opened = openDatabase({ file });
+    try {
+      return await readFacts(opened.db);
+    } finally {
+      // The last to close it writes its log into it, so that one file is the whole store.
+      await opened.close();
+    }
+  } catch {
+    return null;
+  }
+}
+
+/** Of a store as it is: an older one, or a newer program's, is not brought to this schema only to be replaced. */
+async function readFacts(db: Kysely<Database>): Promise<ReviewFacts | null> {
+  try {
+    return await new RestoreStore(db).facts();
+  } catch {
+    return null;
+  }
+}
+
+/** At every moment either the old store or the new one is in its place, whole. @returns where the old one is; null without one. */
+async function replaceStore(how: {
+  readonly file: string;
+  readonly by: string;
+  readonly at: number;
+}): Promise<string | null> {
+  const { file, by, at } = how;
+  const dataDir = dirname(file);
+  const aside = existsSync(file) ? await asideFolder(dataDir, at) : null;
+  if (aside !== null) {
+    await link(file, join(aside, basename(file)));
+    // Left over only where the old store could not be opened; beside the new one they would be taken for its own.
+    for (const end of ["-wal", "-shm"]) {
+      if (existsSync(`${file}${end}`)) await rename(`${file}${end}`, join(aside, `${basename(file)}${end}`));
+    }
+    await syncFolder(aside);
+  }
+  await chmod(by, 0o600);
+  await rename(by, file);
+  await syncFolder(dataDir);
+  return aside;
+}
+
+async function asideFolder(dataDir: string, at: number): Promise<string> {
+  const folder = join(dataDir, `replaced-${rfc3339(at).replaceAll(/[-:.]/g, "")}`);
+  await mkdir(folder, { mode: 0o700 });
+  return folder;
+}
