@@ -22,7 +22,7 @@ export function packFolder(folder: string, file: string, committedAt: number): A
     "--group=0",
     "--numeric-owner",
     "--mode=u+rwX,go+rX,go-w",
-    "--use-compress-program=gzip --no-name --best",
+    "--use-compress-program=gzip --no-name",
     `--file=${file}`,
     `--directory=${folder}`,
     ".",

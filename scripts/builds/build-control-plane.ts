@@ -52,6 +52,9 @@ async function bundleControlPlane(folder: string, { version, commit }: Source): 
       },
     ],
     outdir: folder,
+    // The command line loads the server's part only where it is needed. All chunks lie beside the program, as the thread's file does.
+    splitting: true,
+    chunkNames: "[name]-[hash]",
     absWorkingDir: ROOT,
     conditions: ["fairlead-source"],
     define: { FAIRLEAD_BUILD: JSON.stringify({ version, commit }) },

@@ -100,6 +100,7 @@ export const PLATFORM_CALLS: Readonly<Record<string, MakeCall>> = {
   ...CHAT_CALLS,
   "GET /.well-known/jwks.json": at("/.well-known/jwks.json"),
   "GET /healthz": at("/healthz"),
+  "GET /install.sh": at("/install.sh"),
   // As through a proxy: to programs on the server's own machine, as this test is one, they are open.
   "GET /metrics": () => ({ path: "/metrics", headers: { "x-forwarded-for": "192.0.2.1" } }),
   "GET /openapi.json": at("/openapi.json"),

@@ -30,6 +30,7 @@ GET /.well-known/jwks.json
 GET /.well-known/oauth-authorization-server
 GET /.well-known/openid-configuration
 GET /healthz
+GET /install.sh
 GET /metrics
 GET /openapi.json
 GET /readyz

@@ -1,10 +1,13 @@
 import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import { registerAuditRoutes } from "./audit/audit-routes.ts";
 import { registerBillingRoutes } from "./billing/billing-routes.ts";
 import { registerDaemonBuildRoutes } from "./builds/daemon-build-routes.ts";
+import { registerInstallRoutes } from "./builds/install-routes.ts";
+import { programFolder } from "./builds/program-folder.ts";
 import { registerChatRoutes } from "./chat/chat-routes.ts";
 import type { ChatTurns } from "./chat-turns.ts";
 import type { Context } from "./context.ts";
@@ -162,6 +165,7 @@ function registerRoutes(app: PlatformApp, services: RouteServices): void {
   registerWorkloadConnectRoutes(app, services.workloadConnect);
   registerNodeSecretRoutes(app, nodes.nodeSecrets);
   registerDaemonBuildRoutes(app, services.daemonBuilds);
+  registerInstallRoutes(app, { ...services, installScript: join(programFolder(), "install/install.sh") });
   registerAuditRoutes(app, auditLog);
   registerBillingRoutes(app, services);
   registerLimitRoutes(app, services.projectLimits);

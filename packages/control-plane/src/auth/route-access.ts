@@ -91,6 +91,7 @@ export const PLATFORM_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "POST /device": page,
   "POST /device/decision": page,
   "GET /healthz": anybody,
+  "GET /install.sh": anybody,
   "GET /invitations/{token}": anybody,
   "POST /invitations/{token}": anybody,
   "GET /metrics": { for: "platformAdmin", others: 404 },
