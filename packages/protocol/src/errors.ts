@@ -121,10 +121,15 @@ export interface ErrorDetails {
   readonly rateLimit?: RateLimitState | undefined;
   /** What is missing, for programs. */
   readonly money?: MoneyState | undefined;
+  /** Whose refusal it is; by default a code says so itself. */
+  readonly source?: ErrorSource | undefined;
   /** For the log only; never leaves the server. */
   readonly note?: string | undefined;
   readonly cause?: unknown;
 }
+
+/** `provider`: an upstream, be it a node's engine. */
+export type ErrorSource = "fairlead" | "provider";
 
 /** Of a refusal for money. */
 export interface MoneyState {
@@ -153,6 +158,7 @@ export class DomainError extends Error {
   readonly final: boolean;
   readonly rateLimit: RateLimitState | undefined;
   readonly money: MoneyState | undefined;
+  readonly source: ErrorSource;
   readonly note: string | undefined;
 
   constructor(errorCode: ErrorCode, message: string, details: ErrorDetails = {}) {
@@ -163,6 +169,7 @@ export class DomainError extends Error {
     this.final = details.final ?? false;
     this.rateLimit = details.rateLimit;
     this.money = details.money;
+    this.source = details.source ?? (ERROR_CODES[errorCode].type === "upstream_error" ? "provider" : "fairlead");
     this.note = details.note;
   }
 }
@@ -174,7 +181,7 @@ export interface ErrorBody {
     readonly type: ErrorType;
     readonly code: ErrorCode;
     readonly param: string | null;
-    readonly source: "fairlead" | "provider";
+    readonly source: ErrorSource;
     readonly requestId: string;
     /** Of a 402. */
     readonly money?: MoneyState;
@@ -183,7 +190,6 @@ export interface ErrorBody {
 
 export function errorBody(error: DomainError, requestId: string): ErrorBody {
   const { type } = ERROR_CODES[error.code];
-  const source = type === "upstream_error" ? "provider" : "fairlead";
-  const { message, code: errorCode, param, money } = error;
+  const { message, code: errorCode, param, source, money } = error;
   return { error: { message, type, code: errorCode, param, source, requestId, ...(money ? { money } : {}) } };
 }

@@ -1,7 +1,6 @@
 import { DomainError, ERROR_CODES, type ErrorCode } from "@fairlead/protocol/errors";
 import { statusOf } from "../http/error-status.ts";
-import { toErrorBody } from "../inference/bridge/upstream-error.ts";
-import type { Dialect } from "../inference/dialect.ts";
+import { isObject } from "../inference/bridge/parse.ts";
 import { jsonOr } from "../inference/json-or.ts";
 import type { Rejection } from "./turn-sink.ts";
 
@@ -25,36 +24,31 @@ export function chatStatusOf(code: ErrorCode): number {
   return isUpstreams ? 502 : statusOf(code);
 }
 
-const CALLERS_MISTAKES: ReadonlySet<number> = new Set([400, 413, 415, 422]);
-
-/** What an upstream refuses of a call is its caller's mistake; everything else is the upstream's. */
-export const isCallersMistake = ({ status }: Pick<Rejection, "status">): boolean => CALLERS_MISTAKES.has(status);
-
 export interface RejectionAnswer {
-  readonly status: 400 | 502;
   readonly headers: Readonly<Record<string, string>>;
   /** JSON text. */
   readonly body: string;
 }
 
-/** An upstream's refusal, in its words and in our form. */
-export function rejectionAnswer(
-  rejection: Rejection,
-  call: { readonly dialect: Dialect; readonly requestId: string },
-): RejectionAnswer {
-  const { headers, body } = rejection;
+/** Answered with 400: what an upstream refuses of a call is its caller's mistake, be it a model that it does not have (design §4). */
+export function rejectionAnswer({ status, body }: Rejection): RejectionAnswer {
   const text = body.toString("utf8");
-  const { error } = toErrorBody(jsonOr<unknown>(text, text), call);
-  const isCallers = isCallersMistake(rejection);
-  const code = error.code ?? (isCallers ? "invalid_request" : "upstream_failed");
-  const retryAfter = headers["retry-after"];
   return {
-    status: isCallers ? 400 : 502,
-    headers: {
-      "content-type": "application/json; charset=utf-8",
-      ...(isCallers ? { "x-should-retry": "false" } : {}),
-      ...(retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }),
-    },
-    body: JSON.stringify({ error: { ...error, code } }),
+    headers: { "content-type": "application/json; charset=utf-8", "x-should-retry": "false" },
+    body: status === 404 ? asInvalid(text) : text,
   };
+}
+
+/** 404 means the session alone. */
+function asInvalid(text: string): string {
+  const body = jsonOr(text, null);
+  const error = isObject(body) && isObject(body["error"]) ? body["error"] : {};
+  return JSON.stringify({ error: { ...error, type: "invalid_request_error", code: "invalid_request" } });
+}
+
+/** An upstream's own limits are a way of failing here: 429 is the project's. */
+export function asUpstreams(error: DomainError): DomainError {
+  const { code, source, message, retryAfterSeconds } = error;
+  if (source !== "provider" || code !== "rate_limit_exceeded") return error;
+  return new DomainError("upstream_failed", message, { retryAfterSeconds, cause: error });
 }

@@ -5,7 +5,7 @@ import type { CallEnd } from "../inference/inference-call.ts";
 import type { InferencePipeline } from "../inference/pipeline.ts";
 import type { Log } from "../log.ts";
 import type { AnswerReader, ToldFailure } from "./answer-reader.ts";
-import { isCallersMistake } from "./chat-errors.ts";
+import { asUpstreams } from "./chat-errors.ts";
 import type { LateEnds } from "./late-ends.ts";
 import { PartialKeeper } from "./partial-keeper.ts";
 import { responseAsWhole } from "./told-response.ts";
@@ -139,10 +139,12 @@ export class RunningTurn {
     }
     if (rejection !== null) {
       const message = `The upstream refused the call with status ${rejection.status}.`;
-      const code = isCallersMistake(rejection) ? "invalid_request" : "upstream_failed";
-      return this.#failedEnding(new DomainError(code, message), call);
+      return this.#failedEnding(new DomainError("invalid_request", message), call);
     }
-    const error = refusal ?? toldError(reader.failure) ?? (broken || !reader.finished ? brokenOff() : null);
+    const error =
+      (refusal && asUpstreams(refusal)) ??
+      toldError(reader.failure) ??
+      (broken || !reader.finished ? brokenOff() : null);
     if (error !== null) return this.#failedEnding(error, call);
     const { response } = reader;
     const end = { status: "completed" as const, why: "completed", items: reader.items(), usage: call.usage, response };

@@ -132,7 +132,7 @@ async function runTurn({ request, reply, take }: Exchange, call: TurnCall): Prom
     },
   });
   try {
-    send(reply, await take(call, audience), call);
+    send(reply, await take(call, audience));
   } catch (error) {
     if (!reply.sent) throw error;
     request.log.error({ err: error }, "a turn failed in the middle of its answer");
@@ -140,7 +140,7 @@ async function runTurn({ request, reply, take }: Exchange, call: TurnCall): Prom
   }
 }
 
-function send(reply: FastifyReply, answer: TurnAnswer, { id: requestId, dialect }: TurnCall): void {
+function send(reply: FastifyReply, answer: TurnAnswer): void {
   switch (answer.kind) {
     case "told":
       return;
@@ -151,8 +151,8 @@ function send(reply: FastifyReply, answer: TurnAnswer, { id: requestId, dialect 
       void reply.type("application/json; charset=utf-8").send(answer.body);
       return;
     case "rejected": {
-      const { status, headers, body } = rejectionAnswer(answer.rejection, { dialect, requestId });
-      void reply.code(status).headers(headers).send(body);
+      const { headers, body } = rejectionAnswer(answer.rejection);
+      void reply.code(400).headers(headers).send(body);
     }
   }
 }

@@ -140,7 +140,7 @@ describe.each(ROUTES)("POST %s", (path) => {
   );
 
   test.each([
-    ["an upstream that fails", answering(500, { message: "Oops." }), "upstream_failed"],
+    ["an upstream that fails", answering(500, { message: "Oops.", code: null }), "upstream_failed"],
     ["an upstream that is not reached", (far: ScriptedCall) => far.cut(), "upstream_failed"],
     ["a refused credential", answering(401, { message: "Bad key." }), "upstream_rejected_credentials"],
     ["silence", (far: ScriptedCall) => far.fail(new DomainError("upstream_timeout", "Silent.")), "upstream_timeout"],
@@ -170,10 +170,13 @@ describe.each(ROUTES)("POST %s", (path) => {
       message: "Too long.",
       source: "provider",
     });
-    [status, error] = [404, { ...error, code: "no_model" }];
-    expect(await ask(hi)).toMatchObject({ status: 502, code: "no_model" });
-    [status, error] = [429, { ...error, code: "slow_down" }];
-    expect(await ask(hi)).toMatchObject({ status: 502 });
+    [status, error] = [404, { ...error, message: "No such model.", code: "no_model" }];
+    expect(await ask(hi)).toMatchObject({ status: 400, code: "invalid_request", param: "model", source: "provider" });
+    [status, error] = [404, { ...error, message: "No such path.", type: "error", code: "" }];
+    expect(await ask(hi)).toMatchObject({ status: 502, code: "upstream_failed" });
+    [status, error] = [429, { ...error, message: "Slow down." }];
+    const limited = await ask(hi);
+    expect(limited).toMatchObject({ status: 502, code: "upstream_failed", message: "Slow down." });
   });
 
   test("errors of a session that is there bear its name", async () => {

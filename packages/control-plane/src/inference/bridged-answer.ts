@@ -14,7 +14,6 @@ const MOST_IGNORED = 32;
 
 export interface BridgedAnswerOptions {
   readonly conversion: Conversion;
-  readonly status: number;
   /** The upstream's. */
   readonly headers: IncomingHttpHeaders;
   /** Whether the caller asked for events. */
@@ -28,19 +27,23 @@ export interface BridgedAnswerOptions {
 
 /** An answer of the other dialect. An upstream that streams to nobody's wish, or does not where it should, is read all the same. */
 export function bridgedAnswer(send: Send, options: BridgedAnswerOptions): RelayedAnswer {
-  const { conversion, status, headers, stream, now, tell, hold } = options;
+  const { conversion, headers, stream, now, tell, hold } = options;
   const collected = (convert: CollectedOptions["convert"], telling: CollectedOptions["tell"]): RelayedAnswer =>
     new CollectedAnswer(send, { dialect: conversion.dialect, convert, tell: telling, hold });
-  if (status >= 300) return collected((body) => conversion.refusal(body), null);
   if (!stream) return collected((body) => whole(conversion, body), null);
   if (isEventStream(headers)) return new BridgedEvents(send, { conversion, now, hold });
   return collected((body) => streamed(conversion, body), tell);
 }
 
-/** What the caller gets of an upstream's headers: those of the body are of a body that it does not get. */
-export function headersOfBridged(headers: IncomingHttpHeaders, isStream: boolean): OutgoingHttpHeaders {
+/** What the caller gets of an upstream's headers where its body is made here: those of the body are of another one. */
+export function headersOfMade(headers: IncomingHttpHeaders, isStream: boolean): OutgoingHttpHeaders {
   const { "content-length": _length, "content-encoding": _encoding, ...rest } = headersForCaller(headers, isStream);
   return { ...rest, "content-type": isStream ? EVENT_STREAM_TYPE : "application/json; charset=utf-8" };
+}
+
+/** The same of a refusal that is the caller's matter. */
+export function headersOfRefusal(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
+  return { ...headersOfMade(headers, false), "x-should-retry": "false" };
 }
 
 /** Tells the caller which parts of its request stay without effect (decisions/0016). */

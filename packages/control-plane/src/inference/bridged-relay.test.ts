@@ -75,7 +75,7 @@ describe.each(DIALECTS)("a call of %s that is converted", (dialect) => {
     expect(scene.relay.answer?.usage).toMatchObject({ inputTokens: 11, cachedInputTokens: 5, outputTokens: 7 });
   });
 
-  test.each([400, 404, 422, 429, 500])("is told of a refusal (%i) in its own dialect", async (status) => {
+  test.each([400, 422])("is told of a refusal (%i) in its own dialect", async (status) => {
     const { relay, call, answer } = await begin(dialect);
     call.respond(status, { ...JSON_TYPE, "retry-after": "3", "content-length": "1" });
     const param = upstream === "chat" ? "max_tokens" : "max_output_tokens";
@@ -89,13 +89,27 @@ describe.each(DIALECTS)("a call of %s that is converted", (dialect) => {
         message: "too many",
         type: "invalid_request_error",
         param: upstream === "chat" ? "max_output_tokens" : "max_completion_tokens",
-        code: null,
+        code: "invalid_request",
         source: "provider",
         requestId: "req_1",
       },
     });
     await relay.closed;
     expect(relay.outcome).toBe("rejected");
+  });
+
+  test.each([
+    [429, 429, "rate_limit_exceeded"],
+    [500, 502, "upstream_failed"],
+  ])("is told of a failure (%i) as %i %s", async (status, answered, code) => {
+    const { call, answer } = await begin(dialect);
+    call.respond(status, { ...JSON_TYPE, "retry-after": "3" });
+    call.write('{"error":{"message":"not now","code":null}}');
+    call.end();
+    const message = await answer;
+    expect(message.statusCode).toBe(answered);
+    expect(message.headers["retry-after"]).toBe("3");
+    expect(JSON.parse(await text(message))).toMatchObject({ error: { message: "not now", code, source: "provider" } });
   });
 
   test("is told of a refusal that is no JSON at all, though it says so", async () => {

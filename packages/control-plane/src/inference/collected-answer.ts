@@ -7,8 +7,8 @@ import type { RelayedAnswer, Send } from "./relayed-answer.ts";
 import { BYTES_PER_TOKEN, readUsage, type TokenUsage } from "./token-usage.ts";
 
 export interface CollectedOptions {
-  /** What the upstream speaks. */
-  readonly dialect: Dialect;
+  /** What the upstream speaks; null of a refusal, which uses nothing, whatever it tells. */
+  readonly dialect: Dialect | null;
   /** @param body the upstream's, parsed; a text where it is no JSON. @throws DomainError for what cannot be converted. */
   readonly convert: (body: unknown) => string;
   /** Tells the caller of an error, in-band; null where no stream is due to it. */
@@ -52,7 +52,7 @@ export class CollectedAnswer implements RelayedAnswer {
     const { dialect, convert } = this.#options;
     const text = this.#body.take().toString("utf8");
     const body = jsonOr(text, text);
-    if (isObject(body)) this.#usage = readUsage(dialect, body["usage"]);
+    if (dialect !== null && isObject(body)) this.#usage = readUsage(dialect, body["usage"]);
     try {
       this.#send(Buffer.from(convert(body)));
       return null;

@@ -114,7 +114,7 @@ const CALL_HEADERS: Json = {
     description: "How often the call was sent to upstreams; more than 1 after retries.",
     schema: { type: "integer", examples: [1] },
   },
-  "x-fairlead-idempotent-replay": {
+  "idempotency-replayed": {
     description: "`true` on an answer that was kept from an earlier call with the same `Idempotency-Key`.",
     schema: { type: "string", enum: ["true"] },
   },

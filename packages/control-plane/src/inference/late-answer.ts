@@ -1,6 +1,8 @@
 import { DomainError } from "@fairlead/protocol/errors";
+import { isObject } from "./bridge/parse.ts";
+import { jsonOr } from "./json-or.ts";
 import { brokeOff, type RelayedAnswer } from "./relayed-answer.ts";
-import { failureIn } from "./upstream-words.ts";
+import { type RefusalHead, readRefusal } from "./upstream-refusal.ts";
 
 const MAX_BYTES = 64 * 1024;
 
@@ -12,14 +14,14 @@ export class LateAnswer implements RelayedAnswer {
   readonly finished = false;
   readonly firstTokenAt = null;
   readonly failed = true;
-  readonly #status: number;
+  readonly #head: RefusalHead;
   readonly #tell: (error: DomainError) => void;
   #pieces: Buffer[] = [];
   #bytes = 0;
 
   /** @param tell sends an error to the caller, in-band. */
-  constructor(status: number, tell: (error: DomainError) => void) {
-    this.#status = status;
+  constructor(head: RefusalHead, tell: (error: DomainError) => void) {
+    this.#head = head;
     this.#tell = tell;
   }
 
@@ -41,17 +43,9 @@ export class LateAnswer implements RelayedAnswer {
 
   #fault(text: string | null): DomainError {
     this.#pieces = [];
-    if (this.#status < 300) return brokeOff();
-    const told = text === null ? null : failureIn(errorMember(text));
-    return told?.error ?? new DomainError("upstream_failed", `The upstream answered with status ${this.#status}.`);
-  }
-}
-
-function errorMember(text: string): unknown {
-  try {
-    const body: unknown = JSON.parse(text);
-    return typeof body === "object" && body !== null && "error" in body ? body.error : body;
-  } catch {
-    return null;
+    if (this.#head.status < 300) return brokeOff();
+    const body = text === null ? null : jsonOr(text, null);
+    if (isObject(body)) return readRefusal(body, this.#head).error;
+    return new DomainError("upstream_failed", `The upstream answered with status ${this.#head.status}.`);
   }
 }

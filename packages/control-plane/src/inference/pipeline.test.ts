@@ -217,7 +217,7 @@ describe("a call's end", () => {
     [
       "the upstream refused",
       () => {
-        theCall().respond(429, JSON_TYPE);
+        theCall().respond(400, JSON_TYPE);
         theCall().write('{"error":{"message":"x"}}');
         theCall().end();
       },

@@ -68,17 +68,34 @@ describe("an answer's head", () => {
     expect(headers).not.toHaveProperty("content-length");
   });
 
-  test.each([400, 404, 422, 429, 500, 503])("an upstream's own JSON refusal (%i) is passed on", async (status) => {
-    const { relay, call, answer } = await begin();
-    call.respond(status, { ...JSON_TYPE, "retry-after": "3", "retry-after-ms": "2500" });
-    call.write('{"detail":"no"}');
-    call.end();
-    const message = await answer;
-    expect(message.statusCode).toBe(status);
-    expect(message.headers).toMatchObject({ "retry-after": "3", "retry-after-ms": "2500" });
-    expect(await text(message)).toBe('{"detail":"no"}');
-    await relay.closed;
-    expect(relay.outcome).toBe("rejected");
+  test.each([
+    [400, 400, "invalid_request", "rejected"],
+    [404, 404, "model_not_found", "rejected"],
+    [413, 413, "request_too_large", "rejected"],
+    [422, 422, "invalid_request", "rejected"],
+    [429, 429, "rate_limit_exceeded", "upstream_failed"],
+    [409, 502, "upstream_failed", "upstream_failed"],
+    [500, 502, "upstream_failed", "upstream_failed"],
+    [503, 502, "upstream_failed", "upstream_failed"],
+  ])("an upstream's own JSON refusal (%i) is %i with our code %s", async (status, answered, code, outcome) => {
+    for (const stream of [true, false]) {
+      const { relay, call, answer } = await begin({ stream });
+      call.respond(status, { ...JSON_TYPE, "retry-after": "3" });
+      call.write(
+        '{"error":{"message":"no such model","type":"x","code":null},"usage":{"prompt_tokens":9,"completion_tokens":9}}',
+      );
+      call.end();
+      const message = await answer;
+      expect(message.statusCode).toBe(answered);
+      expect(message.headers["retry-after"]).toBe("3");
+      expect(message.headers["x-should-retry"]).toBe(outcome === "rejected" ? "false" : undefined);
+      const { error } = JSON.parse(await text(message)) as { error: object };
+      expect(Object.keys(error)).toEqual(expect.arrayContaining(["message", "type", "code", "param"]));
+      expect(error).toMatchObject({ code, message: "no such model", source: "provider", requestId: "req_1" });
+      await relay.closed;
+      expect(relay.outcome).toBe(outcome);
+      expect(relay.answer?.usage).toBeNull();
+    }
   });
 
   test.each([
@@ -88,6 +105,7 @@ describe("an answer's head", () => {
     [302, { location: "http://10.0.0.1/" }, "upstream_failed", undefined],
     [500, { "content-type": "text/html" }, "upstream_failed", undefined],
     [503, SSE, "upstream_failed", undefined],
+    [400, { ...JSON_TYPE, "content-encoding": "gzip" }, "upstream_failed", undefined],
   ])("a status that is not the caller's matter (%i) is 502, and the upstream is let go", async (...row) => {
     const [status, headers, code, shouldRetry] = row;
     const { call, answer } = await begin();
@@ -105,7 +123,6 @@ describe("a call that is over", () => {
   test.each([
     [200, "{}", "ok"],
     [200, '{"error":{"message":"no"}}', "upstream_failed"],
-    [422, "{}", "rejected"],
   ])("answered by the upstream with %i %s was %s", async (status, body, outcome) => {
     const { relay, call, answer } = await begin();
     call.respond(status, JSON_TYPE);

@@ -6,8 +6,9 @@ import { headersForCaller, isEventStream, isJson } from "./answer-headers.ts";
 import type { AnswerHead, AnswerSink, SinkListener } from "./answer-sink.ts";
 import type { Asked, Attempt, Attempts } from "./attempts.ts";
 import type { HoldBytes } from "./bounded-bytes.ts";
-import { bridgedAnswer, headersOfBridged, ignoredHeader } from "./bridged-answer.ts";
+import { bridgedAnswer, headersOfMade, headersOfRefusal, ignoredHeader } from "./bridged-answer.ts";
 import type { CallTimes } from "./call-times.ts";
+import { CollectedAnswer } from "./collected-answer.ts";
 import { EventAnswer, type EventAnswerOptions } from "./event-answer.ts";
 import type { CallOutcome } from "./inference-call.ts";
 import type { InferenceCounters } from "./inference-counters.ts";
@@ -19,6 +20,7 @@ import { failureEvents } from "./stream-failure.ts";
 import type { UpstreamCall, UpstreamHandler } from "./upstream.ts";
 import { faultOf, retryAfterSeconds, timedOut, verdictOn } from "./upstream-faults.ts";
 import type { PlaceUse } from "./upstream-places.ts";
+import { outcomeOf, refusalText } from "./upstream-refusal.ts";
 import { WholeAnswer } from "./whole-answer.ts";
 
 export interface RelayOptions extends EventAnswerOptions {
@@ -144,6 +146,8 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
     this.#judgePlace(status, headers);
     const { fault, passable } = verdictOn(status, headers);
     if (fault !== null && this.#tryAgain(fault)) return;
+    // Whether another attempt follows is judged by now.
+    if (fault !== null) this.#commit();
     if (fault !== null && !passable) this.fail(fault.error);
     else this.#accept(status, headers);
   }
@@ -282,9 +286,9 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
     const { times, stream } = this.#options;
     const conversion = this.#asked?.conversion ?? null;
     const isStream = status < 300 && (conversion === null ? isEventStream(headers) : stream);
-    const headersOf = conversion === null ? headersForCaller : headersOfBridged;
+    const headersOf = conversion === null ? headersForCaller : headersOfMade;
     this.#answer = this.#answerTo(status, headers, isStream);
-    this.#head = { status, headers: headersOf(headers, isStream) };
+    this.#head = { status, headers: status < 400 ? headersOf(headers, isStream) : headersOfRefusal(headers) };
     // Until there is something to send, the wait is still the upstream's.
     times.asked();
   }
@@ -293,9 +297,13 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
     const { dialect, stream, now } = this.#options;
     const conversion = this.#asked?.conversion ?? null;
     const tell = (error: DomainError): void => this.#tell(error);
-    if (this.#begunStatus !== null && !isStream) return new LateAnswer(status, tell);
-    if (conversion !== null)
-      return bridgedAnswer(this.#send, { conversion, status, headers, stream, now, tell, hold: this.#hold });
+    if (this.#begunStatus !== null && !isStream) return new LateAnswer({ status, headers }, tell);
+    const hold = this.#hold;
+    if (status >= 400) {
+      const convert = (body: unknown): string => refusalText(body, { status, headers }, this.#options);
+      return new CollectedAnswer(this.#send, { dialect: null, convert, tell: null, hold });
+    }
+    if (conversion !== null) return bridgedAnswer(this.#send, { conversion, headers, stream, now, tell, hold });
     if (isStream) return new EventAnswer(this.#send, this.#options);
     return new WholeAnswer(this.#send, { dialect, json: isJson(headers) });
   }
@@ -361,7 +369,7 @@ export class Relay implements UpstreamHandler, SinkListener, LiveCall {
 
   #endAsFailed(error: DomainError): void {
     this.#phase = "ending";
-    this.#outcome = error.code;
+    this.#outcome = outcomeOf(error);
     this.#commit();
     if (this.#begunStatus === null) {
       this.#options.times.answered();

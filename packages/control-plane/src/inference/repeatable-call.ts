@@ -23,7 +23,7 @@ export interface Begun {
 
 const HEADER = "Idempotency-Key";
 /** Told with an answer that was kept from an earlier call. */
-export const REPLAYED: Readonly<Record<string, string>> = { "x-fairlead-idempotent-replay": "true" };
+export const REPLAYED: Readonly<Record<string, string>> = { "idempotency-replayed": "true" };
 
 /** @returns null for a call that bears none. @throws DomainError `invalid_request` */
 export function idempotencyKeyOf(headers: IncomingHttpHeaders): string | null {

@@ -61,7 +61,7 @@ describe("a failure before the first byte", () => {
     stage.candidates = [];
     stage.place("c", (far: ScriptedCall) => refuse(far, 500));
     const failed = await stage.chat();
-    expect(failed.status).toBe(500);
+    expect(failed.status).toBe(502);
     expect(failed.headers.get("x-fairlead-attempts")).toBe("1");
   });
 });
@@ -115,7 +115,7 @@ describe("the same place", () => {
     await stage.open({ limits: { maxAttempts: 3 } });
     const upstream = stage.place("only", (far: ScriptedCall) => refuse(far, 503));
     const refused = await stage.chat();
-    expect(refused.status).toBe(503);
+    expect(refused.status).toBe(502);
     expect(refused.headers.get("x-fairlead-attempts")).toBe("3");
     expect(upstream.calls).toHaveLength(3);
   });

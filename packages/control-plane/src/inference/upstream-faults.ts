@@ -11,7 +11,7 @@ export class NotReached extends DomainError {}
 export interface Verdict {
   /** Why this attempt is worth another at a different upstream; null where the answer is the caller's in any case. */
   readonly fault: AttemptFault | null;
-  /** Whether the upstream's own answer may be passed on. */
+  /** Whether the upstream's own words may be passed on. */
   readonly passable: boolean;
 }
 
@@ -24,7 +24,7 @@ export function verdictOn(status: number, headers: IncomingHttpHeaders): Verdict
   if (status === 401 || status === 402 || status === 403) {
     return { fault: { kind: "failed", error: rejectedCredentials() }, passable: false };
   }
-  const passable = status >= 400 && isJson(headers);
+  const passable = status >= 400 && isJson(headers) && (headers["content-encoding"] ?? "identity") === "identity";
   const isRefusal = passable && status < 500 && status !== 429;
   if (isRefusal) return FINE;
   const kind = SAYS_BUSY.has(status) ? "busy" : "failed";

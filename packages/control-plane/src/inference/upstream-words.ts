@@ -1,10 +1,6 @@
 import type { DomainError } from "@fairlead/protocol/errors";
-import { errorIn } from "./bridge/upstream-error.ts";
+import { errorIn, isAccountMatter } from "./bridge/upstream-error.ts";
 import { rejectedCredentials, toldFailure } from "./relayed-answer.ts";
-
-/** Codes and types by which upstreams refuse credentials or accounts: ours, not the caller's. */
-const OURS =
-  /^(401|402|403|authentication_error|permission_error|billing_error|invalid_api_key|insufficient_quota|insufficient_balance|account_deactivated)$/;
 
 export interface UpstreamFailure {
   readonly error: DomainError;
@@ -16,12 +12,6 @@ export interface UpstreamFailure {
 export function failureIn(error: unknown): UpstreamFailure | null {
   const told = errorIn({ error });
   if (told === null) return null;
-  if (isOurs(error)) return { error: rejectedCredentials(), tellable: false };
+  if (isAccountMatter(error)) return { error: rejectedCredentials(), tellable: false };
   return { error: toldFailure(told.message), tellable: true };
-}
-
-function isOurs(error: unknown): boolean {
-  if (typeof error !== "object" || error === null) return false;
-  const { code, type } = error as Record<string, unknown>;
-  return [code, type].some((each) => OURS.test(typeof each === "number" || typeof each === "string" ? `${each}` : ""));
 }

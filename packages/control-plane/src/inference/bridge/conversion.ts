@@ -8,7 +8,6 @@ import { toChatCompletion } from "./responses-to-chat-answer.ts";
 import { type ResponsesContext, toChatRequest } from "./responses-to-chat-request.ts";
 import { ChatStream } from "./responses-to-chat-stream.ts";
 import { chatFrame, DONE_FRAME, responseFrame } from "./sse.ts";
-import { toErrorBody } from "./upstream-error.ts";
 import type { ChatEvent, ResponseEvent, ResponseObject } from "./wire.ts";
 
 /** Told once of what a response that did not fail holds, for callers that refer to its items. */
@@ -30,8 +29,6 @@ export interface Conversion {
   stream(): ConvertedStream;
   /** @param answer parsed. @returns JSON. @throws DomainError `upstream_failed` for what is no answer, or a failed one. */
   whole(answer: unknown): string;
-  /** @param body of the upstream's refusal, parsed, or a text that is no JSON. @returns JSON. */
-  refusal(body: unknown): string;
 }
 
 /** Makes whole frames of `text/event-stream`, each in the moment in which it is known; "" where there is none. */
@@ -72,7 +69,6 @@ function toChat({ body, onOutput = () => undefined }: Submitted, call: BridgeCal
       onOutput(response.output);
       return JSON.stringify(response);
     },
-    refusal: (refused) => refusalText(refused, { dialect: "responses", requestId: context.ids.requestId }),
   };
   return { request: JSON.stringify(request), conversion };
 }
@@ -84,12 +80,9 @@ function toResponses({ body }: Submitted, call: BridgeCall): ConvertedCall {
     ignored: context.ignored,
     stream: () => new ChatFrames(context),
     whole: (answer) => JSON.stringify(toChatCompletion(answer, context)),
-    refusal: (refused) => refusalText(refused, { dialect: "chat", requestId: context.ids.requestId }),
   };
   return { request: JSON.stringify(request), conversion };
 }
-
-const refusalText = (...refused: Parameters<typeof toErrorBody>): string => JSON.stringify(toErrorBody(...refused));
 
 class ResponsesFrames implements ConvertedStream {
   readonly #stream: ResponsesStream;

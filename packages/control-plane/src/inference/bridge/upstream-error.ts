@@ -17,22 +17,11 @@ export function errorIn(value: unknown): ToldError | null {
   return value["object"] === "error" ? readUpstreamError(value) : null;
 }
 
-interface Refused {
-  readonly dialect: "chat" | "responses";
-  readonly requestId: string;
-}
-
-/** The body of an upstream's refusal, for the caller of a bridged call. @param body parsed, or a text that is no JSON. */
-export function toErrorBody(body: unknown, { dialect, requestId }: Refused): { readonly error: WireError } {
-  const error = errorIn(body) ?? readUpstreamError(body);
-  return { error: dialect === "chat" ? errorForChat(error, requestId) : errorForResponses(error, requestId) };
-}
-
 /**
  * @param value the upstream's `error`: OpenAI's object, or a bare text, or what FastAPI makes (`detail`).
  * @returns in the words of the upstream, but for its quarrels with us over credentials and money, which are not the caller's.
  */
-function readUpstreamError(value: unknown): ToldError {
+export function readUpstreamError(value: unknown): ToldError {
   const error = isObject(value) ? value : { message: value };
   const message = [error["message"], error["detail"], error["error"]].find(
     (each) => typeof each === "string" && each !== "",
@@ -40,7 +29,7 @@ function readUpstreamError(value: unknown): ToldError {
   const code = typeof error["code"] === "number" ? String(error["code"]) : textOrNull(error["code"]);
   // The type of a flat event says only that it is one.
   const type = error["type"] === "error" ? "upstream_error" : (textOrNull(error["type"]) ?? "upstream_error");
-  if (OURS.test(code ?? "") || OURS.test(type)) {
+  if (isAccountMatter(error)) {
     return {
       message: "The upstream refused this platform's own credential or account.",
       type: "upstream_error",
@@ -53,8 +42,16 @@ function readUpstreamError(value: unknown): ToldError {
   return { message: told, type, param: textOrNull(error["param"]), code, source: "provider" };
 }
 
+/** Codes and types by which upstreams refuse credentials or accounts: ours, not the caller's. */
 const OURS =
   /^(401|402|403|authentication_error|permission_error|billing_error|invalid_api_key|insufficient_quota|insufficient_balance|account_deactivated)$/;
+
+/** @param error the upstream's `error`. */
+export function isAccountMatter(error: unknown): boolean {
+  if (!isObject(error)) return false;
+  const { code, type } = error;
+  return [code, type].some((each) => OURS.test(typeof each === "number" || typeof each === "string" ? `${each}` : ""));
+}
 
 /** An error of ours, or of what stands between us and the upstream. */
 export function ownError(error: DomainError): ToldError {
