@@ -12,5 +12,8 @@ export function createLog(level: LogLevel): Logger {
 /** One line about an error and its causes, without stacks or bodies. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  return error.cause === undefined ? error.message : `${error.message}: ${reasonOf(error.cause)}`;
+  if (error.cause === undefined) return error.message.trim();
+  const below = reasonOf(error.cause);
+  // Causes often say the same and more.
+  return below.includes(error.message) ? below : `${error.message}: ${below}`;
 }
