@@ -42,11 +42,13 @@ GET /v1/chat/sessions/{id}/export
 GET /v1/chat/sessions/{id}/messages
 GET /v1/daemon-builds
 GET /v1/daemon-builds/{file}
+GET /v1/daemon-version
 GET /v1/me
 GET /v1/me/sessions
 GET /v1/nodes
 GET /v1/nodes/by-slug/{slug}
 GET /v1/nodes/{id}
+GET /v1/nodes/{id}/daemon-version
 GET /v1/nodes/{id}/engine-version
 GET /v1/nodes/{id}/events
 GET /v1/nodes/{id}/logs
@@ -61,6 +63,7 @@ GET /v1/projects/{id}/aliases
 GET /v1/projects/{id}/aliases/{name}
 GET /v1/projects/{id}/audit
 GET /v1/projects/{id}/balance
+GET /v1/projects/{id}/daemon-version
 GET /v1/projects/{id}/ledger
 GET /v1/projects/{id}/limits
 GET /v1/projects/{id}/providers
@@ -71,6 +74,9 @@ GET /v1/projects/{project_id}/invitations
 GET /v1/projects/{project_id}/keys
 GET /v1/projects/{project_id}/keys/{id}
 GET /v1/projects/{project_id}/members
+PUT /v1/daemon-version
+PUT /v1/nodes/{id}/daemon-version
+PUT /v1/projects/{id}/daemon-version
 GET {models}/v1/models
 GET {models}/v1/models/{model}
 DELETE /v1/chat/sessions/{id}

@@ -28,6 +28,7 @@ import { registerInvitationRoutes } from "./members/invitation-routes.ts";
 import { registerMemberRoutes } from "./members/member-routes.ts";
 import { createMetrics } from "./metrics/metrics.ts";
 import { registerMetricsRoutes } from "./metrics/metrics-routes.ts";
+import { registerDesiredDaemonRoutes } from "./nodes/desired-daemon-routes.ts";
 import { registerNodeDaemonRoutes } from "./nodes/node-daemon-routes.ts";
 import { registerNodeLifeRoutes } from "./nodes/node-life-routes.ts";
 import { registerNodeLogRoutes } from "./nodes/node-log-routes.ts";
@@ -161,6 +162,7 @@ function registerRoutes(app: PlatformApp, services: RouteServices): void {
   registerNodeRoutes(app, { ...nodes, idempotency });
   registerNodeObservedRoutes(app, nodes);
   registerNodeLifeRoutes(app, nodes);
+  registerDesiredDaemonRoutes(app, nodes.desiredDaemons);
   registerNodeLogRoutes(app, services.nodeLogs);
   registerWorkloadConnectRoutes(app, services.workloadConnect);
   registerNodeSecretRoutes(app, nodes.nodeSecrets);

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { conditionSchema } from "./conditions.ts";
+import { daemonUpdateSchema } from "./daemon-updates.ts";
 import { anyText } from "./text.ts";
 import { workloadReportSchema } from "./workload.ts";
 
@@ -88,6 +89,8 @@ export const observationSchema = z.object({
   workloadReports: z.array(workloadReportSchema).max(256),
   /** The machine's own state. Left out by daemons that do not tell. */
   conditions: z.array(conditionSchema).max(32).optional(),
+  /** How the daemon's own update stands; null before the first. Left out by daemons that cannot update themselves. */
+  daemonUpdate: daemonUpdateSchema.nullable().optional(),
 });
 export type Observation = z.infer<typeof observationSchema>;
 

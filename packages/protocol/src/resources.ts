@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { conditionSchema } from "./conditions.ts";
+import { daemonUpdateSchema } from "./daemon-updates.ts";
 import { engineConfigSchema } from "./engine-config.ts";
 import { lastExitSchema, workloadStateSchema, workloadTypeSchema } from "./workload.ts";
 
@@ -241,7 +242,14 @@ export const nodeSchema = z
     statusMessage: z.string(),
     statusSince: z.string(),
     planId: z.string(),
-    daemonVersion: z.string().describe('"" before a daemon has enrolled.'),
+    daemonVersion: z.string().describe('What runs; "" before a daemon has enrolled.'),
+    desiredDaemonVersion: z
+      .string()
+      .nullable()
+      .describe("What is asked for: of this node, else of its project, else of the fleet; null: it is left as it is."),
+    daemonUpdate: daemonUpdateSchema
+      .nullable()
+      .describe("How the daemon's last update stands, by its own word; null before the first."),
     lastSeenAt: z.string().nullable().describe("When its daemon was last heard; null: never."),
     conditions: z.array(conditionSchema).describe("What the daemon last said of its machine."),
     workloads: z
@@ -268,6 +276,8 @@ export const nodeSchema = z
         createdAt: "2026-03-02T09:30:00.000Z",
         operatingSystem: "Debian GNU/Linux 12 (bookworm)",
         daemonVersion: "0.1.0",
+        desiredDaemonVersion: null,
+        daemonUpdate: null,
         lastSeenAt: "2026-03-02T11:04:40.000Z",
         conditions: [
           {

@@ -53,6 +53,14 @@ const workload = {
   update: "start-first",
   specHash: hash,
 };
+const daemon = {
+  version: "1.3.0",
+  request: "node:1",
+  protocolVersions: [1],
+  files: [{ arch: "x64", path: "/v1/daemon-builds/a.tar.gz", sha256: hash, bytes: 1 }],
+  spreadSeconds: 0,
+};
+const daemonUpdate = { wanted: "1.3.0", state: "downloading", message: "", since: "2026-01-01T00:00:00.000Z" };
 const host = {
   operatingSystem: "Debian GNU/Linux 12",
   kernel: "6",
@@ -66,14 +74,14 @@ const host = {
 
 /** Everything that one side reads and the other may have written in a newer release. */
 const MESSAGES: readonly (readonly [name: string, schema: z.ZodType, message: object])[] = [
-  ["the desired state", desiredStateSchema, { epoch: "epo_1", generation: 1, ...ids, workloads: [workload] }],
+  ["the desired state", desiredStateSchema, { epoch: "epo_1", generation: 1, ...ids, workloads: [workload], daemon }],
   ["the answer to hello", helloAnswerSchema, { protocolVersion: 1, heartbeatSeconds: 10, serverTime: 1 }],
   ["the answer to a heartbeat", heartbeatAnswerSchema, { heartbeatSeconds: 10, serverTime: 1 }],
   ["the answer to enrol", enrollAnswerSchema, { ...ids, identityToken: "jwt", expiresIn: 1 }],
   ["an identity token", identityTokenSchema, { identityToken: "jwt", expiresIn: 1 }],
   ["hello", helloSchema, { protocolVersions: [1], daemonVersion: "1", bootId: "b", host }],
   ["a heartbeat", heartbeatSchema, { epoch: "epo_1", generation: 1 }],
-  ["an observation", observationSchema, { epoch: "epo_1", generation: 1, workloadReports: [report] }],
+  ["an observation", observationSchema, { epoch: "epo_1", generation: 1, workloadReports: [report], daemonUpdate }],
   ["events", nodeEventsSchema, [{ id: "1", at: "t", kind: "k", workloadId: null, message: "m" }]],
   ["ready", readyRequestSchema, { id: "nod_1", workloadReports: [report], operatingSystem: "", workerImageDigest: "" }],
   ["a renewal", identityTokenRequestSchema, { assertion: "jwt" }],
@@ -115,4 +123,9 @@ describe("two sides agree on a protocol version", () => {
   ])("$ours and $theirs: $agreed", ({ ours, theirs, agreed }) => {
     expect(agreedVersion(ours, theirs)).toBe(agreed);
   });
+});
+
+test("a wanted daemon that cannot be read keeps no workload from running", () => {
+  const state = { epoch: "epo_1", generation: 1, ...ids, workloads: [workload] };
+  expect(desiredStateSchema.parse({ ...state, daemon: { version: "../.." } })).toEqual({ ...state, daemon: undefined });
 });

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { wantedDaemonSchema } from "./daemon-updates.ts";
 import { healthSchema, resourcesSchema, volumeSchema } from "./engine-config.ts";
 import { workloadSecretSchema } from "./secrets.ts";
 import { anyText } from "./text.ts";
@@ -49,6 +50,8 @@ export const desiredStateSchema = z.object({
   nodeId: z.string(),
   projectId: z.string(),
   workloads: z.array(workloadSpecSchema),
+  /** The version that the daemon itself is to become; left out where it is to stay. What cannot be read must not keep workloads from running. */
+  daemon: wantedDaemonSchema.optional().catch(undefined),
 });
 export type DesiredState = z.infer<typeof desiredStateSchema>;
 

@@ -20,6 +20,8 @@ const node = {
   conditions: [],
   statusSince: "2030-01-01T00:00:00.000Z",
   daemonVersion: "1.2.3",
+  desiredDaemonVersion: null,
+  daemonUpdate: null,
   lastSeenAt: null,
   workloads: [],
 };

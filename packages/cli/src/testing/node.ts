@@ -39,6 +39,8 @@ export const NODE: Node = {
   createdAt: "2030-01-01T00:00:00.000Z",
   operatingSystem: "Debian 12",
   daemonVersion: "1.2.3",
+  desiredDaemonVersion: null,
+  daemonUpdate: null,
   lastSeenAt: "2030-01-01T00:00:03.000Z",
   conditions: [],
   workloads: [ENGINE],

@@ -29,6 +29,7 @@ export const AUDIT_ACTIONS = {
   "node.drain": "A node was taken out of service.",
   "node.resume": "A node was put back into service.",
   "node.restart": "A node's engine was started anew.",
+  "daemon.version": "Another daemon version was asked for: on a node, a project's nodes, or all.",
   "node.logs": "Somebody began to read what a node's engine prints.",
   "node.bootstrap": "A bootstrap token was issued for a node.",
   "node.connect": "Somebody got a way to a node's engine; what went through it is not recorded.",

@@ -30,6 +30,7 @@ export interface Database {
   deleted_node: DeletedNodeTable;
   node_desired: NodeDesiredTable;
   node_report: NodeReportTable;
+  desired_daemon: DesiredDaemonTable;
   node_event: NodeEventTable;
   bootstrap_token: BootstrapTokenTable;
   node_secret: NodeSecretTable;
@@ -253,7 +254,19 @@ export interface NodeTable {
   /** Until when its running calls are waited for; null where nobody asked. */
   drain_until: number | null;
   restarts: number;
+  /** JSON; how its daemon's last update stands, by its own word. */
+  daemon_update: string | null;
   created_at: number;
+}
+
+/** Which daemon version is to run. The fleet's own row has neither a project nor a node. */
+export interface DesiredDaemonTable {
+  /** The node's or the project's id, or `fleet`. */
+  id: string;
+  project_id: string | null;
+  node_id: string | null;
+  version: string;
+  requested_at: number;
 }
 
 /** A node that was deleted after it had enrolled. */

@@ -130,7 +130,7 @@ export class NodeChangeService {
 }
 
 /** What a node runs is nothing that a patch is judged by. */
-const UNOBSERVED = { desired: null, report: null } as const;
+const UNOBSERVED = { desiredDaemonVersion: null, desired: null, report: null } as const;
 
 interface Written {
   readonly node: NodeRecord;

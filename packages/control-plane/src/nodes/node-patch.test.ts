@@ -20,6 +20,8 @@ const NODE: Node = {
   createdAt: "2026-01-01T00:00:00.000Z",
   operatingSystem: "",
   daemonVersion: "",
+  desiredDaemonVersion: null,
+  daemonUpdate: null,
   lastSeenAt: null,
   workloads: [],
   conditions: [{ type: "clock", status: "ok", reason: "", message: "", since: "2026-01-01T00:00:00.000Z" }],

@@ -26,6 +26,8 @@ const OBSERVED_FIELDS: ReadonlySet<string> = new Set([
   "statusMessage",
   "statusSince",
   "daemonVersion",
+  "desiredDaemonVersion",
+  "daemonUpdate",
   "lastSeenAt",
   "conditions",
   "workloads",

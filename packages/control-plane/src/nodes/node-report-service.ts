@@ -2,10 +2,12 @@ import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "@fairlead/protocol/clock";
 import type { Condition } from "@fairlead/protocol/conditions";
 import type { Hello, NodeEvent, Observation } from "@fairlead/protocol/daemon-link";
+import type { DaemonUpdate } from "@fairlead/protocol/daemon-updates";
 import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource } from "@fairlead/protocol/ids";
 import type { DesiredState, ReadyRequest, WorkloadReport } from "@fairlead/protocol/workload";
 import { WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
+import type { DesiredDaemonService } from "./desired-daemon-service.ts";
 import type { IdentityWatch } from "./identity-watch.ts";
 import type { NodeChanges } from "./node-changes.ts";
 import type { NodeReport } from "./node-report-store.ts";
@@ -17,6 +19,7 @@ export interface NodeReportDeps {
   readonly stores: NodeStores;
   readonly status: NodeStatusService;
   readonly identities: IdentityWatch;
+  readonly daemons: Pick<DesiredDaemonService, "wantedBy" | "observed">;
   readonly changes: NodeChanges;
   readonly clock: Clock;
   readonly ids: IdSource;
@@ -43,7 +46,9 @@ export class NodeReportService {
     if (!node || !desired) throw nodeNotFound();
     const { generation } = desired;
     const workloads = node.status === "drained" ? [] : desired.workloads;
-    return { epoch, installationId, nodeId, projectId: node.projectId, generation, workloads };
+    const daemon = await this.#deps.daemons.wantedBy(node);
+    const state = { epoch, installationId, nodeId, projectId: node.projectId, generation, workloads };
+    return daemon === null ? state : { ...state, daemon };
   }
 
   async hello(nodeId: string, hello: Hello): Promise<void> {
@@ -88,6 +93,7 @@ export class NodeReportService {
     const desired = await stores.reports.desired(nodeId);
     if (!desired || observation.epoch !== epoch) return;
     if (observation.conditions) await this.#keepConditions(nodeId, observation.conditions);
+    if (observation.daemonUpdate !== undefined) await this.#keepUpdate(nodeId, observation.daemonUpdate);
     if (observation.generation < desired.generation) return;
     const reports = observation.workloadReports;
     await this.#keep({
@@ -148,6 +154,11 @@ export class NodeReportService {
     const shown = (all: readonly WorkloadReport[]): unknown =>
       all.map((report) => [report.workloadId, report.generation, report.ready]);
     return isDeepStrictEqual(shown(last.reports), shown(reports));
+  }
+
+  async #keepUpdate(nodeId: string, update: DaemonUpdate | null): Promise<void> {
+    const node = await this.#deps.stores.nodes.find(nodeId);
+    if (node !== null) await this.#deps.daemons.observed(node, update);
   }
 
   /** An active node that still serves an older generation says why: its update is under way, or was rolled back (design §6). */

@@ -156,6 +156,7 @@ export class NodeService {
       sealingKey: null,
       enrolledAt: null,
       daemonVersion: "",
+      daemonUpdate: null,
       lastSeenAt: null,
       conditions: [],
       drainUntil: null,

@@ -7,6 +7,7 @@ import type { ProjectAccess } from "../auth/access.ts";
 import type { WriteTogether } from "../db/opened-handle.ts";
 import type { Database } from "../db/schema.ts";
 import type { SecretService } from "../secrets/secret-service.ts";
+import { DesiredDaemonService, type ListedBuilds } from "./desired-daemon-service.ts";
 import { NodeEngineDirectory } from "./engine-directory.ts";
 import { EnrollmentService, type IdentityIssuer, type OfferedBuilds } from "./enrollment-service.ts";
 import { IdentityWatch } from "./identity-watch.ts";
@@ -39,7 +40,7 @@ export interface NodeServicesDeps {
   readonly log: Logger;
   readonly installation: { readonly id: string; readonly epoch: string };
   readonly publicUrl: string;
-  readonly builds: OfferedBuilds;
+  readonly builds: OfferedBuilds & ListedBuilds;
   readonly liveness?: LivenessOptions;
   readonly drainMs?: number;
 }
@@ -52,6 +53,7 @@ export interface NodeServices {
   readonly life: NodeLifeService;
   readonly drain: NodeDrainService;
   readonly views: NodeViewService;
+  readonly desiredDaemons: DesiredDaemonService;
   readonly removal: NodeRemovalService;
   readonly enrollment: EnrollmentService;
   readonly reports: NodeReportService;
@@ -68,12 +70,20 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
   const status = new NodeStatusService({ stores, changes, clock, ids, log });
   const nodes = new NodeService({ ...deps, stores });
   const nodeChanges = new NodeChangeService({ ...deps, stores, nodes, changes });
+  const desiredDaemons = new DesiredDaemonService({
+    ...deps,
+    stores,
+    nodes,
+    changes,
+    installationId: installation.id,
+  });
   const drain = new NodeDrainService({ ...deps, stores, status });
   return {
     nodes,
     status,
     changes,
     nodeChanges,
+    desiredDaemons,
     nodeSecrets: new NodeSecretService({ stores, nodes, changes, access, audit, secrets: deps.secrets }),
     drain,
     life: new NodeLifeService({ ...deps, stores, nodes, status, drain, changes }),
@@ -96,6 +106,7 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
       stores,
       status,
       identities: new IdentityWatch({ status, clock }),
+      daemons: desiredDaemons,
       changes,
       clock,
       ids,

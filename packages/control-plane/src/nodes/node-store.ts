@@ -1,4 +1,5 @@
 import { type Condition, conditionSchema } from "@fairlead/protocol/conditions";
+import { type DaemonUpdate, daemonUpdateSchema } from "@fairlead/protocol/daemon-updates";
 import { engineConfigSchema } from "@fairlead/protocol/engine-config";
 import { sealingPublicKeySchema, signingPublicKeySchema } from "@fairlead/protocol/enrollment";
 import { NODE_STATUSES, type NodeStatus, nodeStatusSchema } from "@fairlead/protocol/resources";
@@ -107,6 +108,20 @@ export class NodeStore {
     return (await query.execute()).map(fromRow);
   }
 
+  /** Of one project, or of all. */
+  async ids(projectId: string | null): Promise<{ readonly id: string; readonly projectId: string }[]> {
+    let query = this.#db.selectFrom("node").select(["id", "project_id as projectId"]);
+    if (projectId !== null) query = query.where("project_id", "=", projectId);
+    return query.execute();
+  }
+
+  /** Of one project, or of all. */
+  async count(projectId: string | null): Promise<number> {
+    let query = this.#db.selectFrom("node").select((eb) => eb.fn.countAll().as("count"));
+    if (projectId !== null) query = query.where("project_id", "=", projectId);
+    return Number((await query.executeTakeFirstOrThrow()).count);
+  }
+
   async listByStatus(statuses: readonly NodeStatus[]): Promise<NodeRecord[]> {
     const rows = await this.#db.selectFrom("node").selectAll().where("status", "in", statuses).execute();
     return rows.map(fromRow);
@@ -152,6 +167,10 @@ export class NodeStore {
 
   async setConditions(id: string, conditions: readonly Condition[]): Promise<void> {
     await this.#update(id, { conditions: JSON.stringify(conditions) });
+  }
+
+  async setDaemonUpdate(id: string, update: DaemonUpdate | null): Promise<void> {
+    await this.#update(id, { daemon_update: update && JSON.stringify(update) });
   }
 
   async setDrainUntil(id: string, until: number): Promise<void> {
@@ -219,6 +238,7 @@ function toRow(record: NodeRecord): Insertable<NodeTable> {
     conditions: JSON.stringify(record.conditions),
     drain_until: record.drainUntil,
     restarts: record.restarts,
+    daemon_update: record.daemonUpdate && JSON.stringify(record.daemonUpdate),
     created_at: record.createdAt,
   };
 }
@@ -247,6 +267,7 @@ function fromRow(row: Selectable<NodeTable>): NodeRecord {
     conditions: z.array(conditionSchema).parse(JSON.parse(row.conditions)),
     drainUntil: row.drain_until,
     restarts: row.restarts,
+    daemonUpdate: row.daemon_update === null ? null : daemonUpdateSchema.parse(JSON.parse(row.daemon_update)),
     createdAt: row.created_at,
   };
 }

@@ -2,6 +2,7 @@ import type { Kysely } from "kysely";
 import type { Database } from "../db/schema.ts";
 import { BootstrapTokenStore } from "./bootstrap-token-store.ts";
 import { DeletedNodeStore } from "./deleted-node-store.ts";
+import { DesiredDaemonStore } from "./desired-daemon-store.ts";
 import { NodeEventStore } from "./node-event-store.ts";
 import { NodeReportStore } from "./node-report-store.ts";
 import { NodeStore } from "./node-store.ts";
@@ -10,6 +11,7 @@ import { NodeStore } from "./node-store.ts";
 export interface NodeStores {
   readonly nodes: NodeStore;
   readonly deleted: DeletedNodeStore;
+  readonly desiredDaemons: DesiredDaemonStore;
   readonly reports: NodeReportStore;
   readonly events: NodeEventStore;
   readonly bootstrapTokens: BootstrapTokenStore;
@@ -20,6 +22,7 @@ export function nodeStores(db: Kysely<Database>): NodeStores {
   return {
     nodes: new NodeStore(db),
     deleted: new DeletedNodeStore(db),
+    desiredDaemons: new DesiredDaemonStore(db),
     reports: new NodeReportStore(db),
     events: new NodeEventStore(db),
     bootstrapTokens: new BootstrapTokenStore(db),

@@ -1,28 +1,41 @@
 import type { Node } from "@fairlead/protocol/resources";
+import { desiredVersionOf } from "./desired-daemon.ts";
 import type { NodeRecord } from "./node.ts";
 import type { NodeStores } from "./node-stores.ts";
 import { toNode } from "./node-view.ts";
 
-/** Nodes as the interface shows them, with what runs on them. */
+/** Nodes as the interface shows them, with what runs on them and which daemon they are to have. */
 export class NodeViewService {
-  readonly #stores: Pick<NodeStores, "reports">;
+  readonly #stores: Pick<NodeStores, "reports" | "desiredDaemons">;
 
-  constructor(stores: Pick<NodeStores, "reports">) {
+  constructor(stores: Pick<NodeStores, "reports" | "desiredDaemons">) {
     this.#stores = stores;
   }
 
   async one(node: NodeRecord): Promise<Node> {
-    const { reports } = this.#stores;
-    const [desired, report] = await Promise.all([reports.desired(node.id), reports.report(node.id)]);
-    return toNode(node, { desired, report });
+    const { reports, desiredDaemons } = this.#stores;
+    const [desired, report, daemons] = await Promise.all([
+      reports.desired(node.id),
+      reports.report(node.id),
+      desiredDaemons.of({ scope: "node", nodeId: node.id, projectId: node.projectId }),
+    ]);
+    return toNode(node, { desired, report, desiredDaemonVersion: desiredVersionOf(node, daemons) });
   }
 
   /** @param nodes of one project. */
   async all(projectId: string, nodes: readonly NodeRecord[]): Promise<Node[]> {
-    const { reports } = this.#stores;
-    const [desired, reported] = await Promise.all([reports.desiredOf(projectId), reports.reportsOf(projectId)]);
+    const { reports, desiredDaemons } = this.#stores;
+    const [desired, reported, daemons] = await Promise.all([
+      reports.desiredOf(projectId),
+      reports.reportsOf(projectId),
+      desiredDaemons.ofNodes(projectId),
+    ]);
     return nodes.map((node) =>
-      toNode(node, { desired: desired.get(node.id) ?? null, report: reported.get(node.id) ?? null }),
+      toNode(node, {
+        desired: desired.get(node.id) ?? null,
+        report: reported.get(node.id) ?? null,
+        desiredDaemonVersion: desiredVersionOf(node, daemons),
+      }),
     );
   }
 }

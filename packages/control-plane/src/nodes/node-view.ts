@@ -7,6 +7,8 @@ import { planWorkloads } from "./plan-desired.ts";
 /** A node as the interface shows it (§2), with what it shall run and what it says that it runs. Pure; no credential in it, ever. */
 
 export interface NodeView {
+  /** Which daemon version is asked for; null: none. */
+  readonly desiredDaemonVersion: string | null;
   readonly desired: { readonly generation: number; readonly workloads: readonly WorkloadSpec[] } | null;
   readonly report: { readonly reports: readonly WorkloadReport[] } | null;
 }
@@ -14,7 +16,7 @@ export interface NodeView {
 /** One that was just made: nothing has been heard of it. */
 export function toNewNode(record: NodeRecord): Node {
   const workloads = planWorkloads(record.id, record.engineConfig);
-  return toNode(record, { desired: { generation: 1, workloads }, report: null });
+  return toNode(record, { desiredDaemonVersion: null, desired: { generation: 1, workloads }, report: null });
 }
 
 export function toNode(record: NodeRecord, view: NodeView): Node {
@@ -35,6 +37,8 @@ export function toNode(record: NodeRecord, view: NodeView): Node {
     createdAt: rfc3339(record.createdAt),
     operatingSystem: record.operatingSystem,
     daemonVersion: record.daemonVersion,
+    desiredDaemonVersion: view.desiredDaemonVersion,
+    daemonUpdate: record.daemonUpdate,
     lastSeenAt: record.lastSeenAt === null ? null : rfc3339(record.lastSeenAt),
     conditions: [...record.conditions],
     workloads: record.status === "drained" ? [] : workloadsOf(view),

@@ -1,5 +1,5 @@
 import { createHash, generateKeyPairSync, sign } from "node:crypto";
-import type { NamedBuild } from "@fairlead/protocol/daemon-builds";
+import { type DaemonBuild, daemonBuildFile, type NamedBuild } from "@fairlead/protocol/daemon-builds";
 import type { EngineConfig } from "@fairlead/protocol/engine-config";
 import type { EnrollRequest, SigningPublicKey } from "@fairlead/protocol/enrollment";
 import { signingPublicKeySchema } from "@fairlead/protocol/enrollment";
@@ -40,6 +40,18 @@ export const STRANGER: UserPrincipal = { kind: "user", userId: "usr_b", platform
 export const VIEWER: UserPrincipal = { kind: "user", userId: "usr_v", platformAdmin: false };
 export const ORIGIN: CallOrigin = { requestId: "req_test", address: "192.0.2.1" };
 export const INSTALLATION = { id: "ins_test", epoch: "epo_test" };
+
+/** What can be asked for; the last speaks a link of the future. */
+export const OFFERED: readonly DaemonBuild[] = [
+  { version: "1.2.3", protocolVersions: [1] },
+  { version: "1.3.0", protocolVersions: [1, 2] },
+  { version: "9.0.0", protocolVersions: [9] },
+].map((build) => ({
+  ...build,
+  commit: "c",
+  committedAt: "2026-01-01T00:00:00Z",
+  files: [{ arch: "x64", file: daemonBuildFile(build.version, "x64"), sha256: "ab".repeat(32), bytes: 1000 }],
+}));
 
 export const NAMED_BUILD: NamedBuild = { version: "1.2.3", sha256: { x64: "ab".repeat(32) } };
 
@@ -108,7 +120,7 @@ export async function nodeFixture(
     log: pino({ level: "silent" }),
     installation: INSTALLATION,
     publicUrl: "http://127.0.0.1:8080",
-    builds: { forNewNodes: async () => NAMED_BUILD },
+    builds: { forNewNodes: async () => NAMED_BUILD, list: async () => OFFERED },
     liveness: { ...DEFAULT_LIVENESS, ...liveness },
     calls,
     people: { get: async (userId) => ({ email: `${userId}@example.org` }) },

@@ -1,4 +1,5 @@
 import type { Condition } from "@fairlead/protocol/conditions";
+import type { DaemonUpdate } from "@fairlead/protocol/daemon-updates";
 import type { EngineConfig } from "@fairlead/protocol/engine-config";
 import type { SealingPublicKey, SigningPublicKey } from "@fairlead/protocol/enrollment";
 import type { NodeStatus } from "@fairlead/protocol/resources";
@@ -25,6 +26,8 @@ export interface NodeRecord {
   readonly sealingKey: SealingPublicKey | null;
   readonly enrolledAt: number | null;
   readonly daemonVersion: string;
+  /** How its last update stands, by the daemon's own word. */
+  readonly daemonUpdate: DaemonUpdate | null;
   readonly lastSeenAt: number | null;
   readonly conditions: readonly Condition[];
   /** While it drains: until when its running calls are waited for. */
