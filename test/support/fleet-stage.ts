@@ -117,7 +117,7 @@ export class FleetStage {
         await installation.close();
       }
     } finally {
-      await lock.release();
+      lock.release();
     }
   }
 }
