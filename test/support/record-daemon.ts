@@ -82,7 +82,7 @@ async function playBothStarts({ folder, proxy, api, nodeId, tokenFile }: Stage):
       dockerSocket: "/var/run/docker.sock",
       logLevel: "error",
       insecure: false,
-      notifySystemd: false,
+      serviceManager: { listens: false, watchdogMs: null },
     } as const;
     const running = runDaemon(
       { ...settings, stateDir: join(folder, "state"), runtimeDir: join(folder, "run"), bootstrapTokenFile },

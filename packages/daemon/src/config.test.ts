@@ -9,7 +9,7 @@ test("a state folder is all that has to be given", () => {
     dockerSocket: "/var/run/docker.sock",
     logLevel: "info",
     insecure: false,
-    notifySystemd: false,
+    serviceManager: { listens: false, watchdogMs: null },
   });
 });
 
@@ -24,7 +24,7 @@ test("flags win over the environment, the environment over systemd's folders", (
     stateDir: "/s1",
     runtimeDir: "/r1",
     bootstrapTokenFile: "/creds/bootstrap-token",
-    notifySystemd: true,
+    serviceManager: { listens: true, watchdogMs: null },
   });
   const env = {
     ...systemd,

@@ -1,3 +1,4 @@
+import { type ServiceManager, serviceManagerOf } from "@fairlead/protocol/service-manager";
 import { z } from "zod";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
 import { EXIT, StartError } from "./start-error.ts";
@@ -11,8 +12,7 @@ export interface DaemonConfig {
   readonly dockerSocket: string;
   readonly logLevel: LogLevel;
   readonly insecure: boolean;
-  /** Whether systemd waits to be told that the daemon has started. */
-  readonly notifySystemd: boolean;
+  readonly serviceManager: ServiceManager;
 }
 
 export interface Flags {
@@ -43,7 +43,6 @@ const configSchema = z.object({
   insecure: z.union([z.boolean(), z.enum(["true", "false"]).transform((text) => text === "true")], {
     error: "must be true or false",
   }),
-  notifySystemd: z.boolean(),
 });
 
 const NAMES: Readonly<Record<string, string>> = {
@@ -69,9 +68,8 @@ export function readConfig(flags: Flags, env: Environment): DaemonConfig {
     dockerSocket: flags.dockerSocket ?? env["FAIRLEAD_DAEMON_DOCKER_SOCKET"] ?? "/var/run/docker.sock",
     logLevel: flags.logLevel ?? env["FAIRLEAD_DAEMON_LOG_LEVEL"] ?? "info",
     insecure: flags.insecure ?? env["FAIRLEAD_DAEMON_INSECURE"] ?? false,
-    notifySystemd: Boolean(env["NOTIFY_SOCKET"]),
   });
-  if (parsed.success) return parsed.data;
+  if (parsed.success) return { ...parsed.data, serviceManager: serviceManagerOf(env, process.pid) };
   const mistakes = parsed.error.issues.map(
     ({ path, message }) => `${NAMES[String(path[0])] ?? path.join(".")}: ${message}`,
   );

@@ -74,7 +74,7 @@ const config = (changes: Partial<DaemonConfig> = {}): DaemonConfig => ({
   dockerSocket: join(folder, "no-engine.sock"),
   logLevel: "error",
   insecure: false,
-  notifySystemd: false,
+  serviceManager: { listens: false, watchdogMs: null },
   ...changes,
 });
 const run = (changes: Partial<DaemonConfig> = {}) =>

@@ -4,7 +4,7 @@ import { type Heartbeat, PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-lin
 import type { Logger } from "pino";
 import type { DaemonConfig } from "./config.ts";
 import { readHostFacts, readStaticFacts } from "./host/host-facts.ts";
-import { notifySystemd } from "./host/systemd.ts";
+import { notifier, Watchdog } from "./host/systemd.ts";
 import { enroll } from "./link/enroll.ts";
 import { nodeHttpClient } from "./link/http-client.ts";
 import { IdentityTokens } from "./link/identity.ts";
@@ -40,12 +40,19 @@ export async function runDaemon(
 ): Promise<ExitCode> {
   await diskFiles.makeFolder(config.stateDir);
   const lock = await lockStateFolder(config.stateDir);
+  const manager = config.serviceManager;
+  const notify = notifier(manager);
+  const watchdog = new Watchdog({ manager, notify, timers });
+  watchdog.start();
+  options.signal.addEventListener("abort", () => notify("STOPPING=1"), { once: true });
   try {
     const store = new IdentityStore(diskFiles, config.stateDir);
     const token = config.bootstrapTokenFile === null ? null : await readToken(config.bootstrapTokenFile);
     const prepared = await prepareIdentity({ store, stateDir: config.stateDir, token, insecure: config.insecure });
     const base: DaemonBase = {
       config,
+      watchdog,
+      notify,
       ...options,
       facts: await readStaticFacts(),
       runtime: new DockerRuntime(config.dockerSocket),
@@ -53,10 +60,11 @@ export async function runDaemon(
       store,
     };
     // Ready means that this program works, not that the platform host answers: a start must not hang on the network.
-    if (config.notifySystemd) notifySystemd();
+    notify("READY=1");
     options.log.info({ nodeId: prepared.identity.nodeId, version: DAEMON_VERSION }, "the daemon has started");
     return await runNode(base, prepared);
   } finally {
+    watchdog.close();
     await lock.release();
   }
 }
@@ -134,7 +142,7 @@ interface ConnectParts {
 
 /** The daemon link and the tunnel; each keeps itself up. */
 function connect(base: DaemonBase, { identity, tokens, node }: ConnectParts): { close(): Promise<void> } {
-  const { log, serverClock } = base;
+  const { log, serverClock, notify } = base;
   const { nodeId, platformUrl } = identity;
   const token = (): Promise<string> => tokens.token();
   const bootId = randomUUID();
@@ -163,11 +171,13 @@ function connect(base: DaemonBase, { identity, tokens, node }: ConnectParts): { 
     held,
     onState: node.onDesired,
     onLive: (connection) => {
+      notify("STATUS=Connected to the platform.");
       node.reporter.attach(connection);
       node.events.attach(connection);
       node.secrets.attach(connection);
     },
     onDown: () => {
+      notify("STATUS=The platform does not answer; workloads run on, and the daemon goes on trying.");
       node.reporter.detach();
       node.events.detach();
       node.secrets.detach();

@@ -12,6 +12,7 @@ import { createLogServer } from "./gateway/log-server.ts";
 import { PlatformKeys, platformKeysSchema } from "./gateway/platform-keys.ts";
 import type { StaticFacts } from "./host/host-facts.ts";
 import { type Machine, startMachine } from "./host/machine.ts";
+import type { Notify, Watchdog } from "./host/systemd.ts";
 import { nodeHttpClient } from "./link/http-client.ts";
 import type { IdentityTokens } from "./link/identity.ts";
 import type { ServerClock } from "./link/server-clock.ts";
@@ -48,6 +49,9 @@ const SAVE_RETRY_MS = 30_000;
 
 export interface DaemonBase {
   readonly config: DaemonConfig;
+  readonly watchdog: Watchdog;
+  /** Tells systemd. */
+  readonly notify: Notify;
   readonly log: Logger;
   /** Aborts when the daemon shall end. */
   readonly signal: AbortSignal;
@@ -167,6 +171,7 @@ async function startReconcile(base: DaemonBase, identity: EnrolledIdentity, told
   const held = desired.current();
   if (held !== null) secrets.desiredChanged(held);
   loop.start(held);
+  base.watchdog.watch(() => loop.getsOn());
   const close = async (): Promise<void> => {
     await Promise.all([loop.close(), machine.close(), secrets.close()]);
     health.close();

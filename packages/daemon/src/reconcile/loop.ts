@@ -71,6 +71,8 @@ const AWAY_RETRY_MS = 2000;
 /** Events come in bursts; one list answers all of a burst. */
 const HINT_MS = 100;
 const CLOSE_MS = 5000;
+/** One round asks Docker a few times, and waits 10 s at most for each answer. */
+const STUCK_MS = 5 * 60_000;
 /** Docker tells of a pull's progress many times a second. */
 const PROGRESS_MS = 1000;
 
@@ -91,9 +93,11 @@ export class ReconcileLoop {
   #cancelTimer: () => void = () => undefined;
   #hinted = false;
   #progressTold = Number.NEGATIVE_INFINITY;
+  #roundEnded: number;
 
   constructor(deps: LoopDeps) {
     this.#deps = deps;
+    this.#roundEnded = deps.clock.monotonic();
   }
 
   start(desired: DesiredState | null): void {
@@ -128,6 +132,11 @@ export class ReconcileLoop {
     });
   }
 
+  /** Whether its rounds come to an end, failed ones too. Steps, such as a slow pull, are not part of a round. */
+  getsOn(): boolean {
+    return this.#deps.clock.monotonic() - this.#roundEnded < STUCK_MS;
+  }
+
   /** Ends the loop: pulls are cancelled, other steps may end within a few seconds, workloads are left alone. */
   async close(): Promise<void> {
     this.#closing.abort();
@@ -146,6 +155,7 @@ export class ReconcileLoop {
         this.#deps.log.error({ reason: reasonOf(error) }, "a round of the reconcile loop failed");
         return null;
       });
+      this.#roundEnded = this.#deps.clock.monotonic();
       this.#schedule(wakeAt);
     }
   }

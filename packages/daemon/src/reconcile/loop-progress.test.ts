@@ -1,0 +1,29 @@
+import { beforeEach, expect, test } from "vitest";
+import { RuntimeError } from "../runtime/container-runtime.ts";
+import { Machine } from "../testing/loop-harness.ts";
+
+let machine: Machine;
+beforeEach(() => {
+  machine = new Machine();
+});
+
+const HOUR = 3_600_000;
+
+test("a loop without anything to do gets on, and so does one whose engine is away", async () => {
+  const loop = machine.startDaemon(null);
+  await machine.time.advance(HOUR);
+  expect(loop.getsOn()).toBe(true);
+  for (let call = 0; call < 100; call++) machine.runtime.failNext("list", new RuntimeError("unavailable", "away"));
+  await machine.time.advance(HOUR);
+  expect(loop.getsOn()).toBe(true);
+});
+
+test("a round that never ends is not getting on", async () => {
+  const loop = machine.startDaemon({ epoch: "e", generation: 1, projectId: "prj_1", workloads: [] });
+  await machine.time.advance(HOUR);
+  machine.runtime.list = () => new Promise(() => undefined);
+  await machine.time.advance(60_000);
+  expect(loop.getsOn()).toBe(true);
+  await machine.time.advance(HOUR);
+  expect(loop.getsOn()).toBe(false);
+});
