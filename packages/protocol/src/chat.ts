@@ -11,6 +11,7 @@ export const chatSessionSchema = z
     model: z.string().nullable().describe("That its last turn asked. Null: none did yet."),
     messageCount: z.number().int().describe("Messages of people and models."),
     metadata: z.record(z.string(), z.string()).describe("The client's own."),
+    running: z.boolean().describe("Whether a turn runs in it: its answer so far is the newest of its messages."),
     createdAt: z.string(),
     updatedAt: z.string().describe("When a turn last began or ended."),
   })
@@ -25,6 +26,7 @@ export const chatSessionSchema = z
         model: "attic/llama-3.3-70b",
         messageCount: 2,
         metadata: {},
+        running: false,
         createdAt: "2026-03-02T09:30:00.000Z",
         updatedAt: "2026-03-02T09:30:07.412Z",
       },
@@ -32,7 +34,7 @@ export const chatSessionSchema = z
   });
 export type ChatSession = z.infer<typeof chatSessionSchema>;
 
-export const CHAT_ITEM_STATUSES = ["completed", "incomplete", "superseded"] as const;
+export const CHAT_ITEM_STATUSES = ["completed", "in_progress", "incomplete", "superseded"] as const;
 
 /** One item of a session: what was said, and between it the calls of tools, their outputs and the model's thinking. */
 export const chatMessageSchema = z
@@ -42,7 +44,9 @@ export const chatMessageSchema = z
     position: z.number().int().describe("Counts up within the session, with gaps."),
     status: z
       .enum(CHAT_ITEM_STATUSES)
-      .describe("`incomplete`: its answer still runs, was stopped or broke off. `superseded`: it was asked again."),
+      .describe(
+        "`in_progress`: the model still says it. `incomplete`: it was stopped or broke off. `superseded`: it was asked again.",
+      ),
     role: z.string().describe("Who said it: `user`, `assistant`, or `tool` for the output of a call."),
     content: z.string().describe("The text of a message; empty for what is none."),
     item: z.record(z.string(), z.unknown()).describe("The item itself, as in the Responses format."),

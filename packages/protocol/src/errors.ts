@@ -59,7 +59,7 @@ export const ERROR_CODES = {
   permission_denied: code("permission_error", false, "The caller is known, but may not do this."),
   model_not_allowed: code("permission_error", false, "The key's list of models does not name this one."),
   not_found: code("not_found_error", false, "There is no such thing, or it is not the caller's to see."),
-  model_not_found: code("not_found_error", false, "No such model for this key."),
+  model_not_found: code("not_found_error", false, "No such model in this project."),
   session_not_found: code("not_found_error", false, "There is no such chat session of this user in this project."),
   already_exists: code("conflict_error", false, "Something with this name or id is there already."),
   idempotency_mismatch: code(

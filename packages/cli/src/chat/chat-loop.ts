@@ -159,11 +159,16 @@ export class ChatLoop {
   async #recall(sessionId: string): Promise<void> {
     const { client, terminal } = this.#deps;
     for (const { role, content, status } of await client.lastMessages(sessionId, RECALLED)) {
-      const cut = status === "incomplete" ? " (incomplete)" : "";
+      const cut = NOT_WHOLE[status] ?? "";
       terminal.note(`${role === "user" ? PROMPT : ""}${visibleLines(content)}${cut}`);
     }
   }
 }
+
+const NOT_WHOLE: Readonly<Record<string, string>> = {
+  incomplete: " (incomplete)",
+  in_progress: " (still being answered: /stop ends it)",
+};
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   "/new": { argument: "", about: "begin a new session", run: (loop) => loop.startNew() },

@@ -3,12 +3,12 @@ import { formatTable } from "../table.ts";
 
 /** @param numbered with a number before each, from 1. */
 export function sessionTable(sessions: readonly ChatSession[], { numbered = false } = {}): string {
-  const rows = sessions.map(({ id, title, model, messageCount, updatedAt }, index) => [
+  const rows = sessions.map(({ id, title, model, messageCount, updatedAt, running }, index) => [
     ...(numbered ? [String(index + 1)] : []),
     id,
     title,
     String(messageCount),
-    updatedAt,
+    running ? "being answered" : updatedAt,
     model ?? "",
   ]);
   return formatTable([...(numbered ? [""] : []), "ID", "TITLE", "MESSAGES", "LAST USED", "MODEL"], rows);

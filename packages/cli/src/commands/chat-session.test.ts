@@ -21,6 +21,7 @@ const session = {
   model: null,
   messageCount: 2,
   createdAt: "2030-01-01T00:00:00.000Z",
+  running: false,
   updatedAt: "2030-01-02T00:00:00.000Z",
 };
 const place = { turnId: "trn_1", position: 1, item: {} };

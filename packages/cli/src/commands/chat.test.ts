@@ -44,6 +44,7 @@ const session = {
   messageCount: 4,
   metadata: {},
   createdAt: "2030",
+  running: false,
   updatedAt: "2031",
 };
 

@@ -7,8 +7,8 @@ import { BYTES_PER_TOKEN, type TokenUsage } from "../inference/token-usage.ts";
 /** Its JSON as it was submitted or streamed: a message, a call, the output of one, thinking. */
 export type ResponsesItem = JsonObject;
 
-/** `superseded`: of a turn that was asked again; out of history and input. */
-export type ChatItemStatus = "completed" | "incomplete" | "superseded";
+/** `superseded`: of a turn that was asked again; out of history and input. `in_progress`: of one that runs; never stored. */
+export type ChatItemStatus = "completed" | "in_progress" | "incomplete" | "superseded";
 
 export interface ChatItem {
   /** The item's own id where it has one that is new in its session: the id that was streamed is the id that is stored. */

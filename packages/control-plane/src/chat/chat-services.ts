@@ -34,10 +34,11 @@ export function createChatServices({ db, longReads, writes, ...parts }: ChatServ
   const stores = chatStores(db);
   const chatRemoval = new SessionRemovalService({ ...parts, store: new SessionRemovalStore(writes) });
   const searches = new ChatSessionStore(longReads);
+  const turnLog = new TurnLog({ ...parts, stores, writes: new ChatTurnStore(writes) });
   return {
-    turnLog: new TurnLog({ ...parts, stores, writes: new ChatTurnStore(writes) }),
-    chatSessions: new SessionService({ ...parts, stores, searches, removal: chatRemoval }),
-    chatHistory: new SessionHistoryService({ stores: chatStores(longReads) }),
+    turnLog,
+    chatSessions: new SessionService({ ...parts, stores, searches, turns: turnLog, removal: chatRemoval }),
+    chatHistory: new SessionHistoryService({ stores: chatStores(longReads), log: turnLog }),
     chatRemoval,
   };
 }

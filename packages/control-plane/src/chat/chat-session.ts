@@ -34,7 +34,8 @@ export interface SessionPage {
   readonly limit: number;
 }
 
-export function toChatSession(session: SessionRecord): ChatSession {
+/** @param running whether a turn runs in it. */
+export function toChatSession(session: SessionRecord, running: boolean): ChatSession {
   const { id, projectId, userId, title, model, messageCount, metadata } = session;
   return {
     id,
@@ -44,6 +45,7 @@ export function toChatSession(session: SessionRecord): ChatSession {
     model,
     messageCount,
     metadata: { ...metadata },
+    running,
     createdAt: new Date(session.createdAt).toISOString(),
     updatedAt: new Date(session.updatedAt).toISOString(),
   };

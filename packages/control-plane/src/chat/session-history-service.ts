@@ -6,10 +6,12 @@ import type { SessionRecord } from "./chat-session.ts";
 import type { ChatStores } from "./chat-stores.ts";
 import type { PartialAnswer } from "./chat-turn-store.ts";
 import { sessionNotFound } from "./turn-begin.ts";
+import type { TurnLog } from "./turn-log.ts";
 
 export interface SessionHistoryDeps {
   /** On the handle for long work: sessions may be long. */
   readonly stores: Pick<ChatStores, "sessions" | "turns" | "items">;
+  readonly log: Pick<TurnLog, "isRunning">;
 }
 
 /** Items that are read at a time. */
@@ -21,12 +23,14 @@ export interface WholeSession {
   readonly items: AsyncIterable<readonly StoredItem[]>;
 }
 
-/** What was said in sessions. While a turn runs, what is stored of its answer so far stands at the end, `incomplete`. */
+/** What was said in sessions. While a turn runs, what is stored of its answer so far stands at the end, `in_progress`. */
 export class SessionHistoryService {
   readonly #stores: SessionHistoryDeps["stores"];
+  readonly #log: SessionHistoryDeps["log"];
 
-  constructor({ stores }: SessionHistoryDeps) {
+  constructor({ stores, log }: SessionHistoryDeps) {
     this.#stores = stores;
+    this.#log = log;
   }
 
   /** One page, superseded items left out. @throws DomainError session_not_found */
@@ -52,7 +56,15 @@ export class SessionHistoryService {
     const session = await this.#stores.sessions.find(scope, id);
     if (session === null) throw sessionNotFound();
     const partial = await this.#stores.turns.findPartial(id);
-    return { session, running: partial === null ? [] : runningItems(session, partial) };
+    return { session, running: partial === null ? [] : this.#itemsSoFar(session, partial) };
+  }
+
+  /** Where they will stand once they are stored. Of a turn that was lost nobody says any more. */
+  #itemsSoFar(session: SessionRecord, { turnId, items, beganAt }: PartialAnswer): StoredItem[] {
+    const end = { status: "incomplete", items, usage: null } as const;
+    const turn = { turnId, end, position: session.nextPosition, at: beganAt };
+    const stored = answerItems(turn, (index) => `${turnId}_${index}`);
+    return this.#log.isRunning(turnId) ? stored.map(inProgress) : stored;
   }
 
   async *#pages(
@@ -90,8 +102,7 @@ async function* rendered(pages: AsyncIterable<readonly StoredItem[]>): AsyncGene
   for await (const page of pages) yield renderHistory(page);
 }
 
-/** Where they will stand once they are stored. */
-function runningItems(session: SessionRecord, { turnId, items, beganAt }: PartialAnswer): StoredItem[] {
-  const end = { status: "incomplete", items, usage: null } as const;
-  return answerItems({ turnId, end, position: session.nextPosition, at: beganAt }, (index) => `${turnId}_${index}`);
+function inProgress(stored: StoredItem): StoredItem {
+  if (stored.status !== "incomplete") return stored;
+  return { ...stored, status: "in_progress", item: { ...stored.item, status: "in_progress" } };
 }

@@ -98,7 +98,7 @@ export const listMessages = {
   summary: "List the messages of a chat session",
   description:
     "With the calls of tools, their outputs and the model's thinking between them; without what was asked again. While a turn runs, " +
-    "its answer so far is the newest, `incomplete`.",
+    "its answer so far is the newest, `in_progress`.",
   operationId: "listChatMessages",
   ...shared,
   errors: [...session],

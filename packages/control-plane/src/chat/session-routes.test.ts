@@ -1,11 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { countingIds, STORES } from "../testing.fixture.ts";
+import { STORES } from "../testing.fixture.ts";
 import { ANSWERED, asks, says, scopeOf } from "./chat-log.fixture.ts";
 import { ChatStage, PROJECT } from "./chat-stage.fixture.ts";
-import { chatStores } from "./chat-stores.ts";
-import { ChatTurnStore } from "./chat-turn-store.ts";
-import { TurnLog } from "./turn-log.ts";
+import type { TurnLog } from "./turn-log.ts";
 
 const sessionSchema = z.looseObject({
   id: z.string(),
@@ -30,14 +28,9 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
   beforeEach(async () => {
     stage = new ChatStage();
     await stage.openChat({ open });
-    const { store, clock } = stage;
-    if (store === undefined) throw new Error("not open");
-    turnLog = new TurnLog({
-      stores: chatStores(store.db),
-      writes: new ChatTurnStore(store.db),
-      clock,
-      ids: countingIds(),
-    });
+    const { stored } = stage;
+    if (stored === undefined) throw new Error("not open");
+    turnLog = stored.turnLog;
   });
   afterEach(() => stage.closeChat());
 
@@ -292,7 +285,26 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
       }
     }
     const newest = await read(`sessions/${id}/messages?order=desc&pageSize=1`, pageSchema);
-    expect(newest.messages[0]).toMatchObject({ id: "msg_x", turnId, status: "incomplete", role: "assistant" });
+    expect(newest.messages[0]).toMatchObject({ id: "msg_x", turnId, status: "in_progress", role: "assistant" });
+  });
+
+  test("a page that is opened again can tell a turn that runs from one that was stopped", async () => {
+    const id = await turn(null, "one");
+    const states = z.object({ running: z.boolean() });
+    const listed = z.object({ sessions: z.array(states) });
+    const seen = async () => ({
+      session: (await read(`sessions/${id}`, states)).running,
+      list: (await read("sessions", listed)).sessions[0]?.running,
+      newest: (await read(`sessions/${id}/messages?order=desc&pageSize=1`, pageSchema)).messages[0]?.status,
+    });
+    expect(await seen()).toEqual({ session: false, list: false, newest: "completed" });
+    const { turnId } = await begin(id, "two");
+    expect(await seen()).toEqual({ session: true, list: true, newest: "completed" });
+    const items = [says("half", { id: "msg_x", status: "incomplete" })];
+    await turnLog.flush(turnId, items);
+    expect(await seen()).toEqual({ session: true, list: true, newest: "in_progress" });
+    await turnLog.finish(turnId, { status: "incomplete", why: "stopped", items, usage: null, response: null });
+    expect(await seen()).toEqual({ session: false, list: false, newest: "incomplete" });
   });
 
   test("large messages come in pages of fewer, and all of them", async () => {

@@ -1,4 +1,5 @@
 import { Readable } from "node:stream";
+import type { ChatSession } from "@fairlead/protocol/chat";
 import { DomainError } from "@fairlead/protocol/errors";
 import type { FastifyReply } from "fastify";
 import type { ProjectAccess } from "../auth/access.ts";
@@ -8,8 +9,7 @@ import { requirePrincipal } from "../http/require-principal.ts";
 import type { ItemRange } from "./chat-item.ts";
 import { toChatMessage } from "./chat-message.ts";
 import { scopeOf } from "./chat-request.ts";
-import type { SessionCursor } from "./chat-session.ts";
-import { toChatSession } from "./chat-session.ts";
+import { type SessionCursor, type SessionRecord, toChatSession } from "./chat-session.ts";
 import { jsonText } from "./json-text.ts";
 import type { SessionHistoryService } from "./session-history-service.ts";
 import {
@@ -34,23 +34,24 @@ export interface SessionRouteServices {
 export function registerSessionRoutes(app: PlatformApp, services: SessionRouteServices): void {
   const { access, chatSessions } = services;
   const onRequest = requirePrincipal("user");
+  const told = (session: SessionRecord): ChatSession => toChatSession(session, chatSessions.isRunning(session));
   registerReading(app, services);
 
   app.get("/v1/chat/sessions", { onRequest, schema: listSessions }, async (request) => {
     const scope = await scopeOf(access, request, "chat.read");
     const { query, ...page } = request.query;
     const { sessions, next } = await chatSessions.list(scope, { query, after: cursorOf(page), limit: page.pageSize });
-    return { sessions: sessions.map(toChatSession), nextPageToken: next === null ? "" : tokenOf(next) };
+    return { sessions: sessions.map(told), nextPageToken: next === null ? "" : tokenOf(next) };
   });
 
   app.get("/v1/chat/sessions/:id", { onRequest, schema: getSession }, async (request) => {
     const scope = await scopeOf(access, request, "chat.read");
-    return toChatSession(await chatSessions.require(scope, request.params.id));
+    return told(await chatSessions.require(scope, request.params.id));
   });
 
   app.patch("/v1/chat/sessions/:id", { onRequest, schema: updateSession }, async (request) => {
     const scope = await scopeOf(access, request, "chat.use");
-    return toChatSession(await chatSessions.update(scope, request.params.id, request.body));
+    return told(await chatSessions.update(scope, request.params.id, request.body));
   });
 
   app.delete("/v1/chat/sessions/:id", { onRequest, schema: deleteSession }, async (request) => {
@@ -60,7 +61,7 @@ export function registerSessionRoutes(app: PlatformApp, services: SessionRouteSe
 }
 
 /** What was said in a session. */
-function registerReading(app: PlatformApp, { access, chatHistory }: SessionRouteServices): void {
+function registerReading(app: PlatformApp, { access, chatHistory, chatSessions }: SessionRouteServices): void {
   const onRequest = requirePrincipal("user");
 
   app.get("/v1/chat/history", { onRequest, schema: getHistory }, async (request, reply) => {
@@ -82,7 +83,8 @@ function registerReading(app: PlatformApp, { access, chatHistory }: SessionRoute
     const scope = await scopeOf(access, request, "chat.read");
     const { session, items } = await chatHistory.whole(scope, request.params.id, { withSuperseded: true });
     void reply.header("content-disposition", `attachment; filename="${session.id}.json"`);
-    return sendJson(reply, jsonText({ session: toChatSession(session) }, "messages", toldItems(items)));
+    const told = toChatSession(session, chatSessions.isRunning(session));
+    return sendJson(reply, jsonText({ session: told }, "messages", toldItems(items)));
   });
 }
 

@@ -7,11 +7,13 @@ import type { ChatSessionStore } from "./chat-session-store.ts";
 import type { ChatStores } from "./chat-stores.ts";
 import type { SessionRemovalService } from "./session-removal-service.ts";
 import { sessionBusy, sessionNotFound } from "./turn-begin.ts";
+import type { TurnLog } from "./turn-log.ts";
 
 export interface SessionServiceDeps {
   readonly stores: ChatStores;
   /** On the handle for long work: a search looks at texts. */
   readonly searches: Pick<ChatSessionStore, "matching">;
+  readonly turns: Pick<TurnLog, "isRunning">;
   readonly removal: Pick<SessionRemovalService, "removeSession">;
   readonly access: Pick<ProjectAccess, "requireWithin">;
   readonly clock: Clock;
@@ -77,6 +79,10 @@ export class SessionService {
     const session = await this.find(scope, id);
     if (session === null) throw sessionNotFound();
     return session;
+  }
+
+  isRunning({ lastTurnId }: SessionRecord): boolean {
+    return lastTurnId !== null && this.#deps.turns.isRunning(lastTurnId);
   }
 
   /** The newest activity first. @param query in titles and texts; "": all. */

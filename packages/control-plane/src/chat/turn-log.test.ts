@@ -30,7 +30,7 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
     const page = { after: null, before: null, order: "desc", limit: 1 } as const;
     const running = await stage.chat.chatHistory.messages(ANN, sessionId, page);
     expect(running.more).toBe(true);
-    expect(running.items[0]).toMatchObject({ id: "msg_a", turnId, status: "incomplete", position: 2 });
+    expect(running.items[0]).toMatchObject({ id: "msg_a", turnId, status: "in_progress", position: 2 });
     await stage.chat.turnLog.finish(turnId, { ...ANSWERED, items: [says("It is so", { id: "msg_a" })] });
     const stored = await stage.chat.chatHistory.messages(ANN, sessionId, page);
     expect(stored.items[0]).toMatchObject({ id: "msg_a", turnId, status: "completed", position: 2 });

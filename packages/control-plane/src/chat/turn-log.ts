@@ -123,7 +123,7 @@ export class TurnLog {
     const { stores, ids, clock } = this.#deps;
     const now = clock.now();
     try {
-      const isRunning = (id: string): boolean => this.#running.has(id);
+      const isRunning = (id: string): boolean => this.isRunning(id);
       const begun = await stores.transaction((within) =>
         beginTurn(within, ids, { scope, sessionId, turn, now, isRunning }),
       );
@@ -134,6 +134,11 @@ export class TurnLog {
       if (isUniqueViolation(error)) throw sessionBusy();
       throw error;
     }
+  }
+
+  /** Whether this process runs it. One that is open and does not run was lost. */
+  isRunning(turnId: string): boolean {
+    return this.#running.has(turnId);
   }
 
   /** @param partial all that there is so far. */

@@ -116,6 +116,6 @@ export function detailsOf(model: ProviderModel | undefined): Details {
 function modelNotFound(name: string, isAlias: boolean): DomainError {
   const message = isAlias
     ? `None of the models that the alias \`${name}\` stands for is there any more; its targets want a change.`
-    : `There is no model \`${name}\` for this key. Names have the form <provider>/<model>, or are aliases; GET /v1/models lists them.`;
+    : `There is no model \`${name}\` in this project. Names have the form <provider>/<model>, or are aliases; GET /v1/models on the inference host lists them.`;
   return new DomainError("model_not_found", message, { param: "model" });
 }
