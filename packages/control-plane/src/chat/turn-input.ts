@@ -21,6 +21,7 @@ export interface NewTurnItems {
  * @throws DomainError `invalid_request` with `param`
  */
 export function readTurn(body: JsonObject): NewTurnItems {
+  requireOneAnswer(body);
   const messages = messagesOf(body);
   const instructions = messages.filter(isInstruction).map(toMessage);
   const said = messages.filter((message) => !isInstruction(message));
@@ -32,6 +33,12 @@ export function readTurn(body: JsonObject): NewTurnItems {
   const item = toMessage(question);
   if (isEmpty(item)) throw invalid("must not be empty", `${question.path}.content`);
   return { kind: "question", items: [item], text: textOf(item), instructions };
+}
+
+/** Of several answers none would be the one that the history goes on with. */
+function requireOneAnswer({ n = null }: JsonObject): void {
+  if (n === null || n === 1) return;
+  throw invalid("must be 1 in a chat, since one answer is what the session goes on with", "n");
 }
 
 interface Submitted {

@@ -70,6 +70,12 @@ describe.each(ROUTES)("POST %s", (path) => {
       expect(refused.headers.get("x-should-retry")).toBe("false");
     });
 
+    test("400 with `param: n` for several answers: a session goes on with one", async () => {
+      for (const n of [2, 0, "2", []]) {
+        expect(await ask({ ...hi, n })).toMatchObject({ status: 400, code: "invalid_request", param: "n" });
+      }
+    });
+
     test("400 for what is no JSON, and no object", async () => {
       const init = {
         method: "POST",

@@ -77,7 +77,8 @@ describe("an answer's head", () => {
     [409, 502, "upstream_failed", "upstream_failed"],
     [500, 502, "upstream_failed", "upstream_failed"],
     [503, 502, "upstream_failed", "upstream_failed"],
-  ])("an upstream's own JSON refusal (%i) is %i with our code %s", async (status, answered, code, outcome) => {
+  ])("an upstream's own JSON refusal (%i) is %i with our code %s", async (...row) => {
+    const [status, answered, code, outcome] = row;
     for (const stream of [true, false]) {
       const { relay, call, answer } = await begin({ stream });
       call.respond(status, { ...JSON_TYPE, "retry-after": "3" });
