@@ -9,7 +9,7 @@ test("every mistake of a configuration is told at once, with its path", () => {
     ],
   });
   expect(explain(error, "config.yaml")).toMatchObject({
-    exitCode: 1,
+    exitCode: 2,
     message: expect.stringMatching(/config\.yaml:\n {2}server\.platform\.port: .*\n {2}log\.level: unknown level/),
   });
 });

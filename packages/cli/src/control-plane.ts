@@ -2,7 +2,7 @@ import type { LocalAdmin } from "@fairlead/control-plane/admin";
 import type { LocalOperations } from "@fairlead/control-plane/operations";
 import type { RunningServer } from "@fairlead/control-plane/server";
 import { z } from "zod";
-import { CliError } from "./cli-error.ts";
+import { CliError, UsageError } from "./cli-error.ts";
 import type { Environment } from "./config.ts";
 
 /** The control plane as the command line uses it; loaded only by the commands that need it, as it is large. */
@@ -62,7 +62,7 @@ export function explain(error: unknown, configFile: string | undefined): unknown
   const wrong = mistakesSchema.safeParse(error);
   if (!wrong.success) return error;
   const lines = wrong.data.mistakes.map(({ path, message }) => `  ${path}: ${message}`);
-  return new CliError(
+  return new UsageError(
     [`The configuration is wrong. Correct this in ${configFile ?? "the environment"}:`, ...lines].join("\n"),
   );
 }

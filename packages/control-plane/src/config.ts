@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { type ServiceManager, serviceManagerOf } from "@fairlead/protocol/service-manager";
 import { LineCounter, parseDocument } from "yaml";
 import type { z } from "zod";
 import { type ConfigInput, configSchema, listSettings, type Setting } from "./config-schema.ts";
@@ -13,6 +14,8 @@ export interface Config extends Omit<ConfigInput, "server" | "masterKeyFile" | "
   readonly masterKeyFile: string;
   readonly server: ServerConfig;
   readonly builds: { readonly dir: string };
+  /** From systemd, not a setting. */
+  readonly serviceManager: ServiceManager;
   readonly providers: ProvidersConfig;
 }
 
@@ -63,10 +66,11 @@ export function loadConfig(source: ConfigSource): Config {
   });
   mistakes.push(...providers.mistakes);
   if (providers.config === null || mistakes.length > 0) throw new ConfigError(mistakes);
-  return deepFreeze({ ...complete(parsed.data), providers: providers.config });
+  const serviceManager = serviceManagerOf(source.env, process.pid);
+  return deepFreeze({ ...complete(parsed.data), providers: providers.config, serviceManager });
 }
 
-function complete(input: ConfigInput): Omit<Config, "providers"> {
+function complete(input: ConfigInput): Omit<Config, "providers" | "serviceManager"> {
   const dataDir = resolve(input.dataDir);
   const { publicUrl = null, modelsUrl = null } = input.server;
   return {

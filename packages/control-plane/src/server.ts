@@ -33,6 +33,7 @@ import { OperationsAdmin } from "./operations/operations-admin.ts";
 import { createPlatform } from "./platform.ts";
 import { startProjectRemover } from "./projects/project-remover.ts";
 import { type Retention, startRetention } from "./retention.ts";
+import { tellServiceManager } from "./service-manager.ts";
 import { createServices, type Services } from "./services.ts";
 import { OAuthStore } from "./sign-in/oauth-store.ts";
 import { signInRetention } from "./sign-in/sign-in-retention.ts";
@@ -62,6 +63,9 @@ export async function startServer(config: Config): Promise<RunningServer> {
   weighBuffersWithHeap();
   try {
     const urls = await open(config, createLog(config.log), closers);
+    const told = tellServiceManager(config.serviceManager);
+    closers.unshift(told.stopped);
+    closers.push(told.stopping);
     let closing: Promise<void> | null = null;
     return {
       ...urls,
