@@ -7,7 +7,7 @@ import { AdminService } from "./admin/admin-service.ts";
 import { AuditService } from "./audit/audit-service.ts";
 import { type KeyRing, openKeyRing } from "./auth/key-ring.ts";
 import { KeyRingStore } from "./auth/key-ring-store.ts";
-import { createMasterKey, deriveSecret, type MasterKey, readMasterKey } from "./auth/master-key.ts";
+import { createMasterKey, deriveSecret, type MasterKey, readMasterKey, settleMasterKey } from "./auth/master-key.ts";
 import { aesSealer, type SecretSealer } from "./auth/sealer.ts";
 import { TokenService } from "./auth/tokens.ts";
 import { backupBeforeMigration } from "./backup/migration-backup.ts";
@@ -94,7 +94,9 @@ export async function openInstallation(
 
 /** A master key is made only for a store that has sealed nothing yet: for any other, a missing file is a loss to tell of. */
 async function openMasterKey(store: KeyRingStore, masterKeyFile: string): Promise<MasterKey> {
-  const isNew = (await store.list()).length === 0;
-  if (isNew && !existsSync(masterKeyFile)) createMasterKey(masterKeyFile);
+  const keys = await store.list();
+  const signing = keys.find(({ retiredAt }) => retiredAt === null);
+  if (signing) return settleMasterKey(masterKeyFile, signing.masterKeyId);
+  if (keys.length === 0 && !existsSync(masterKeyFile)) createMasterKey(masterKeyFile);
   return readMasterKey(masterKeyFile);
 }

@@ -6,6 +6,7 @@ import { parseDuration } from "../duration.ts";
 import { type LocalOptions, withLocalAdmin } from "../local-admin.ts";
 import { formatDollars } from "../money.ts";
 import { print } from "../output.ts";
+import { addAdminOperations } from "./admin-operations.ts";
 
 interface CreateUserOptions extends LocalOptions {
   readonly email: string;
@@ -65,6 +66,7 @@ export function addAdminCommands(program: Command, context: Context): void {
     .description("prove that all money is accounted for; reads the whole ledger, and ends with 1 if something is wrong")
     .addHelpText("after", "\nExample:\n  fairlead admin check-ledger --config /etc/fairlead/config.yaml")
     .action((options: LocalOptions) => checkLedger(context, options));
+  addAdminOperations(admin, context);
 }
 
 function addLocalOptions(command: Command): Command {

@@ -2,7 +2,7 @@ import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import type { SecretSealer } from "../auth/sealer.ts";
 import type { AnsweredCall, AnswerStore } from "./answer-store.ts";
-import { fromBytes, type KeptAnswer, toBytes } from "./kept-answer.ts";
+import { answerName, fromBytes, type KeptAnswer, toBytes } from "./kept-answer.ts";
 
 /** How long a repeat is answered what the first call was (design §4). */
 export const KEEP_MS = 24 * 3_600_000;
@@ -46,7 +46,7 @@ export class AnswerService {
 
   /** @throws DomainError idempotency_mismatch, idempotency_in_progress, already_exists; unavailable when the store cannot be asked. */
   async begin(call: RepeatableCall): Promise<Repeat> {
-    const name = nameOf(call);
+    const name = answerName(call);
     const running = this.#running.get(name);
     if (running !== undefined) throw running === call.fingerprint ? inProgress() : mismatch();
     // Before the store is asked: of two that come at once only one runs.
@@ -81,11 +81,6 @@ export class AnswerService {
       release: () => this.#running.delete(name),
     };
   }
-}
-
-/** Neither ids nor keys hold a line's end. */
-function nameOf({ projectId, callerId, key }: AnsweredCall): string {
-  return ["answer", projectId, callerId, key].join("\n");
 }
 
 const param = "Idempotency-Key";

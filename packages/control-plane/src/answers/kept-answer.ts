@@ -22,3 +22,16 @@ export function fromBytes(bytes: Uint8Array): KeptAnswer {
   const head = JSON.parse(buffer.toString("utf8", 0, end)) as Omit<KeptAnswer, "body">;
   return { ...head, body: buffer.subarray(end + 1) };
 }
+
+/** Which call it is, and what its answer is sealed under. Neither ids nor keys hold a line's end. */
+export function answerName({
+  projectId,
+  callerId,
+  key,
+}: {
+  readonly projectId: string;
+  readonly callerId: string;
+  readonly key: string;
+}): string {
+  return ["answer", projectId, callerId, key].join("\n");
+}

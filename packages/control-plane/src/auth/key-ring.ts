@@ -5,7 +5,7 @@ import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JSONWebKeyS
 import type { Kysely } from "kysely";
 import type { Database } from "../db/schema.ts";
 import { StartError } from "../start-error.ts";
-import { type KeyRingStore, publicJwkSchema, type SigningKeyRecord } from "./key-ring-store.ts";
+import { KeyRingStore, publicJwkSchema, type SigningKeyRecord } from "./key-ring-store.ts";
 import type { SecretSealer } from "./sealer.ts";
 
 /** The keys that sign every token of this installation. The newest signs; older ones still verify, so that rotation can overlap. */
@@ -103,10 +103,19 @@ class StoredKeyRing implements KeyRing {
   }
 }
 
+/** Into a ring that has none that signs (any more). */
+export async function insertSigningKey(
+  db: Kysely<Database>,
+  options: Pick<KeyRingOptions, "sealer" | "clock" | "ids">,
+): Promise<void> {
+  const { record } = await createSigningKey(options);
+  await new KeyRingStore(db).insert(record);
+}
+
 async function nothing(): Promise<void> {}
 
 async function createSigningKey(
-  options: KeyRingOptions,
+  options: Pick<KeyRingOptions, "sealer" | "clock" | "ids">,
 ): Promise<{ readonly record: SigningKeyRecord; readonly key: SigningKey }> {
   const { sealer, clock, ids } = options;
   const id = ids.next("signingKey");
@@ -116,7 +125,7 @@ async function createSigningKey(
   const record: SigningKeyRecord = {
     id,
     publicJwk: publicJwkSchema.parse({ kty, crv, x, kid: id, alg: SIGNING_ALGORITHM, use: "sig" }),
-    sealedJwk: await sealer.seal(Buffer.from(JSON.stringify(privateJwk)), sealingContext(id)),
+    sealedJwk: await sealer.seal(Buffer.from(JSON.stringify(privateJwk)), signingKeyContext(id)),
     masterKeyId: sealer.keyId,
     createdAt: clock.now(),
     retiredAt: null,
@@ -131,12 +140,13 @@ async function openPrivateKey(record: SigningKeyRecord, sealer: SecretSealer): P
         `${sealer.keyId}. Put the right master key file back.`,
     );
   }
-  const plain = await sealer.open(record.sealedJwk, sealingContext(record.id));
+  const plain = await sealer.open(record.sealedJwk, signingKeyContext(record.id));
   const key = await importJWK(JSON.parse(Buffer.from(plain).toString()) as JWK, SIGNING_ALGORITHM);
   if (key instanceof Uint8Array) throw new StartError(`The signing key ${record.id} is not an Ed25519 key.`);
   return key;
 }
 
-function sealingContext(id: string): string {
+/** What a signing key is sealed under. */
+export function signingKeyContext(id: string): string {
   return `signing_key/${id}`;
 }

@@ -16,6 +16,8 @@ export class UnsealError extends Error {
 }
 
 const VERSION = "v1";
+/** What every sealed text begins with, and nothing else that rests beside one. */
+export const SEALED_PREFIX = `${VERSION}.`;
 const ALGORITHM = "aes-256-gcm";
 const IV_BYTES = 12;
 const TAG_BYTES = 16;

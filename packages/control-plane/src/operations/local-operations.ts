@@ -16,6 +16,13 @@ import { type OpenedDatabase, openDatabase, type StoreLocation } from "../db/ope
 import { acquireServerLock } from "../db/server-lock.ts";
 import { storeLocation } from "../db/store-location.ts";
 import { holdStore } from "../db/store-lock.ts";
+import {
+  type ForgetReport,
+  forgetSealed,
+  type MasterKeyChange,
+  type RotationReport,
+  rotateMasterKey,
+} from "../master-key/rotate-master-key.ts";
 import { StartError } from "../start-error.ts";
 import { type LogLevelAnswer, type LogLevelInput, logLevelAnswerSchema } from "./operations-admin.ts";
 
@@ -28,6 +35,10 @@ export interface LocalOperations {
   migrations(): Promise<MigrationState>;
   /** Brings it there, with a backup before; the server must be stopped. @returns `missing`: what was applied. */
   migrate(): Promise<MigrationState>;
+  /** A new master key, and everything sealed anew; the server must be stopped. */
+  rotateMasterKey(): Promise<RotationReport>;
+  /** Gives up what a lost master key sealed, and begins with a new one; the server must be stopped. */
+  forgetSealed(): Promise<ForgetReport>;
   /** Of the running server. */
   setLogLevel(input: LogLevelInput): Promise<LogLevelAnswer>;
 }
@@ -69,6 +80,8 @@ export function openLocalOperations(config: Config): LocalOperations {
     restore: (input) => alone(config, () => restoreBackup({ config, clock, ids, ...input })),
     migrations: () => onStore(config, ({ db }) => migrationState(db)),
     migrate: () => alone(config, () => onStore(config, (opened, location) => migrateStore(config, opened, location))),
+    rotateMasterKey: () => changeMasterKey(config, rotateMasterKey),
+    forgetSealed: () => changeMasterKey(config, forgetSealed),
     setLogLevel: (input) => askServer(config, (call) => call(LOG_LEVEL_PATH, input, logLevelAnswerSchema)),
   };
 }
@@ -110,6 +123,17 @@ async function migrateStore(config: Config, { db }: OpenedDatabase, location: St
   await backupBeforeMigration({ ...config, location, db, clock });
   await migrate(db, { clock });
   return state;
+}
+
+/** Of a store of this version: sealed places of an older one may be others. */
+async function changeMasterKey<T>(config: Config, change: (how: MasterKeyChange) => Promise<T>): Promise<T> {
+  const { masterKeyFile } = config;
+  return alone(config, () =>
+    onStore(config, async (opened, location) => {
+      await migrateStore(config, opened, location);
+      return change({ db: opened.db, masterKeyFile, clock, ids });
+    }),
+  );
 }
 
 async function onStore<T>(

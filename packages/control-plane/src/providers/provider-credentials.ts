@@ -12,16 +12,17 @@ export class ProviderCredentials {
   }
 
   seal(owner: Owner, credential: string): Promise<string> {
-    return this.#sealer.seal(Buffer.from(credential), contextOf(owner));
+    return this.#sealer.seal(Buffer.from(credential), credentialContext(owner));
   }
 
   /** @returns null where there is none. @throws UnsealError */
   async open(record: ProviderRecord): Promise<string | null> {
     if (record.sealedCredential === null) return null;
-    return Buffer.from(await this.#sealer.open(record.sealedCredential, contextOf(record))).toString();
+    return Buffer.from(await this.#sealer.open(record.sealedCredential, credentialContext(record))).toString();
   }
 }
 
-function contextOf({ projectId, name, baseUrl }: Owner): string {
+/** What a provider's credential is sealed under. */
+export function credentialContext({ projectId, name, baseUrl }: Owner): string {
   return `provider credential ${projectId} ${name} ${baseUrl}`;
 }

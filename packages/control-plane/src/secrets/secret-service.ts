@@ -6,7 +6,7 @@ import type { Kysely } from "kysely";
 import { sealToNode } from "../auth/node-sealing.ts";
 import type { SecretSealer } from "../auth/sealer.ts";
 import type { Database } from "../db/schema.ts";
-import { type NodeSecretRecord, versionName } from "./secret.ts";
+import { type NodeSecretRecord, secretContext, versionName } from "./secret.ts";
 import { SecretStore } from "./secret-store.ts";
 
 /** The node that owns a secret, as far as sealing goes. */
@@ -101,7 +101,7 @@ export class SecretService {
     if (isStale(secret, owner)) return { state: "stale" };
     const version = versionName(secret);
     if (secret.sealedBy === "node") return { state: "sealed", version, jwe: secret.sealed };
-    const plain = await this.#deps.sealer.open(secret.sealed, contextOf(secret));
+    const plain = await this.#deps.sealer.open(secret.sealed, secretContext(secret));
     const binding = secretBinding(owner.id, name, version);
     return { state: "sealed", version, jwe: await sealToNode(plain, { key: owner.sealingKey, binding }) };
   }
@@ -112,7 +112,7 @@ export class SecretService {
     plain: Uint8Array,
   ): Promise<Pick<NodeSecretRecord, "sealed" | "sealedBy" | "sealedTo">> {
     if (!owner.directSecrets) {
-      return { sealed: await this.#deps.sealer.seal(plain, contextOf(secret)), sealedBy: "master", sealedTo: null };
+      return { sealed: await this.#deps.sealer.seal(plain, secretContext(secret)), sealedBy: "master", sealedTo: null };
     }
     const { sealingKey: key } = owner;
     if (!key) {
@@ -124,10 +124,6 @@ export class SecretService {
     const binding = secretBinding(owner.id, secret.name, versionName(secret));
     return { sealed: await sealToNode(plain, { key, binding }), sealedBy: "node", sealedTo: key.x };
   }
-}
-
-function contextOf({ nodeId, name }: Pick<NodeSecretRecord, "nodeId" | "name">): string {
-  return `node secret ${nodeId} ${name}`;
 }
 
 function isStale({ sealedBy, sealedTo }: NodeSecretRecord, { sealingKey }: SecretOwner): boolean {

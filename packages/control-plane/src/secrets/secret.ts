@@ -39,3 +39,8 @@ export interface NodeSecretRecord {
 export function versionName({ version, updatedAt }: Pick<NodeSecretRecord, "version" | "updatedAt">): string {
   return `${version}.${updatedAt.toString(36)}`;
 }
+
+/** What a secret is sealed under by the master key. */
+export function secretContext({ nodeId, name }: Pick<NodeSecretRecord, "nodeId" | "name">): string {
+  return `node secret ${nodeId} ${name}`;
+}

@@ -1,0 +1,236 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { sql } from "kysely";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { openLocalAdmin } from "../admin/local-admin.ts";
+import { AnswerService } from "../answers/answer-service.ts";
+import { AnswerStore } from "../answers/answer-store.ts";
+import { openKeyRing } from "../auth/key-ring.ts";
+import { KeyRingStore } from "../auth/key-ring-store.ts";
+import { createMasterKey, readMasterKey, settleMasterKey } from "../auth/master-key.ts";
+import { aesSealer } from "../auth/sealer.ts";
+import { type Config, loadConfig } from "../config.ts";
+import { dialectOf } from "../db/dialect.ts";
+import { ensureInstallation } from "../db/installation-store.ts";
+import { migrate } from "../db/migrate.ts";
+import { type OpenedDatabase, openDatabase } from "../db/open.ts";
+import { ProviderCredentials } from "../providers/provider-credentials.ts";
+import { SecretService } from "../secrets/secret-service.ts";
+import { countingIds, STORES, TestClock } from "../testing.fixture.ts";
+import { forgetSealed, type RotationStep, rotateMasterKey } from "./rotate-master-key.ts";
+import { SEALED_COLUMNS } from "./sealed-store.ts";
+
+const clock = new TestClock();
+const ids = countingIds();
+const PROVIDER = { projectId: "prj_1", name: "openai", baseUrl: "https://api.example.org/v1" };
+const CALL = { projectId: "prj_1", callerId: "key_1", key: 'it\'s "ours" ☂', fingerprint: "f" };
+const ANSWER = { status: 200, headers: {}, body: Buffer.from("an answer") };
+
+let dir: string;
+let file: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "fairlead-rotate-"));
+  file = join(dir, "master.key");
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+/** Everything that is ever sealed, by the services that seal it. */
+async function fill({ db }: OpenedDatabase): Promise<void> {
+  createMasterKey(file);
+  const sealer = aesSealer(readMasterKey(file));
+  await ensureInstallation(db, { id: "ins_1", epoch: "epo_1", createdAt: 1 });
+  const ring = await openKeyRing({ store: new KeyRingStore(db), sealer, clock, ids });
+  await ring.rotate();
+  await sql`insert into "user" (id, name, email, "emailVerified", "createdAt", "updatedAt")
+    values ('usr_1', 'Ann', 'ann@example.org', 1, '2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.000Z')`.execute(db);
+  await sql`insert into project (id, user_id, name, created_at, updated_at) values ('prj_1', 'usr_1', 'One', 1, 1)`.execute(
+    db,
+  );
+  const node = { public_ip: "", operating_system: "", status_message: "", daemon_version: "", direct_secrets: 0 };
+  await db
+    .insertInto("node")
+    .values({
+      ...node,
+      id: "nod_1",
+      project_id: "prj_1",
+      user_id: "usr_1",
+      name: "Box",
+      identifier: "box",
+      plan_id: "byo",
+      status: "active",
+      status_since: 1,
+      connectors: "[]",
+      engine_config: "{}",
+      conditions: "[]",
+      restarts: 0,
+      created_at: 1,
+    } as never)
+    .execute();
+  const secrets = new SecretService({ db, sealer, clock });
+  const owner = { id: "nod_1", directSecrets: false, sealingKey: null };
+  await db.transaction().execute((transaction) => secrets.put(transaction, owner, { name: "TOKEN", value: "s3cret" }));
+  const sealed = await new ProviderCredentials(sealer).seal(PROVIDER, "sk-live");
+  await sql`insert into provider (project_id, name, user_id, base_url, settings, sealed_credential, created_at, updated_at)
+    values ('prj_1', 'openai', 'usr_1', ${PROVIDER.baseUrl}, '{}', ${sealed}, 1, 1)`.execute(db);
+  const { claim } = await answers(db, sealer).begin(CALL);
+  await claim?.keep(ANSWER);
+}
+
+function answers(db: OpenedDatabase["db"], sealer: ReturnType<typeof aesSealer>): AnswerService {
+  const store = new AnswerStore(db);
+  return new AnswerService({ answers: store, writes: store, sealer, clock });
+}
+
+/** Reads all of it back by the key in the file. */
+async function readBack({ db }: OpenedDatabase): Promise<unknown> {
+  const { master_key_id: id } = await db
+    .selectFrom("signing_key")
+    .select("master_key_id")
+    .where("retired_at", "is", null)
+    .executeTakeFirstOrThrow();
+  const sealer = aesSealer(settleMasterKey(file, id));
+  await openKeyRing({ store: new KeyRingStore(db), sealer, clock, ids });
+  const provider = await db.selectFrom("provider").select("sealed_credential").executeTakeFirstOrThrow();
+  const secret = await db.selectFrom("node_secret").select("sealed").executeTakeFirstOrThrow();
+  const credential = new ProviderCredentials(sealer);
+  const { kept } = await answers(db, sealer).begin(CALL);
+  return {
+    credential: await credential.open({ ...PROVIDER, sealedCredential: provider.sealed_credential } as never),
+    secret: Buffer.from(await sealer.open(secret.sealed, "node secret nod_1 TOKEN")).toString(),
+    answer: kept?.body.toString(),
+  };
+}
+const WHOLE = { credential: "sk-live", secret: "s3cret", answer: "an answer" };
+
+/** Every text in the store that this key has sealed, as `table.column`. */
+async function sealedTexts({ db }: OpenedDatabase, keyId: string): Promise<string[]> {
+  const found = new Set<string>();
+  for (const { name: table, columns, schema } of await db.introspection.getTables()) {
+    for (const { name: column } of columns) {
+      const text = sql`cast(${sql.ref(column)} as text)`;
+      const from = schema === undefined ? sql.table(table) : sql.id(schema, table);
+      const { rows } = await sql`select 1 from ${from} where ${text} like ${`v1.${keyId}.%`} limit 1`.execute(db);
+      if (rows.length > 0) found.add(`${table}.${column}`);
+    }
+  }
+  return [...found].toSorted();
+}
+
+describe.each(STORES)("rotating the master key on $name", ({ open }) => {
+  let store: OpenedDatabase;
+  beforeEach(async () => {
+    store = await open();
+    await fill(store);
+  });
+  afterEach(() => store.close());
+
+  test("seals everything anew, keeps the former key beside, and all can be read", async () => {
+    const before = readMasterKey(file);
+    const report = await rotateMasterKey({ db: store.db, masterKeyFile: file, clock, ids });
+    expect(report).toMatchObject({ formerKeyId: before.id, keyId: readMasterKey(file).id });
+    expect(report.resealed).toEqual({
+      "signing_key.sealed_jwk": 2,
+      "provider.sealed_credential": 1,
+      "node_secret.sealed": 1,
+      "kept_answer.sealed": 1,
+    });
+    expect(await readBack(store)).toEqual(WHOLE);
+    expect(readdirSync(dir).toSorted()).toEqual(["master.key", `master.key.${before.id}`]);
+    expect(readMasterKey(`${file}.${before.id}`)).toEqual(before);
+  });
+
+  test("forgets no place: the list is what a key has sealed in a store where everything is", async () => {
+    if (dialectOf(store.db) === "postgres") return;
+    const { id } = readMasterKey(file);
+    const listed = SEALED_COLUMNS.map(({ table, column }) => `${table}.${column}`).toSorted();
+    expect(await sealedTexts(store, id)).toEqual(listed);
+    await rotateMasterKey({ db: store.db, masterKeyFile: file, clock, ids });
+    expect(await sealedTexts(store, id)).toEqual([]);
+  });
+
+  test("is refused with another key, and changes nothing where one secret cannot be opened", async () => {
+    const key = readFileSync(file);
+    await sql`update node_secret set sealed = ${`v1.${"0".repeat(16)}.AAAA.AAAA`}`.execute(store.db);
+    await expect(rotateMasterKey({ db: store.db, masterKeyFile: file, clock, ids })).rejects.toThrow(/sealed by key 0/);
+    settleMasterKey(file, readMasterKey(file).id);
+    expect(readFileSync(file).equals(key)).toBe(true);
+    rmSync(file);
+    createMasterKey(file);
+    await expect(rotateMasterKey({ db: store.db, masterKeyFile: file, clock, ids })).rejects.toThrow(
+      /Put the right one back/,
+    );
+  });
+
+  test("a lost key is given up: what it sealed is named, and a new one takes over", async () => {
+    await expect(forgetSealed({ db: store.db, masterKeyFile: file, clock, ids })).rejects.toThrow(/nothing is lost/);
+    rmSync(file);
+    const gone = await forgetSealed({ db: store.db, masterKeyFile: file, clock, ids });
+    expect(gone).toMatchObject({
+      keyId: readMasterKey(file).id,
+      providers: [{ projectId: "prj_1", name: "openai" }],
+      secrets: [{ nodeId: "nod_1", name: "TOKEN" }],
+    });
+    const ring = await openKeyRing({
+      store: new KeyRingStore(store.db),
+      sealer: aesSealer(readMasterKey(file)),
+      clock,
+      ids,
+    });
+    // Tokens that the lost keys signed stay good until they run out.
+    expect(ring.publicJwks().keys).toHaveLength(3);
+    const report = await rotateMasterKey({ db: store.db, masterKeyFile: file, clock, ids });
+    expect(report.resealed).toMatchObject({ "signing_key.sealed_jwk": 1, "node_secret.sealed": 0 });
+  });
+});
+
+/** `v1.` is said in one place, and every caller of `seal` is known here: a new one belongs into the list, or is a cookie. */
+test("nobody else seals", () => {
+  const source = join(import.meta.dirname, "..");
+  const sealing = readdirSync(source, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts") && !/\.(test|contract|fixture)\.ts$/.test(name))
+    .filter((name) => /sealer\.seal\(/.test(readFileSync(join(source, name), "utf8")));
+  expect(sealing.toSorted()).toEqual([
+    "answers/answer-service.ts",
+    "auth/key-ring.ts",
+    "providers/provider-credentials.ts",
+    "secrets/secret-service.ts",
+    // A cookie, which outlives no rotation.
+    "sign-in/oidc-service.ts",
+  ]);
+});
+
+describe("a rotation that is killed", () => {
+  const STEPS: readonly RotationStep[] = ["made", "sealed", "committed", "switched"];
+
+  test.each(STEPS)("at the step %s leaves everything readable, and can be repeated", async (step) => {
+    const storeFile = join(dir, "fairlead.db");
+    const first = openDatabase({ file: storeFile });
+    await migrate(first.db, { clock });
+    await fill(first);
+    await first.close();
+    const program = join(import.meta.dirname, "rotate-until.fixture.ts");
+    const args = ["--conditions", "fairlead-source", program, storeFile, file, step];
+    const { signal, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+    expect({ signal, stderr }).toMatchObject({ signal: "SIGKILL" });
+    const store = openDatabase({ file: storeFile });
+    expect(await readBack(store)).toEqual(WHOLE);
+    expect(existsSync(`${file}.next`)).toBe(false);
+    await rotateMasterKey({ db: store.db, masterKeyFile: file, clock, ids });
+    expect(await readBack(store)).toEqual(WHOLE);
+    await store.close();
+  });
+
+  test("is settled by the next start of whoever opens the installation", async () => {
+    const config: Config = loadConfig({ env: { FAIRLEAD_DATA_DIR: dir, FAIRLEAD_MASTER_KEY_FILE: file } });
+    await (await openLocalAdmin(config)).close();
+    const before = readMasterKey(file).id;
+    createMasterKey(`${file}.next`);
+    await (await openLocalAdmin(config)).close();
+    expect(readMasterKey(file).id).toBe(before);
+    expect(existsSync(`${file}.next`)).toBe(false);
+    writeFileSync(`${file}.next`, "no key");
+    await expect(openLocalAdmin(config)).rejects.toThrow(/mode|chmod|does not hold/);
+  });
+});
