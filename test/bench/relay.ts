@@ -1,17 +1,29 @@
 import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { parseArgs } from "node:util";
+import { weighBuffersWithHeap } from "../../packages/daemon/src/garbage-collection.ts";
 import { openBench } from "./bench.ts";
 import { describeMachine } from "./describe-machine.ts";
-import { spread } from "./statistics.ts";
+import { cpuSeconds, memoryMb, processTree } from "./machine.ts";
+import { median, roundedText, spread } from "./statistics.ts";
 import { startFairleadRelay } from "./targets/fairlead.ts";
 
 /**
  * `node test/bench/relay.ts`: an engine on loopback called directly and through relay, tunnel and gateway, in one run, round by
- * round: small calls, streams, bulk both ways; and how soon the engine learns that a caller left. All programs share the machine.
+ * round: small calls, streams, bulk both ways, with the CPU of every program on the way; how soon the engine learns that a caller
+ * left; and memory where one of 100 callers never reads. All programs share the machine.
  */
 
+// As the programs on the way do.
+weighBuffersWithHeap();
 const { values: options } = parseArgs({
-  options: { seconds: { type: "string", default: "4" }, rounds: { type: "string", default: "3" } },
+  options: {
+    seconds: { type: "string", default: "4" },
+    rounds: { type: "string", default: "3" },
+    /** Only the work whose name has this text. */
+    work: { type: "string", default: "" },
+    /** Folder for CPU profiles of control plane and daemon. */
+    profile: { type: "string" },
+  },
 });
 const SECONDS = Number(options.seconds);
 const ROUNDS = Number(options.rounds);
@@ -22,7 +34,8 @@ const BULK_CALLS = 4;
 const BULK_PIECES = 512;
 const PIECE = Buffer.alloc(64 * 1024, "x");
 const MEGABYTE = 1e6;
-const ABORTS = 30;
+const ABORTS = 200;
+const CALLERS = 100;
 
 interface Place {
   readonly port: number;
@@ -30,7 +43,7 @@ interface Place {
   readonly token: string;
 }
 
-const agent = new Agent({ keepAlive: true, maxSockets: 64 });
+const agent = new Agent({ keepAlive: true, maxSockets: 128 });
 
 function call(place: Place, method: string, path: string): ClientRequest {
   const headers = { authorization: `Bearer ${place.token}` };
@@ -55,16 +68,18 @@ function finish(request: ClientRequest): Promise<number> {
   });
 }
 
-/** As often as it goes, on several connections. @returns the sum of what the calls return, a second. */
+/** As often as it goes, on several connections. @returns the sum of what the calls return. */
 async function repeat(connections: number, once: () => Promise<number>): Promise<number> {
-  const started = performance.now();
-  const end = started + SECONDS * 1000;
+  const end = performance.now() + SECONDS * 1000;
   let sum = 0;
   const worker = async (): Promise<void> => {
-    while (performance.now() < end) sum += await once();
+    while (performance.now() < end) {
+      const units = await once();
+      sum += units;
+    }
   };
   await Promise.all(Array.from({ length: connections }, worker));
-  return (sum * 1000) / (performance.now() - started);
+  return sum;
 }
 
 function upload(place: Place): Promise<number> {
@@ -81,25 +96,55 @@ function upload(place: Place): Promise<number> {
   return finished.then(() => (PIECE.length * BULK_PIECES) / MEGABYTE);
 }
 
-type Measure = (place: Place) => Promise<number>;
+interface Work {
+  readonly unit: string;
+  readonly run: (place: Place) => Promise<number>;
+}
 
-const SMALL = "small calls a second, 32 connections";
-const MEASURES: Readonly<Record<string, Measure>> = {
-  [SMALL]: (place) => repeat(CONNECTIONS, () => finish(call(place, "GET", "/small").end()).then(() => 1)),
-  "stream chunks a second, 32 streams": (place) =>
-    repeat(STREAMS, () =>
-      finish(call(place, "GET", `/stream?count=${CHUNKS_A_STREAM}`).end()).then(() => CHUNKS_A_STREAM),
-    ),
-  "bulk down, MB/s, 4 at once": (place) =>
-    repeat(BULK_CALLS, () =>
-      finish(call(place, "GET", `/bulk?count=${BULK_PIECES}`).end()).then((bytes) => bytes / MEGABYTE),
-    ),
-  "bulk up, MB/s, 4 at once": (place) => repeat(BULK_CALLS, () => upload(place)),
+const smallCall = (place: Place): Promise<number> => finish(call(place, "GET", "/small").end()).then(() => 1);
+const WORKS: Readonly<Record<string, Work>> = {
+  "small calls, 32 connections": { unit: "call", run: (place) => repeat(CONNECTIONS, () => smallCall(place)) },
+  "32 streams": {
+    unit: "chunk",
+    run: (place) =>
+      repeat(STREAMS, () =>
+        finish(call(place, "GET", `/stream?count=${CHUNKS_A_STREAM}`).end()).then(() => CHUNKS_A_STREAM),
+      ),
+  },
+  "bulk down, 4 at once": {
+    unit: "MB",
+    run: (place) =>
+      repeat(BULK_CALLS, () =>
+        finish(call(place, "GET", `/bulk?count=${BULK_PIECES}`).end()).then((bytes) => bytes / MEGABYTE),
+      ),
+  },
+  "bulk up, 4 at once": { unit: "MB", run: (place) => repeat(BULK_CALLS, () => upload(place)) },
 };
 
+/** The client's own children are other programs. */
+const cpuOf = (pid: number): number => {
+  const { user, system } = process.cpuUsage();
+  if (pid === process.pid) return (user + system) / 1e6;
+  return processTree(pid).reduce((sum, each) => sum + cpuSeconds(each), 0);
+};
+
+/** Units a second, and the CPU that each program spent on one, in µs. */
+interface Figures {
+  readonly perSecond: number;
+  readonly cpu: readonly number[];
+}
+
+async function measure({ run }: Work, place: Place, programs: readonly number[]): Promise<Figures> {
+  const used = (): number[] => programs.map(cpuOf);
+  const [before, started] = [used(), performance.now()];
+  const units = await run(place);
+  const seconds = (performance.now() - started) / 1000;
+  return { perSecond: units / seconds, cpu: used().map((cpu, at) => ((cpu - (before[at] ?? 0)) * 1e6) / units) };
+}
+
 /** Milliseconds from a caller's leaving to the engine's noticing, of one call. */
-async function abortMs(place: Place, engineLog: () => Promise<number>): Promise<number> {
-  const request = call(place, "GET", "/hang").end();
+async function abortMs(place: Place, name: string, engineSaid: (pattern: RegExp) => Promise<string>): Promise<number> {
+  const request = call(place, "GET", `/hang?name=${name}`).end();
   request.on("error", () => undefined);
   await new Promise<void>((resolve) => {
     request.on("response", (answer) => {
@@ -107,17 +152,31 @@ async function abortMs(place: Place, engineLog: () => Promise<number>): Promise<
       answer.once("data", () => resolve());
     });
   });
-  const told = engineLog();
   const leftAt = performance.timeOrigin + performance.now();
   request.destroy();
-  return (await told) - leftAt;
+  return Number(await engineSaid(new RegExp(`^left ${name} ([\\d.]+)$`, "m"))) - leftAt;
+}
+
+/** An endless answer of which only the head is read. */
+async function neverRead(place: Place): Promise<ClientRequest> {
+  const request = call(place, "GET", "/bulk?count=1000000").end();
+  request.on("error", () => undefined);
+  const answer = await new Promise<IncomingMessage>((resolve) => request.once("response", resolve));
+  answer.on("error", () => undefined).pause();
+  return request;
+}
+
+function cpuText(figures: readonly Figures[]): string {
+  const sums = figures.map(({ cpu }) => cpu.reduce((sum, part) => sum + part, 0));
+  const parts = figures[0]?.cpu.map((_part, at) => roundedText(median(figures.map(({ cpu }) => cpu[at] ?? 0)) ?? 0));
+  return `${spread(sums)} = ${parts?.join(" + ")}`;
 }
 
 function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-const bench = await openBench({ pinned: false, profileDir: undefined });
+const bench = await openBench({ pinned: false, profileDir: options.profile });
 try {
   const program = new URL("targets/relay-engine-program.ts", import.meta.url).pathname;
   const engine = bench.processes.launch({ name: "engine", command: process.execPath, args: [program], core: 0 });
@@ -125,24 +184,41 @@ try {
   const relay = await startFairleadRelay({ ...bench, mockPort });
   const direct = { port: mockPort, prefix: "", token: "" };
   const through = { port: relay.port, prefix: relay.prefix ?? "", token: relay.key };
+  const parts = relay.parts.flatMap(({ pids }) => pids);
   say(`${describeMachine()}\n`);
-  say("| work | direct | relayed | ratio |\n| --- | --- | --- | --- |");
-  for (const [name, measure] of Object.entries(MEASURES)) {
-    const figures: { direct: number; relayed: number }[] = [];
+  say("CPU in µs a unit: client + engine, and client + control plane + daemon + engine.\n");
+  say("| work, unit | direct/s | relayed/s | ratio | CPU direct | CPU relayed | ratio of CPU |");
+  say("| --- | --- | --- | --- | --- | --- | --- |");
+  for (const [name, work] of Object.entries(WORKS).filter(([each]) => each.includes(options.work))) {
+    const [plain, relayed]: [Figures[], Figures[]] = [[], []];
     for (let round = 0; round < ROUNDS; round++) {
-      figures.push({ direct: await measure(direct), relayed: await measure(through) });
+      plain.push(await measure(work, direct, [process.pid, engine.pid]));
+      relayed.push(await measure(work, through, [process.pid, ...parts, engine.pid]));
     }
-    const plain = figures.map((figure) => figure.direct);
-    const relayed = figures.map((figure) => figure.relayed);
-    const ratios = figures.map((figure) => figure.relayed / figure.direct);
-    say(`| ${name} | ${spread(plain)} | ${spread(relayed)} | ${spread(ratios)} |`);
+    const ratio = (of: (figures: Figures) => number): string =>
+      spread(relayed.map((figures, round) => of(figures) / of(plain[round] ?? figures)));
+    const speeds = [plain, relayed].map((figures) => spread(figures.map(({ perSecond }) => perSecond))).join(" | ");
+    const speedRatio = ratio(({ perSecond }) => perSecond);
+    const cpuRatio = ratio(({ cpu }) => cpu.reduce((sum, part) => sum + part, 0));
+    say(
+      `| ${name}, ${work.unit} | ${speeds} | ${speedRatio} | ${cpuText(plain)} | ${cpuText(relayed)} | ${cpuRatio} |`,
+    );
   }
   const aborts: number[] = [];
-  for (let seen = 1; seen <= ABORTS; seen++) {
-    const nth = new RegExp(`(?:left [\\d.]+\\n[^]*?){${seen - 1}}left ([\\d.]+)\\n`);
-    aborts.push(await abortMs(through, async () => Number(await engine.printed(nth))));
-  }
-  say(`\nms from a caller's leaving to the engine's noticing, of ${ABORTS}: ${spread(aborts)}`);
+  for (let at = 0; at < ABORTS; at++) aborts.push(await abortMs(through, String(at), (text) => engine.printed(text)));
+  const sorted = aborts.toSorted((a, b) => a - b);
+  const p99 = sorted[Math.ceil(ABORTS * 0.99) - 1] ?? 0;
+  say(
+    `\nms from a caller's leaving to the engine's noticing, of ${ABORTS}: ${spread(aborts)}, p99 ${roundedText(p99)}`,
+  );
+  const memory = (): string => parts.map((pid) => roundedText(memoryMb(pid))).join(" and ");
+  const others = (callers: number): Promise<number> => repeat(callers, () => smallCall(through));
+  for (let warm = 0; warm < ROUNDS; warm++) await others(CALLERS);
+  say(`MB of control plane and daemon, ${CALLERS} callers that read: ${memory()}`);
+  const silent = await neverRead(through);
+  for (let round = 0; round < ROUNDS; round++) await others(CALLERS - 1);
+  say(`the same, one of them never reading: ${memory()}`);
+  silent.destroy();
   await relay.stop();
 } finally {
   agent.destroy();

@@ -1,8 +1,10 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { weighBuffersWithHeap } from "../../../packages/daemon/src/garbage-collection.ts";
 
-/** An engine for `relay.ts`: small answers, streams, bulk in both directions. Prints its port, and `left` when a caller leaves `/hang`. */
+/** An engine for `relay.ts`: small answers, streams, bulk in both directions. Prints its port, and `left NAME` when a caller leaves `/hang?name=NAME`. */
 
+weighBuffersWithHeap();
 const SMALL = JSON.stringify({ choices: [{ message: { role: "assistant", content: "x".repeat(900) } }] });
 const CHUNK = Buffer.from(`data: ${JSON.stringify({ choices: [{ delta: { content: "word " } }] })}\n\n`);
 const PIECE = Buffer.alloc(64 * 1024, "x");
@@ -33,10 +35,14 @@ const server = createServer((request, response) => {
     }
     case "/hang":
       response.writeHead(200).write("begun");
-      response.on("close", () => process.stdout.write(`left ${performance.timeOrigin + performance.now()}\n`));
+      response.on("close", () =>
+        process.stdout.write(`left ${searchParams.get("name")} ${performance.timeOrigin + performance.now()}\n`),
+      );
       return;
     default:
-      request.resume().on("end", () => response.writeHead(200, { "content-type": "application/json" }).end(SMALL));
+      // With its length, as model servers have it; Node says it by itself only where the head goes with the body.
+      response.setHeader("content-type", "application/json");
+      request.resume().on("end", () => response.end(SMALL));
   }
 });
 server.keepAliveTimeout = 60_000;

@@ -32,10 +32,16 @@ export class Forward {
       this.#break(error);
       return;
     }
+    let left = Number(answer.headers["content-length"] ?? Number.NaN);
     answer.on("data", (chunk: Buffer) => {
-      if (!this.#stream.write(chunk)) answer.pause();
+      left -= chunk.length;
+      // The end in one frame with the last bytes.
+      if (left === 0) this.#stream.end(chunk);
+      else if (!this.#stream.write(chunk)) answer.pause();
     });
-    answer.on("end", () => this.#stream.end());
+    answer.on("end", () => {
+      if (left !== 0) this.#stream.end();
+    });
     answer.on("error", (error) => this.#break(error));
   }
 

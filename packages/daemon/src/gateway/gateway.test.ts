@@ -15,6 +15,7 @@ import { TUNNEL_FAULT_HEADER, TUNNEL_TOKEN_HEADER, TUNNEL_WORKLOAD_HEADER } from
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Refusal } from "./connect-check.ts";
+import { EngineConnections } from "./engine-connections.ts";
 import { createGateway, type WorkloadTarget } from "./gateway.ts";
 
 type Script = (request: IncomingMessage, response: ServerResponse) => unknown;
@@ -41,7 +42,8 @@ beforeEach(async () => {
   gateway = createHttp2Server();
   const connect = { check: (token: string) => Promise.resolve(verdict(token)) };
   const find = (name: string): WorkloadTarget | null => targets.get(name) ?? null;
-  gateway.on("stream", createGateway({ targets: { find }, connect, log: pino({ level: "silent" }) }));
+  const connections = new EngineConnections({ trialMs: 50 });
+  gateway.on("stream", createGateway({ targets: { find }, connect, connections, log: pino({ level: "silent" }) }));
   await new Promise<void>((resolve) => gateway.listen(0, "127.0.0.1", resolve));
   caller = connectHttp2(`http://127.0.0.1:${(gateway.address() as AddressInfo).port}`);
 });
@@ -89,10 +91,36 @@ describe("the gateway", () => {
     expect(seen?.headers).not.toHaveProperty(TUNNEL_WORKLOAD_HEADER);
   });
 
-  test("never uses a connection to an engine twice", async () => {
+  test("uses a connection of an engine that it does not know yet only once", async () => {
     script = (_request, response) => response.end("ok");
     for (let i = 0; i < 3; i++) expect(await text(ask())).toBe("ok");
     expect(engineSockets).toBe(3);
+  });
+
+  test("uses connections again of an engine that keeps them, also after callers left or bodies were refused", async () => {
+    script = (request, response) => {
+      if (request.url === "/hang") return;
+      if (request.url === "/refused") response.writeHead(413).end("no");
+      else request.resume().on("end", () => response.end("ok"));
+    };
+    await vi.waitFor(
+      async () => {
+        const before = engineSockets;
+        for (let i = 0; i < 3; i++) expect(await text(ask())).toBe("ok");
+        expect(engineSockets).toBeLessThanOrEqual(before + 1);
+      },
+      { timeout: 10_000, interval: 20 },
+    );
+    for (let round = 0; round < 20; round++) {
+      const hung = ask({ ":path": "/hang" });
+      const refused = ask({ ":method": "POST", ":path": "/refused" }, { endStream: false });
+      refused.write(Buffer.alloc(16 * 1024));
+      expect(await text(refused)).toBe("no");
+      const posted = ask({ ":method": "POST" }, { endStream: false });
+      posted.end("body");
+      hung.close(constants.NGHTTP2_CANCEL);
+      expect(await Promise.all([text(ask()), text(posted)])).toEqual(["ok", "ok"]);
+    }
   });
 
   test.each(["unknown", "starting", ""])(

@@ -5,6 +5,7 @@ import type { ErrorCode } from "@fairlead/protocol/errors";
 import type { Logger } from "pino";
 import type { TunnelHandler } from "../tunnel/tunnel-server.ts";
 import type { ConnectCheck } from "./connect-check.ts";
+import { EngineConnections } from "./engine-connections.ts";
 import { Forward } from "./forward.ts";
 import { requestHeaders } from "./gateway-headers.ts";
 import { forwardWebSocket } from "./web-socket.ts";
@@ -26,11 +27,13 @@ export interface GatewayOptions {
   readonly targets: WorkloadTargets;
   /** Judges the tokens of relayed requests. */
   readonly connect: Pick<ConnectCheck, "check">;
+  readonly connections?: EngineConnections;
   readonly log: Logger;
 }
 
 /** The reverse proxy in front of this node's workloads. */
-export function createGateway(options: GatewayOptions): TunnelHandler {
+export function createGateway({ connections = new EngineConnections(), ...others }: GatewayOptions): TunnelHandler {
+  const options = { connections, ...others };
   const { connect, log } = options;
   return (stream, headers) => {
     stream.on("error", (error) => log.debug({ err: error }, "tunnel stream failed"));
@@ -59,7 +62,8 @@ interface GatewayCall {
   readonly workload: string;
 }
 
-function handOver({ stream, headers, workload }: GatewayCall, { targets, log }: GatewayOptions): void {
+function handOver(call: GatewayCall, { targets, connections, log }: Required<GatewayOptions>): void {
+  const { stream, headers, workload } = call;
   if (stream.destroyed) return;
   const target = targets.find(workload);
   if (target === null || !target.ready) {
@@ -67,7 +71,7 @@ function handOver({ stream, headers, workload }: GatewayCall, { targets, log }: 
     return;
   }
   try {
-    if (headers[":method"] !== "CONNECT") forward(stream, headers, target);
+    if (headers[":method"] !== "CONNECT") forward(call, target, connections);
     else if (headers[":protocol"] !== "websocket") answerFault(stream, "upstream_failed");
     else {
       const { host, port } = target;
@@ -80,7 +84,7 @@ function handOver({ stream, headers, workload }: GatewayCall, { targets, log }: 
   }
 }
 
-function forward(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, target: WorkloadTarget): void {
+function forward({ stream, headers }: GatewayCall, target: WorkloadTarget, connections: EngineConnections): void {
   const engine = httpRequest({
     host: target.host,
     port: target.port,
@@ -88,15 +92,17 @@ function forward(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, target
     path: headers[":path"] ?? "/",
     // Told to close, an engine that refuses a large body at once resets the connection, and its refusal is lost.
     headers: { ...requestHeaders(headers), ...framing(stream, headers), connection: "keep-alive" },
-    // A socket is never used twice: llama-server closes after every stream although it promises to keep it open.
-    agent: false,
+    agent: connections.agentFor(target),
   });
   const call = new Forward(stream, engine);
   engine.on("error", (error: NodeJS.ErrnoException) => {
     if (stream.headersSent || stream.destroyed) return;
     answerFault(stream, error.code === "ECONNREFUSED" ? "no_running_engine" : "upstream_failed");
   });
-  engine.on("response", (answer: IncomingMessage) => call.onAnswer(answer));
+  engine.on("response", (answer: IncomingMessage) => {
+    connections.onAnswer(answer, target);
+    call.onAnswer(answer);
+  });
 }
 
 /** Node frames no body of a GET or DELETE by itself: the engine would read it as the next request. */
