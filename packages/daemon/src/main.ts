@@ -8,6 +8,7 @@ import { doctorText, examine, isWell } from "./doctor/doctor.ts";
 import { weighBuffersWithHeap } from "./garbage-collection.ts";
 import { nodeHttpClient } from "./link/http-client.ts";
 import { createLog, LOG_LEVELS, reasonOf } from "./log.ts";
+import { purgedText, purgeNode } from "./purge-node.ts";
 import { DockerRuntime } from "./runtime/docker-runtime.ts";
 import { EXIT, StartError } from "./start-error.ts";
 import { readStatus, statusText } from "./status.ts";
@@ -45,6 +46,12 @@ const USUAL_FOLDERS: Environment = { STATE_DIRECTORY: "/var/lib/fairlead-daemon"
 const STATUS_HELP = `
 Example:
   fairlead-daemon status --state-dir /var/lib/fairlead-daemon --json`;
+
+const PURGE_HELP = `
+Its data is gone with its volumes. What somebody else uses stays, and is named.
+
+Example:
+  systemctl stop fairlead-daemon && fairlead-daemon purge`;
 
 /** @param argv the arguments after the program's name. @returns the exit code. */
 export async function main(argv: string[]): Promise<number> {
@@ -90,6 +97,7 @@ function createProgram(onCode: (code: number) => void): Command {
       const status = await readStatus(config, new DockerRuntime(config.dockerSocket));
       process.stdout.write(`${flags.json ? JSON.stringify(status) : statusText(status)}\n`);
     });
+  addPurge(program, onCode);
   addDoctor(program, onCode);
   program
     .command("version")
@@ -103,6 +111,21 @@ function createProgram(onCode: (code: number) => void): Command {
     });
   for (const command of program.commands) command.exitOverride();
   return program;
+}
+
+function addPurge(program: Command, onCode: (code: number) => void): void {
+  program
+    .command("purge")
+    .description("remove this node's containers, volumes and images from this machine; its daemon must be stopped")
+    .option("--state-dir <dir>", "folder of this node's identity and desired state")
+    .option("--docker-socket <path>", "socket of the container engine (default: /var/run/docker.sock)")
+    .addHelpText("after", PURGE_HELP)
+    .action(async (flags: Flags) => {
+      const config = readConfig(flags, { ...USUAL_FOLDERS, ...processEnvironment() });
+      const purged = await purgeNode(config, new DockerRuntime(config.dockerSocket));
+      process.stdout.write(`${purgedText(purged)}\n`);
+      onCode(EXIT.ok);
+    });
 }
 
 type DoctorFlags = Flags & { readonly platformUrl?: string; readonly json?: boolean };

@@ -64,7 +64,7 @@ export class ImageCleaner {
     const removed: string[] = [];
     const skipped = new Set<PulledImage>();
     for (let next = await this.#next(skipped); next !== null; next = await this.#next(skipped)) {
-      if (await this.#remove(next)) removed.push(next.reference);
+      if (await removePulledImage(this.#deps, next)) removed.push(next.reference);
       else skipped.add(next);
       const space = await readSpace();
       if (space === null || bytesAboveLowMark(space) === 0 || this.#closing.signal.aborted) break;
@@ -82,21 +82,23 @@ export class ImageCleaner {
     const removable = removableImages({ pulled: memory.list(), inUse, desired: desired(), now: clock.now() });
     return removable.find((image) => !skipped.has(image)) ?? null;
   }
+}
 
-  /** @returns false where it is in use after all: the pass goes on with the next (kubernetes#57006). */
-  async #remove(image: PulledImage): Promise<boolean> {
-    const { runtime, memory } = this.#deps;
-    try {
-      const named = await runtime.image(image.reference);
-      const present = named?.id === image.id ? named : await runtime.image(image.id);
-      // A name that has moved on is no longer ours to take; neither is an image that somebody gave another name.
-      if (named?.id === image.id) await runtime.removeImage(image.reference);
-      else if (present !== null && present.tags.length === 0) await runtime.removeImage(image.id);
-      memory.forget(image);
-      return present !== null;
-    } catch (error) {
-      if (error instanceof RuntimeError && (error.kind === "conflict" || error.kind === "rejected")) return false;
-      throw error;
-    }
+/** @returns false where it is in use after all: the pass goes on with the next (kubernetes#57006). */
+export async function removePulledImage(
+  { runtime, memory }: Pick<ImageCleanerDeps, "memory"> & { runtime: Pick<ContainerRuntime, "image" | "removeImage"> },
+  image: PulledImage,
+): Promise<boolean> {
+  try {
+    const named = await runtime.image(image.reference);
+    const present = named?.id === image.id ? named : await runtime.image(image.id);
+    // A name that has moved on is no longer ours to take; neither is an image that somebody gave another name.
+    if (named?.id === image.id) await runtime.removeImage(image.reference);
+    else if (present !== null && present.tags.length === 0) await runtime.removeImage(image.id);
+    memory.forget(image);
+    return present !== null;
+  } catch (error) {
+    if (error instanceof RuntimeError && (error.kind === "conflict" || error.kind === "rejected")) return false;
+    throw error;
   }
 }

@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 import { RuntimeError } from "../runtime/container-runtime.ts";
+import { aDesiredState } from "../testing/builders.ts";
 import { Machine } from "../testing/loop-harness.ts";
 
 let machine: Machine;
@@ -19,7 +20,7 @@ test("a loop without anything to do gets on, and so does one whose engine is awa
 });
 
 test("a round that never ends is not getting on", async () => {
-  const loop = machine.startDaemon({ epoch: "e", generation: 1, projectId: "prj_1", workloads: [] });
+  const loop = machine.startDaemon(aDesiredState());
   await machine.time.advance(HOUR);
   machine.runtime.list = () => new Promise(() => undefined);
   await machine.time.advance(60_000);

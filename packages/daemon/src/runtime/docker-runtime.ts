@@ -29,6 +29,7 @@ const STOP_MARGIN_MS = 15_000;
 
 const versionSchema = z.object({ ServerVersion: z.string(), DockerRootDir: z.string() });
 const userSchema = z.object({ Config: z.object({ User: z.string() }) });
+const volumesSchema = z.object({ Volumes: z.array(z.object({ Name: z.string() })).nullish() });
 const imageSchema = z.object({
   Id: z.string(),
   RepoDigests: z.array(z.string()).nullable(),
@@ -166,6 +167,21 @@ export class DockerRuntime implements ContainerRuntime {
     await unless(404, () =>
       within(CHANGE_MS, (abortSignal) => this.#docker.getContainer(id).remove({ v: true, abortSignal })),
     );
+  }
+
+  /** Volumes that were made for this owner. @returns the names of those that somebody uses, which stay. */
+  async removeVolumes(owner: Owner): Promise<readonly string[]> {
+    const filters = JSON.stringify({ label: ownerFilter(owner) });
+    const { Volumes } = volumesSchema.parse(await within(ASK_MS, () => this.#docker.listVolumes({ filters })));
+    const used: string[] = [];
+    for (const { Name } of Volumes ?? []) {
+      const gone = await orNull("conflict", async () => {
+        await unless(404, () => within(CHANGE_MS, () => this.#docker.getVolume(Name).remove()));
+        return true;
+      });
+      if (gone === null) used.push(Name);
+    }
+    return used;
   }
 
   async logs(id: string, tail: number): Promise<string> {
