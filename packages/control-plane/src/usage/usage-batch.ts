@@ -15,15 +15,28 @@ export class UsageBatch {
 
   add(record: UsageRecord): void {
     this.records.push(record);
+    this.count(record);
+  }
+
+  /** Without the record itself. */
+  count(record: UsageRecord): void {
     const { projectId, at, model, keyId, userId, workerId, upstream, outcome } = record;
     const hour = hourOf(at);
     const name = JSON.stringify([projectId, hour, model ?? "", keyId, userId, workerId, upstream, outcome]);
-    const known = this.#hours.get(name);
-    const sums = sumsOf(record);
-    this.#hours.set(name, { of: record, hour, sums: known === undefined ? sums : addSums(known.sums, sums) });
+    this.#grow(name, { of: record, hour, sums: sumsOf(record) });
+  }
+
+  /** Takes the sums of another one; not its records. */
+  join(other: UsageBatch): void {
+    for (const [name, sums] of other.#hours) this.#grow(name, sums);
   }
 
   hours(): readonly HourSums[] {
     return [...this.#hours.values()];
+  }
+
+  #grow(name: string, more: HourSums): void {
+    const known = this.#hours.get(name);
+    this.#hours.set(name, known === undefined ? more : { ...known, sums: addSums(known.sums, more.sums) });
   }
 }

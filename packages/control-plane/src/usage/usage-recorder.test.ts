@@ -4,7 +4,7 @@ import type { WorkerPrincipal } from "../auth/principal.ts";
 import type { CallEnd } from "../inference/inference-call.ts";
 import { asKey, countingIds, TestClock } from "../testing.fixture.ts";
 import type { UsageRecord } from "./usage.ts";
-import type { UsageBatch } from "./usage-batch.ts";
+import type { HourSums, UsageBatch } from "./usage-batch.ts";
 import { UsageRecorder } from "./usage-recorder.ts";
 
 const AWAY = new Error("the store is away");
@@ -30,12 +30,14 @@ const end: CallEnd = {
 describe("what calls used", () => {
   const clock = new TestClock();
   let written: (readonly UsageRecord[])[];
+  let sums: (readonly HourSums[])[];
   let fault: Error | null;
   let recorder: UsageRecorder;
 
   beforeEach(() => {
     vi.useFakeTimers();
     written = [];
+    sums = [];
     fault = null;
     let batch: UsageBatch | null = null;
     recorder = new UsageRecorder({
@@ -48,6 +50,7 @@ describe("what calls used", () => {
       writeTogether: async () => {
         if (fault !== null) throw fault;
         written.push([...(batch?.records ?? [])]);
+        sums.push(batch?.hours() ?? []);
       },
       clock,
       ids: countingIds(),
@@ -119,6 +122,57 @@ describe("what calls used", () => {
     await vi.advanceTimersByTimeAsync(1000);
     expect(written.flat().map(({ requestId }) => requestId)).toEqual(["req_1", "req_2"]);
     expect(recorder.dropped).toBe(0);
+  });
+
+  describe("of refusals before any upstream was asked", () => {
+    const refused: CallEnd = {
+      ...end,
+      outcome: "rate_limit_exceeded",
+      status: null,
+      upstreamId: null,
+      usage: null,
+      cost: 0,
+      attempts: 0,
+    };
+    const counted = (): number =>
+      sums.reduce((sum, hours) => sum + hours.reduce((calls, each) => calls + each.sums.calls, 0), 0);
+
+    test("is a record at most once a minute for each caller and code, and all of them are in the sums", async () => {
+      for (let n = 0; n < 1000; n++) {
+        recorder.record({ ...refused, id: `req_a${n}` });
+        recorder.record({ ...refused, id: `req_b${n}`, outcome: "insufficient_balance" });
+        recorder.record({ ...refused, id: `req_c${n}`, caller: WORKER });
+      }
+      await vi.advanceTimersByTimeAsync(100);
+      expect(written.flat().map(({ requestId }) => requestId)).toEqual(["req_a0", "req_b0", "req_c0"]);
+      recorder.record(end);
+      await vi.advanceTimersByTimeAsync(100);
+      expect(written.flat()).toHaveLength(4);
+      expect(counted()).toBe(3001);
+      clock.advance(60_000);
+      recorder.record({ ...refused, id: "req_later" });
+      await recorder.flush();
+      expect(written.flat().at(-1)).toMatchObject({ requestId: "req_later" });
+    });
+
+    test("is in the sums within a minute where nothing else comes, and no batch is without a record", async () => {
+      for (let n = 0; n < 10; n++) recorder.record({ ...refused, id: `req_${n}` });
+      await vi.advanceTimersByTimeAsync(60_100);
+      expect(counted()).toBe(10);
+      expect(written.map((batch) => batch.length)).toEqual([1, 1]);
+    });
+
+    test("is in the sums when the server stops", async () => {
+      for (let n = 0; n < 10; n++) recorder.record({ ...refused, id: `req_${n}` });
+      await recorder.close();
+      expect(counted()).toBe(10);
+    });
+
+    test("is a record each where an upstream was asked", async () => {
+      for (let n = 0; n < 3; n++) recorder.record({ ...refused, outcome: "upstream_failed", attempts: 1 });
+      await recorder.flush();
+      expect(written.flat()).toHaveLength(3);
+    });
   });
 
   test("is bounded while the store is away, and what is lost is counted", async () => {

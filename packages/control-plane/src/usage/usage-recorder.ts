@@ -5,6 +5,7 @@ import type { InferenceCaller } from "../auth/principal.ts";
 import type { WriteTogether } from "../db/opened-handle.ts";
 import { WriteBehind } from "../db/write-behind.ts";
 import type { CallEnd } from "../inference/inference-call.ts";
+import { RepeatedRefusals } from "./repeated-refusals.ts";
 import { recordedModel, type UsageRecord } from "./usage.ts";
 import { UsageBatch } from "./usage-batch.ts";
 import type { UsageStore } from "./usage-store.ts";
@@ -21,6 +22,8 @@ export interface UsageRecorderDeps {
 /** How many wait for the store at most, at about half a kilobyte each, beside as many that it may just be writing. */
 const MOST_WAITING = 50_000;
 
+const REFUSALS_MS = 60_000;
+
 /**
  * Writes down what calls used, behind them. The ledger is what money goes by; a crash loses the records of the last few
  * milliseconds here, and none there.
@@ -28,6 +31,9 @@ const MOST_WAITING = 50_000;
 export class UsageRecorder {
   readonly #deps: UsageRecorderDeps;
   readonly #written: WriteBehind<UsageBatch>;
+  readonly #refusals = new RepeatedRefusals();
+  /** Until refusals that were only counted are written, should no other call end before. */
+  #timer: NodeJS.Timeout | null = null;
   #dropped = 0;
 
   constructor(deps: UsageRecorderDeps) {
@@ -48,22 +54,40 @@ export class UsageRecorder {
 
   /** Once for every call that has ended. */
   record(end: CallEnd): void {
+    const record = this.#toRecord(end);
+    if (isRefusal(end) && !this.#refusals.isFirst(record)) {
+      this.#refusals.count(record);
+      this.#timer ??= setTimeout(() => this.#writeRefusals(), REFUSALS_MS).unref();
+      return;
+    }
     this.#written.add((batch) => {
-      if (batch.records.length < MOST_WAITING) batch.add(this.#toRecord(end));
-      else this.#dropped++;
+      if (batch.records.length >= MOST_WAITING) {
+        this.#dropped++;
+        return;
+      }
+      batch.add(record);
+      this.#refusals.moveTo(batch);
     });
   }
 
   /** Writes all that was recorded until now. @throws the store's error. */
   async flush(): Promise<void> {
+    this.#writeRefusals();
     await this.#written.flush();
   }
 
   /** Writes what is left, if the store takes it: what calls used is not worth a failed stop. */
   async close(): Promise<void> {
+    this.#writeRefusals();
     await this.#written.close().catch((error: unknown) => {
       this.#deps.log.error({ err: error }, "what the last calls used is lost");
     });
+  }
+
+  #writeRefusals(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    if (!this.#refusals.isEmpty) this.#written.add((batch) => this.#refusals.moveTo(batch));
   }
 
   #toRecord(end: CallEnd): UsageRecord {
@@ -93,6 +117,11 @@ export class UsageRecorder {
       durationMs,
     };
   }
+}
+
+/** Refused before any upstream was asked. */
+function isRefusal({ outcome, attempts }: CallEnd): boolean {
+  return attempts === 0 && outcome !== "ok" && outcome !== "client_left" && outcome !== "replayed";
 }
 
 function whoIs(caller: InferenceCaller): Pick<UsageRecord, "keyId" | "userId" | "workerId"> {
