@@ -60,6 +60,9 @@ export interface Platform {
 /** How long a body of the platform host's own routes may take; they are small. */
 const PLATFORM_BODY_MS = 30_000;
 
+/** Daemons that wait for the answer to their hello at once: far fewer than can be answered before they give up. */
+const MAX_GREETING = 200;
+
 export function createPlatform(context: Context, services: PlatformServices, inference: InferenceHost): Platform {
   const { log, ports, installation, addresses, deadline } = context;
   const { authenticate, links, tunnels } = services;
@@ -69,7 +72,7 @@ export function createPlatform(context: Context, services: PlatformServices, inf
   const nodesByStatus = (): ReturnType<typeof nodes.countByStatus> => nodes.countByStatus();
   const { connectsPerSecond } = context.config.fleet;
   const admissions = {
-    links: new UpgradeAdmission(connectsPerSecond, ports.clock),
+    links: new UpgradeAdmission(connectsPerSecond, ports.clock, () => services.hub.greeting >= MAX_GREETING),
     tunnels: new UpgradeAdmission(connectsPerSecond, ports.clock),
   };
   const metrics = createMetrics({

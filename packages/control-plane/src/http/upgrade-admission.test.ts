@@ -59,3 +59,12 @@ test("nobody is told to stay away for longer than half a minute, however many as
   const told = Array.from({ length: 100 }, () => ask(admission) ?? 0);
   expect(Math.max(...told)).toBe(30);
 });
+
+test("nobody is let in while those before wait for their first answer: a slow server would lose them all again", () => {
+  const clock = new TestClock();
+  let behind = true;
+  const admission = new UpgradeAdmission(2, clock, () => behind);
+  expect([ask(admission), ask(admission), ask(admission)]).toEqual([1, 1, 2]);
+  behind = false;
+  expect(ask(admission)).toBeNull();
+});

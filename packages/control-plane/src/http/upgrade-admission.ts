@@ -12,15 +12,18 @@ const MAX_WAIT_SECONDS = 30;
 export class UpgradeAdmission {
   readonly #perSecond: number;
   readonly #clock: Clock;
+  readonly #isBehind: () => boolean;
   #free: number;
   /** Turned away, and by now not yet back by what they were told. */
   #waiting = 0;
   #countedAt: number;
   #refused = 0;
 
-  constructor(perSecond: number, clock: Clock) {
+  /** @param isBehind whether too many of those who were let in still wait for their first answer: then the rate is more than we can do. */
+  constructor(perSecond: number, clock: Clock, isBehind: () => boolean = () => false) {
     this.#perSecond = perSecond;
     this.#clock = clock;
+    this.#isBehind = isBehind;
     this.#free = perSecond;
     this.#countedAt = clock.monotonic();
   }
@@ -37,7 +40,7 @@ export class UpgradeAdmission {
     this.#countedAt = now;
     this.#free = Math.min(this.#perSecond, this.#free + came);
     this.#waiting = Math.max(0, this.#waiting - came);
-    if (this.#free >= 1) {
+    if (this.#free >= 1 && !this.#isBehind()) {
       this.#free -= 1;
       return;
     }

@@ -40,6 +40,8 @@ export class LinkHub implements LinkService {
   readonly #holders = new LinkHolders();
   /** Subscriptions by node: a change must not cost more in a larger fleet. */
   readonly #wakes = new Map<string, Set<Wake>>();
+  /** Links whose hello is not answered yet. */
+  readonly #greeting = new Set<LinkSession>();
   #heartbeats = 0;
   #opened = 0;
 
@@ -55,6 +57,11 @@ export class LinkHub implements LinkService {
     return this.#opened;
   }
 
+  /** How many of them wait for the answer to their hello. */
+  get greeting(): number {
+    return this.#greeting.size;
+  }
+
   /** How many heartbeats came since the start. */
   get heartbeats(): number {
     return this.#heartbeats;
@@ -63,19 +70,26 @@ export class LinkHub implements LinkService {
   connect(nodeId: string, end: () => void): LinkSession {
     this.#opened += 1;
     this.#deps.liveness.heard(nodeId);
-    return {
+    const session: LinkSession = {
       hello: async (hello) => {
         const protocolVersion = this.#agree(hello);
         this.#holders.take(nodeId, end);
-        return this.#hello(nodeId, hello, protocolVersion);
+        const answer = await this.#hello(nodeId, hello, protocolVersion);
+        this.#greeting.delete(session);
+        return answer;
       },
       heartbeat: (heartbeat) => this.#heartbeat(nodeId, heartbeat),
       observe: (observation) => this.#observe(nodeId, observation),
       events: (events) => this.#events(nodeId, events),
       secret: ({ name }) => this.#secret(nodeId, name),
       desiredStates: (signal) => this.#desiredStates(nodeId, signal),
-      ended: () => this.#holders.leave(nodeId, end),
+      ended: () => {
+        this.#greeting.delete(session);
+        this.#holders.leave(nodeId, end);
+      },
     };
+    this.#greeting.add(session);
+    return session;
   }
 
   #agree(hello: Hello): number {
