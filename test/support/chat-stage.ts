@@ -6,6 +6,7 @@ import { openLocalAdmin } from "../../packages/control-plane/src/admin/local-adm
 import { type Config, loadConfig } from "../../packages/control-plane/src/config.ts";
 import { type RunningServer, startServer } from "../../packages/control-plane/src/server.ts";
 import { ChatCaller } from "./chat-caller.ts";
+import { fillSession, type StoredTurns } from "./fill-session.ts";
 import { ScriptedDialects } from "./scripted-dialects.ts";
 import { type EngineScript, ScriptedEngine } from "./scripted-engine.ts";
 
@@ -90,6 +91,11 @@ export class ChatStage {
     const body = JSON.stringify({ amountNanoDollars });
     const answer = await fetch(`${this.url}/v1/projects/${projectId}/credits`, { method: "POST", headers, body });
     if (!answer.ok) throw new Error(`no credits: ${answer.status} ${await answer.text()}`);
+  }
+
+  /** Turns of a session that is there, without asking any model. */
+  async fill(turns: StoredTurns): Promise<void> {
+    await fillSession(join(this.#dir, "fairlead.db"), turns);
   }
 
   async stop(): Promise<void> {
