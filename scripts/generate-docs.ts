@@ -10,6 +10,7 @@ import { bridgeReference } from "../packages/control-plane/src/inference/bridge/
 import { metricsReference } from "../packages/control-plane/src/metrics/metrics-reference.ts";
 import { nodeStatusReference } from "../packages/control-plane/src/nodes/node-status-reference.ts";
 import { providerReference } from "../packages/control-plane/src/providers/provider-reference.ts";
+import { reconcileReference } from "../packages/daemon/src/reconcile/reconcile-reference.ts";
 
 /** Writes the pages that are generated from code; unit tests fail while they differ. Run: `node --conditions=fairlead-source scripts/generate-docs.ts` */
 const docs = new URL("../docs/", import.meta.url);
@@ -22,3 +23,4 @@ writeFileSync(new URL("errors.md", docs), errorReference());
 writeFileSync(new URL("metrics.md", docs), metricsReference());
 writeFileSync(new URL("node-status.md", docs), nodeStatusReference());
 writeFileSync(new URL("providers.md", docs), providerReference());
+writeFileSync(new URL("reconcile.md", docs), reconcileReference());

@@ -34,6 +34,12 @@ export interface StageOptions {
   readonly host?: DockerHostOptions;
 }
 
+export interface StageMachineOptions {
+  readonly installation?: Installation;
+  /** Put before the daemon's command line. */
+  readonly before?: readonly string[];
+}
+
 /**
  * What a drill is played on: a host with a Docker engine of its own that may be killed, a registry that asks for a login and can be
  * made to fail, a control plane and daemons in processes of their own, and other people's things beside them.
@@ -107,15 +113,12 @@ export class Stage {
   }
 
   /** A machine on the host whose daemon has not been started, with a secret and the registry's login. */
-  async addMachine(
-    name: string,
-    engineConfig: object,
-    options: { installation?: Installation } = {},
-  ): Promise<Machine> {
-    const { installation = this.installation } = options;
-    const { enter, socket } = this.host;
+  async addMachine(name: string, engineConfig: object, options: StageMachineOptions = {}): Promise<Machine> {
+    const { installation = this.installation, before = [] } = options;
+    const enter = [...this.host.enter, ...before];
+    const dockerSocket = this.host.socket;
     const daemonArgs = ["--insecure", "--runtime-dir", this.runtimeDir];
-    const machine = await installation.addMachine(name, { engineConfig, enter, dockerSocket: socket, daemonArgs });
+    const machine = await installation.addMachine(name, { engineConfig, enter, dockerSocket, daemonArgs });
     await putSecret(installation, machine, ["TOKEN", TOKEN]);
     await putSecret(installation, machine, ["REGISTRY", `${LOGIN.username}:${LOGIN.password}`]);
     return machine;

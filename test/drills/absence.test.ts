@@ -1,0 +1,80 @@
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Machine } from "../support/machine.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { expectSettled } from "./stage/settled.ts";
+import { configure, describeOnStage, Stage } from "./stage/stage.ts";
+
+const SOON_MS = 60_000;
+
+/** A Docker engine that takes its containers down with it, as it comes from the package. */
+describeOnStage("a machine on its own", () => {
+  let stage: Stage;
+  let machine: Machine;
+
+  beforeAll(async () => {
+    stage = await Stage.create({ host: { liveRestore: false } });
+    machine = await stage.addMachine("Alone", stage.engineConfig(await stage.image("v1")));
+    machine.startDaemon();
+    await expectSettled(stage, machine, { serves: "v1" });
+  });
+
+  afterAll(() => stage?.remove());
+
+  const untilOneRuns = (): Promise<string> =>
+    waitFor("one engine to run", SOON_MS, async () => {
+      const [running = "", ...others] = await machine.running();
+      return running !== "" && others.length === 0 && (await machine.containers()).length === 1 && running;
+    });
+
+  test("restarts its engine after dockerd was restarted, in the same container", async () => {
+    const [engine] = await machine.containers();
+    await stage.host.stopDocker();
+    await stage.host.startDocker();
+    await stage.bystanders.acceptAsTheyAre();
+    await expectSettled(stage, machine, { serves: "v1" });
+    expect(await machine.containers()).toEqual([engine]);
+  });
+
+  test("needs no control plane: for a crash of the engine, its removal, a restart of dockerd, of the daemon, and a reboot", async () => {
+    await stage.installation.server.kill();
+    await machine.docker("kill", "--signal", "KILL", await untilOneRuns());
+    await untilOneRuns();
+
+    await machine.docker("rm", "-f", await untilOneRuns());
+    await untilOneRuns();
+
+    await stage.host.stopDocker();
+    await stage.host.startDocker();
+    await untilOneRuns();
+
+    await machine.daemon.kill();
+    machine.startDaemon();
+    await machine.untilItLogs("the link could not be opened");
+    await untilOneRuns();
+
+    // What a reboot leaves: nothing runs, and nothing is on the tmpfs.
+    await machine.daemon.kill();
+    await stage.host.stopDocker();
+    rmSync(join(stage.runtimeDir, "secrets"), { recursive: true });
+    machine.startDaemon();
+    await machine.untilItLogs("the container engine cannot be asked");
+    await stage.host.startDocker();
+    const engine = await untilOneRuns();
+    expect(await machine.docker("exec", engine, "/bin/busybox", "cat", "/run/secrets/TOKEN")).toContain("c4nary-t0ken");
+
+    await stage.bystanders.acceptAsTheyAre();
+    await stage.installation.startServer();
+    await expectSettled(stage, machine, { serves: "v1" });
+    expect(await machine.containers()).toEqual([engine]);
+  });
+
+  test("takes up at once what was changed while it was off", async () => {
+    await machine.daemon.kill();
+    await waitFor("the node to be missed", SOON_MS, async () => (await machine.node()).status === "unreachable");
+    await configure(stage.installation, machine, stage.engineConfig(await stage.image("v2")));
+    machine.startDaemon();
+    await expectSettled(stage, machine, { serves: "v2" });
+  });
+});

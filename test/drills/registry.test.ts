@@ -1,0 +1,77 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import type { Machine } from "../support/machine.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { expectSettled } from "./stage/settled.ts";
+import { configure, describeOnStage, LOGIN, putSecret, Stage } from "./stage/stage.ts";
+
+const SOON_MS = 60_000;
+
+/** A registry that fails, in the middle of an update. The engine that runs serves on, and the update is done once the registry is well. */
+describeOnStage("while the registry", () => {
+  let stage: Stage;
+  let machine: Machine;
+
+  beforeAll(async () => {
+    stage = await Stage.create();
+    machine = await stage.addMachine("Pulling", stage.engineConfig(await stage.image("v1")));
+    machine.startDaemon();
+    await expectSettled(stage, machine, { serves: "v1" });
+  });
+
+  afterEach(() => stage.registry.turn("none"));
+  afterAll(() => stage?.remove());
+
+  const update = async (image: string): Promise<void> => {
+    await configure(stage.installation, machine, stage.engineConfig(image));
+  };
+
+  test("fails with 500, the node says so and serves on, and the pull is tried again", async () => {
+    const image = await stage.image("v2");
+    stage.registry.turn("failing");
+    await update(image);
+    await expectSettled(stage, machine, { serves: "v1", because: /cannot pull .*500 Internal Server Error/ });
+    stage.registry.turn("none");
+    await expectSettled(stage, machine, { serves: "v2" });
+  });
+
+  test("drips, the node shows how far it is", async () => {
+    const image = await stage.image("v3", "large");
+    stage.registry.turn("slow");
+    await update(image);
+    const percent = /pulling \S+: ([1-9]\d?) %/;
+    await waitFor("the progress", SOON_MS, async () => percent.test((await machine.node()).statusMessage));
+    await expectSettled(stage, machine, { serves: "v3" });
+  });
+
+  test("refuses the login, the node says so without it, and the right one is taken up as soon as it is set", async () => {
+    const image = await stage.image("v4");
+    const came = (): number => machine.daemon.log.split("a secret came").length;
+    const before = came();
+    await putSecret(stage.installation, machine, ["REGISTRY", `${LOGIN.username}:wrong`]);
+    await waitFor("the wrong login to come", SOON_MS, async () => came() > before);
+    await update(image);
+    await expectSettled(stage, machine, { serves: "v3", because: /cannot pull .*(unauthorized|no basic auth)/i });
+    await putSecret(stage.installation, machine, ["REGISTRY", `${LOGIN.username}:${LOGIN.password}`]);
+    await expectSettled(stage, machine, { serves: "v4" });
+  });
+
+  test("has lost the digest, the node says so, and the next config that names one is taken up", async () => {
+    const image = await stage.image("v5");
+    stage.registry.turn("missing");
+    await update(image);
+    await expectSettled(stage, machine, { serves: "v4", because: /cannot pull .*(manifest unknown|not found)/i });
+    expect((await machine.node()).status).toBe("active");
+    stage.registry.turn("none");
+    await update(await stage.image("v6"));
+    await expectSettled(stage, machine, { serves: "v6" });
+  });
+
+  test("hangs, another config that needs no pull is taken up at once", async () => {
+    const image = await stage.image("v7");
+    stage.registry.turn("hung");
+    await update(image);
+    await waitFor("the pull to begin", SOON_MS, async () => machine.daemon.log.includes(`pull ${image}`));
+    await update(await stage.image("v6"));
+    await expectSettled(stage, machine, { serves: "v6" });
+  });
+});
