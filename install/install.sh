@@ -22,9 +22,8 @@ usage() {
   cat <<USAGE
 Usage: curl -fsSL $platform_url/install.sh | FAIRLEAD_BOOTSTRAP_TOKEN=flb_… sh
        curl -fsSL $platform_url/install.sh | sh -s -- --token-file FILE [options]
-
 Makes this machine a node of $platform_url. Needs root, systemd and Docker, and opens no port.
-Without a token it repairs, or updates, an installation that is enrolled already.
+Without a token it repairs an installation that is enrolled already.
 
   --token-file FILE   the bootstrap token (\`fairlead node bootstrap-token NODE\` makes one: one use, 30 minutes)
   --version V         a certain build of the daemon; default: the one that the token names
@@ -32,10 +31,8 @@ Without a token it repairs, or updates, an installation that is enrolled already
   --no-start          install everything, but do not start the daemon
   --dry-run           only check this machine, and say what would be done
   --insecure          accept plain http to a platform on another machine: whoever is on the way can take the node over
-  --uninstall         remove all that this script made; containers go on running
-  --containers        with --uninstall: remove this node's containers, volumes and images too
+  --uninstall         remove all that this script made; with --containers this node's containers, volumes and images too
   --help              this text
-
 The token never stands in a command's arguments. Exit codes: 0 done, 1 something is wrong, 2 wrong call.
 USAGE
 }
@@ -85,16 +82,14 @@ read_arguments() {
 
 # The token: `flb_` and a JSON object in base64url. Only builtins and pipes see it.
 read_token() {
-  token=${FAIRLEAD_BOOTSTRAP_TOKEN:-}
+  token=${FAIRLEAD_BOOTSTRAP_TOKEN:-} token_json='' token_version=''
   unset FAIRLEAD_BOOTSTRAP_TOKEN
-  token_json='' token_version=''
   if [ -n "$token_file" ]; then
-    [ -r "$token_file" ] || fail "the file $token_file cannot be read"
-    token=$(tr -d '[:space:]' <"$token_file")
-    [ -n "$token" ] || fail "the file $token_file is empty"
+    { [ -r "$token_file" ] && token=$(tr -d '[:space:]' <"$token_file") && [ -n "$token" ]; } ||
+      fail "the file $token_file cannot be read, or is empty"
   fi
   [ -n "$token" ] || return 0
-  token_json=$(decode_token) || token_json=''
+  token_json=$(decode_token) || true
   token_url=$(token_text url)
   case $token:$token_url in
   flb_*:http*) ;;
@@ -110,7 +105,6 @@ decode_token() {
   while [ $((${#body} % 4)) != 0 ]; do body=$body=; done
   printf '%s' "$body" | base64 -d 2>/dev/null
 }
-
 token_text() { printf '%s' "$token_json" | sed -n "s/.*\"$1\":\"\([^\"\\\\]*\)\".*/\1/p"; }
 
 # Addresses come from the platform's settings; no redirect leads elsewhere.
@@ -153,7 +147,7 @@ check_system() {
   case $(uname -m) in
   x86_64) arch=x64 && ok "processor x64" ;;
   aarch64 | arm64) arch=arm64 && note "processor arm64: builds for it are made, but not tested" ;;
-  *) arch='' && bad "there is no build for processors of the kind $(uname -m)" ;;
+  *) bad "there is no build for processors of the kind $(uname -m)" ;;
   esac
   systemd=$(systemctl --version 2>/dev/null | sed -n '1s/^systemd \([0-9]*\).*/\1/p')
   if [ ! -d /run/systemd/system ]; then
@@ -167,17 +161,18 @@ check_system() {
 
 free_megabytes() {
   folder=$1
-  while [ ! -d "$folder" ]; do folder=$(dirname "$folder"); done
+  until [ -d "$folder" ]; do folder=$(dirname "$folder"); done
   df -Pk "$folder" | awk 'NR == 2 { print int($4 / 1024) }'
 }
 
 check_disk() {
-  if [ "$(free_megabytes "$root")" -lt 600 ]; then
-    bad "$root has $(free_megabytes "$root") MB of disk left, and 600 MB are needed"
-  elif [ "$(free_megabytes /var/lib/docker)" -lt 5120 ]; then
-    note "Docker's disk has $(free_megabytes /var/lib/docker) MB left; engines and their models often take more"
+  free=$(free_megabytes "$root") free_docker=$(free_megabytes /var/lib/docker)
+  if [ "$free" -lt 600 ]; then
+    bad "$root has $free MB of disk left, and 600 MB are needed"
+  elif [ "$free_docker" -lt 5120 ]; then
+    note "Docker's disk has $free_docker MB left; engines and their models often take more"
   else
-    ok "disk: $(free_megabytes "$root") MB free for the program, $(free_megabytes /var/lib/docker) MB for Docker"
+    ok "disk: $free MB left for the program, $free_docker MB for Docker"
   fi
 }
 
@@ -186,15 +181,12 @@ check_platform() {
     bad "$platform_url does not answer: $(printf '%s' "$headers" | tail -n 1)"
     return 0
   fi
-  ok "$platform_url answers"
   date=$(printf '%s\n' "$headers" | tr -d '\r' | sed -n 's/^[Dd]ate: //p' | tail -n 1)
-  theirs=$(date -d "$date" +%s 2>/dev/null || true)
-  [ -n "$date" ] && [ -n "$theirs" ] || return 0
-  skew=$(($(date +%s) - theirs))
-  if [ "${skew#-}" -gt 60 ]; then
-    note "this machine's clock is ${skew#-} s off the platform's: turn time synchronisation on (timedatectl set-ntp true)"
+  skew=$(($(date +%s) - $(date -d "${date:-now}" +%s)))
+  if [ "${skew#-}" -le 60 ]; then
+    ok "$platform_url answers, and the clocks agree"
   else
-    ok "clock within ${skew#-} s of the platform's"
+    note "the clock is ${skew#-} s off that of $platform_url: turn time synchronisation on (timedatectl set-ntp true)"
   fi
 }
 
@@ -235,19 +227,12 @@ install_docker() {
   if DEBIAN_FRONTEND=noninteractive apt-get -q update >"$log" 2>&1 </dev/null &&
     DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends docker.io iptables >>"$log" 2>&1 </dev/null &&
     systemctl enable --now docker >>"$log" 2>&1; then
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
-      docker=$(docker_version)
-      [ -z "$docker" ] || break
-      sleep 1
-    done
+    docker=$(docker_version)
   fi
-  if [ -n "$docker" ]; then
-    ok "Docker $docker, installed just now; --uninstall leaves it"
-  else
-    tail -n 15 "$log"
-    bad "docker.io could not be installed, or does not start; see above"
-  fi
+  [ -n "$docker" ] || tail -n 15 "$log"
   rm -f "$log"
+  [ -n "$docker" ] || fail "docker.io could not be installed, or does not start; see above"
+  ok "Docker $docker, installed just now; --uninstall leaves it"
 }
 
 # Which build, and the SHA-256 that it must have: the token's word where it names this version, else the platform host's.
@@ -266,8 +251,7 @@ choose_build() {
     witness="the platform host"
     sha256=$(fetch "/v1/daemon-builds/$file.sha256" --max-time 30 | sed -n 's/^\([0-9a-f]\{64\}\) .*/\1/p') || true
   fi
-  case ${#sha256} in 64) ;; *) fail "the platform offers no build $version for $arch" \
-    "$platform_url/v1/daemon-builds lists those that there are." ;; esac
+  [ ${#sha256} = 64 ] || fail "the platform offers no build $version for $arch" "Those that there are: $platform_url/v1/daemon-builds"
 }
 
 install_build() {
@@ -306,12 +290,9 @@ remember() {
 }
 
 place() { # place FILE MODE: standard input becomes the file, whole or not at all; true where that changed it
-  cat >"$1.new"
+  (umask 077 && cat >"$1.new")
   chmod "$2" "$1.new"
-  if cmp -s "$1.new" "$1"; then
-    rm "$1.new"
-    return 1
-  fi
+  if cmp -s "$1.new" "$1"; then rm "$1.new" && return 1; fi
   remember "$1"
   mv "$1.new" "$1"
 }
@@ -320,16 +301,11 @@ install_service() {
   mkdir -p "$config"
   ln -sfn "versions/$version" "$root/current.new"
   mv -T "$root/current.new" "$root/current"
-  if [ ! -e "$link" ] || [ -L "$link" ]; then
-    remember "$link"
-    ln -sfn "$root/current/bin/fairlead-daemon" "$link"
-  fi
-  if [ ! -e "$config/daemon.env" ]; then
-    printf '%s\n' "# Settings of the node daemon, such as FAIRLEAD_DAEMON_LOG_LEVEL=debug; \`fairlead-daemon run --help\` names them." |
-      place "$config/daemon.env" 600 || true
-  fi
+  if [ ! -e "$link" ] || [ -L "$link" ]; then remember "$link" && ln -sfn "$root/current/bin/fairlead-daemon" "$link"; fi
+  [ -e "$config/daemon.env" ] ||
+    echo "# Settings of the daemon, such as FAIRLEAD_DAEMON_LOG_LEVEL=debug: see fairlead-daemon run --help." | place "$config/daemon.env" 600
   if [ -n "$insecure" ] && ! grep -qxF FAIRLEAD_DAEMON_INSECURE=true "$config/daemon.env"; then
-    printf '%s\n' FAIRLEAD_DAEMON_INSECURE=true >>"$config/daemon.env"
+    echo FAIRLEAD_DAEMON_INSECURE=true >>"$config/daemon.env"
   fi
   # Reloading systemd can take the GPUs away from containers that run, so it is done only where the unit changed.
   if place "$unit" 644 <"$target/systemd/fairlead-daemon.service"; then systemctl daemon-reload; fi
@@ -344,9 +320,8 @@ start_daemon() {
     say "Not started: \`systemctl enable --now fairlead-daemon\` does that. A bootstrap token is good for 30 minutes."
     return 0
   fi
-  if [ ! -e "$token_path" ] && ! status_has '"enrolled":true'; then
+  [ -e "$token_path" ] || status_has '"enrolled":true' ||
     fail "this machine is not enrolled, and there is no token" "Run this again with --token-file."
-  fi
   say "  …     starting"
   systemctl enable --quiet fairlead-daemon
   systemctl reset-failed fairlead-daemon 2>/dev/null || true
@@ -370,8 +345,7 @@ explain_failure() {
   say "" "The last words of the daemon:"
   journalctl -u fairlead-daemon -n 10 -o cat --no-pager 2>/dev/null | sed 's/^/  /' || true
   case $code in
-  2) fail "the daemon cannot use what it was given" "Read its words above: often the token is missing, spent or of another node." ;;
-  3) fail "another daemon runs on $state" "Stop it, then run this again." ;;
+  2 | 3) fail "the daemon cannot start" "Read its words above: often the token is missing, spent or of another node." ;;
   5) fail "the platform refuses this node" "Get a fresh token (fairlead node bootstrap-token NODE) and run this again with it." ;;
   *) fail "the daemon is not enrolled yet" \
     "While it runs it goes on trying (journalctl -u fairlead-daemon -f). Or run this again with a fresh token." ;;
@@ -382,7 +356,7 @@ uninstall() {
   if [ -n "$dry" ]; then
     say "Would be removed: $root $state $runtime"
     cat "$made" 2>/dev/null || true
-    return 0
+    exit 0
   fi
   systemctl disable --now --quiet fairlead-daemon 2>/dev/null || true
   if [ -n "$containers" ] && [ -e "$state/identity.json" ]; then
@@ -404,7 +378,7 @@ main() {
   read_arguments "$@"
   [ "$(id -u)" = 0 ] || fail "this needs root" \
     "curl -fsSL $platform_url/install.sh | sudo --preserve-env=FAIRLEAD_BOOTSTRAP_TOKEN sh"
-  [ "$action" != uninstall ] || { uninstall && exit 0; }
+  if [ "$action" = uninstall ]; then uninstall && exit 0; fi
   command -v curl >/dev/null || fail "curl is missing" "apt-get install curl"
   read_token
   check_transport

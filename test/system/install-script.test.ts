@@ -1,0 +1,180 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { readdirSync, readlinkSync, rmSync, statSync } from "node:fs";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { InstallMachine, VERSION } from "../support/install-machine.ts";
+
+/** install.sh in folders of its own, with a stand-in for systemd; test/systemd runs it on the real one. */
+
+const canUnshare = spawnSync("unshare", ["--mount", "true"]).status === 0;
+const hasShellcheck = spawnSync("shellcheck", ["--version"]).status === 0;
+const SCRIPT = new URL("../../install/install.sh", import.meta.url).pathname;
+const CONTROL_PLANE = new URL("../../install/install-control-plane.sh", import.meta.url).pathname;
+const UNIT = "etc/systemd/system/fairlead-daemon.service";
+const TOKEN_FILE = "etc/fairlead/bootstrap-token";
+
+test.runIf(hasShellcheck)("shellcheck finds nothing (where it is installed)", () => {
+  expect(execFileSync("shellcheck", [SCRIPT, CONTROL_PLANE], { encoding: "utf8" })).toBe("");
+});
+
+describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () => {
+  let machine: InstallMachine;
+  const named = (): { version: string; sha256: { x64: string } } => ({
+    version: VERSION,
+    sha256: { x64: machine.sha256 },
+  });
+
+  beforeEach(async () => {
+    machine = await InstallMachine.start();
+  });
+  afterEach(() => machine.remove());
+
+  const nothingInstalled = (): void => {
+    expect(machine.has("opt/fairlead-daemon/versions")).toBe(false);
+    expect(machine.has(UNIT)).toBe(false);
+    expect(machine.has(TOKEN_FILE)).toBe(false);
+  };
+
+  test("installs the build that the token names, enrols, and leaves no token", async () => {
+    const token = machine.token(named());
+    const { code, output } = await machine.run([], { token });
+    expect(output).toContain("as the token names it");
+    expect(output).toContain("This machine is node nod_1.");
+    expect(code).toBe(0);
+    expect(readlinkSync(machine.path("opt/fairlead-daemon/current"))).toBe(`versions/${VERSION}`);
+    expect(machine.read(UNIT)).toContain("/opt/fairlead-daemon/current/bin/fairlead-daemon run");
+    expect(machine.has(TOKEN_FILE)).toBe(false);
+    expect(output + machine.calls().join("\n")).not.toContain(token);
+    expect(machine.asked.join(" ")).not.toContain(token);
+  });
+
+  test("repairs when it is run again, and does not reload systemd or download for nothing", async () => {
+    await machine.run([], { token: machine.token(named()) });
+    machine.calls();
+    machine.asked.length = 0;
+    expect(await machine.run([])).toMatchObject({ code: 0 });
+    expect(machine.calls()).not.toContain("systemctl daemon-reload");
+    expect(machine.asked).toEqual(["/healthz", "/version"]);
+    rmSync(machine.path(`opt/fairlead-daemon/versions/${VERSION}/bin/fairlead-daemon`));
+    rmSync(machine.path(UNIT));
+    expect(await machine.run([])).toMatchObject({ code: 0 });
+    expect(machine.has(UNIT)).toBe(true);
+    expect(machine.has(`opt/fairlead-daemon/versions/${VERSION}/bin/fairlead-daemon`)).toBe(true);
+  });
+
+  test("goes on where it was cut off", async () => {
+    machine.write("opt/fairlead-daemon/staging.a1/build/bin/fairlead-daemon", "half");
+    machine.write(`opt/fairlead-daemon/versions/${VERSION}/bin/fairlead-daemon`, "half");
+    expect(await machine.run([], { token: machine.token(named()) })).toMatchObject({ code: 0 });
+    expect(readdirSync(machine.path("opt/fairlead-daemon")).toSorted()).toEqual([
+      "current",
+      "installed-files",
+      "versions",
+    ]);
+  });
+
+  test("without a start the token waits, readable for root alone", async () => {
+    const token = machine.token(named());
+    machine.write("token", `${token}\n`);
+    expect(await machine.run(["--token-file", machine.path("token"), "--no-start"])).toMatchObject({ code: 0 });
+    expect(machine.read(TOKEN_FILE)).toBe(`${token}\n`);
+    expect(statSync(machine.path(TOKEN_FILE)).mode & 0o777).toBe(0o600);
+    expect(machine.calls()).toEqual(["systemctl daemon-reload"]);
+  });
+
+  test("refuses a build that is not the token's, and installs nothing", async () => {
+    const token = machine.token({ version: VERSION, sha256: { x64: "0".repeat(64) } });
+    const { code, output } = await machine.run([], { token });
+    expect(code).toBe(1);
+    expect(output).toContain("is not what the token says");
+    expect(readdirSync(machine.path("opt/fairlead-daemon/versions"))).toEqual([]);
+    expect(machine.has(UNIT)).toBe(false);
+  });
+
+  test("a dry run changes nothing", async () => {
+    const { code, output } = await machine.run(["--dry-run"], { token: machine.token(named()) });
+    expect(output).toContain(`build ${VERSION} for x64 would be installed`);
+    expect(code).toBe(0);
+    nothingInstalled();
+    expect(machine.calls()).toEqual([]);
+  });
+
+  test("tells all that is wrong with the machine at once, each in a line", async () => {
+    rmSync(machine.path("run/systemd"), { recursive: true });
+    await machine.stopDocker();
+    const { code, output } = await machine.run([], { publicUrl: "http://127.0.0.1:1" });
+    expect(code).toBe(1);
+    expect(output).toMatch(/BAD +systemd does not run this machine/);
+    expect(output).toMatch(/BAD +http:\/\/127\.0\.0\.1:1 does not answer: .*7/);
+    expect(output).toMatch(/(BAD|note) +.*Docker/);
+    expect(output).toContain("Nothing was installed.");
+    nothingInstalled();
+  });
+
+  test.each([
+    [["--tokenfile"], "unknown option"],
+    [["--token-file"], "needs a value"],
+    [["--version", "../../etc"], "is no version"],
+    [["--containers"], "goes with --uninstall"],
+    [["flb_secret"], "not as an argument"],
+  ])("refuses the call %j", async (args, words) => {
+    const { code, output } = await machine.run(args);
+    expect(code).toBe(2);
+    expect(output).toContain(words);
+    expect(output).not.toContain("flb_secret");
+  });
+
+  test.each([
+    ["flb_half", "not a bootstrap token"],
+    ["something", "not a bootstrap token"],
+    ['"; touch /opt/x; "', "not a bootstrap token"],
+  ])("refuses what is no token: %s", async (token, words) => {
+    const { code, output } = await machine.run([], { token });
+    expect(code).toBe(1);
+    expect(output).toContain(words);
+    nothingInstalled();
+  });
+
+  test("refuses another platform's token, and plain http to another machine", async () => {
+    const foreign = await machine.run([], { token: machine.token(named(), "https://other.example") });
+    expect(foreign.output).toContain("the token is of https://other.example");
+    const plain = await machine.run([], { publicUrl: "http://platform.example" });
+    expect(plain.output).toContain("plain http to another machine");
+    for (const { code } of [foreign, plain]) expect(code).toBe(1);
+    nothingInstalled();
+  });
+
+  test.each([
+    [[], { offered: false }, "offers no build"],
+    [["--version", "9.9.9"], {}, "offers no build 9.9.9 for x64"],
+    [[], {}, "there is no token"],
+  ])("says what is missing: %j %j", async (args, options, words) => {
+    const { code, output } = await machine.run(args, options);
+    expect(code).toBe(1);
+    expect(output).toContain(words);
+  });
+
+  test("a platform that refuses the node is told of in words, with what to do", async () => {
+    machine.write("run/.refuses", "");
+    machine.write("run/.code", "5");
+    const { code, output } = await machine.run([], { token: machine.token(named()) });
+    expect(code).toBe(1);
+    expect(output).toContain("said the daemon");
+    expect(output).toContain("Get a fresh token");
+  });
+
+  test("uninstalling leaves nothing, and touches containers only when asked", async () => {
+    const before = execFileSync("find", [machine.dir, "-not", "-name", ".*"], { encoding: "utf8" });
+    await machine.run([], { token: machine.token(named()) });
+    machine.calls();
+    expect(await machine.run(["--uninstall", "--dry-run"])).toMatchObject({ code: 0 });
+    expect(machine.has(UNIT)).toBe(true);
+    expect(await machine.run(["--uninstall"])).toMatchObject({ code: 0 });
+    expect(machine.calls().join("\n")).not.toContain("purge");
+    expect(execFileSync("find", [machine.dir, "-not", "-name", ".*"], { encoding: "utf8" })).toBe(before);
+
+    await machine.run([], { token: machine.token(named()) });
+    expect(await machine.run(["--uninstall", "--containers"])).toMatchObject({ code: 0 });
+    expect(machine.calls().join("\n")).toContain("purge --state-dir /var/lib/fairlead-daemon");
+    expect(await machine.run(["--uninstall"])).toMatchObject({ code: 0 });
+  });
+});
