@@ -63,7 +63,7 @@ read_arguments() {
 }
 
 check_machine() {
-  [ -x "$build/bin/node" ] && [ -e "$build/build.json" ] ||
+  [ -x "$build/bin/fairlead" ] ||
     fail "this script is not in an unpacked build" "scripts/build-control-plane makes one; unpack it and run this in it."
   version=$(sed -n 's/^  "version": "\([0-9A-Za-z.-]*\)".*/\1/p' "$build/build.json")
   told=$("$build/bin/fairlead" --version 2>&1) || fail "this build does not run on this machine: $told"
@@ -92,7 +92,7 @@ install_program() {
   fi
   ln -sfn "versions/$version" "$root/current.new"
   mv -T "$root/current.new" "$root/current"
-  [ -e "$link" ] && [ ! -L "$link" ] || ln -sfn "$root/current/bin/fairlead" "$link"
+  if [ ! -e "$link" ] || [ -L "$link" ]; then ln -sfn "$root/current/bin/fairlead" "$link"; fi
   ok "program in $target"
 }
 
