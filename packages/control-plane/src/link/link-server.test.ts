@@ -159,6 +159,33 @@ describe("the daemon link", () => {
     await vi.waitFor(() => expect(closed).toHaveBeenCalled());
   });
 
+  it("cuts a daemon that no longer answers, though its connection stands", async () => {
+    const own = new LinkServer({ log, links: newHub(), keepAlive: { pingMs: 50, pongWaitMs: 50 } });
+    server.removeAllListeners("upgrade");
+    server.on("upgrade", (request, socket, head) => own.accept({ request, socket, head, nodeId }));
+    cleanups.push(() => own.close());
+    const { port } = server.address() as AddressInfo;
+    // It knows nothing of the ping that tRPC sends as a text.
+    const socket = new WebSocket(`ws://127.0.0.1:${port}/`);
+    const closed = new Promise<number>((resolve) => socket.once("close", resolve));
+    expect(await closed).toBe(1006);
+    await vi.waitFor(() => expect(own.open).toBe(0));
+  });
+
+  it("tells daemons that it stops, with a reason, and does not wait for those that do not listen", async () => {
+    const { port } = server.address() as AddressInfo;
+    const [polite, deaf] = [new WebSocket(`ws://127.0.0.1:${port}/`), new WebSocket(`ws://127.0.0.1:${port}/`)];
+    await vi.waitFor(() => expect(links.open).toBe(2));
+    await vi.waitFor(() => expect(deaf.readyState).toBe(WebSocket.OPEN));
+    deaf.pause();
+    const told = new Promise((resolve) =>
+      polite.once("close", (code: number, reason: Buffer) => resolve([code, reason.toString()])),
+    );
+    await links.close();
+    expect(await told).toEqual([1001, "the server is stopping"]);
+    deaf.terminate();
+  });
+
   it("cuts a daemon that sends more than a message may hold", async () => {
     const { port } = server.address() as AddressInfo;
     const socket = new WebSocket(`ws://127.0.0.1:${port}/`);

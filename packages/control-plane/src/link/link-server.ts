@@ -10,6 +10,13 @@ import type { LinkService, LinkSession } from "./link-service.ts";
 export interface LinkServerDeps {
   readonly links: LinkService;
   readonly log: Logger;
+  readonly keepAlive?: KeepAlive;
+}
+
+/** Milliseconds without a message until we ask, and that the answer may take. */
+export interface KeepAlive {
+  readonly pingMs: number;
+  readonly pongWaitMs: number;
 }
 
 export interface LinkUpgrade {
@@ -24,7 +31,7 @@ const MAX_MESSAGE_BYTES = 1024 * 1024;
 /** tRPC has no backpressure: a daemon that does not read is cut off before it costs memory. */
 const MAX_BUFFERED_BYTES = 4 * 1024 * 1024;
 /** Longer than the daemon's own interval, so that it asks first; and long enough for an answer that lies unread in a busy process. */
-const KEEP_ALIVE = { enabled: true, pingMs: 30_000, pongWaitMs: 15_000 };
+const KEEP_ALIVE: KeepAlive = { pingMs: 30_000, pongWaitMs: 15_000 };
 const CHECK_MS = 5000;
 const GOOD_BYE_MS = 500;
 /** RFC 6455 §7.4.1. */
@@ -46,7 +53,7 @@ export class LinkServer {
     this.#handler = applyWSSHandler({
       wss: this.#server,
       router: daemonRouter,
-      keepAlive: KEEP_ALIVE,
+      keepAlive: { enabled: true, ...(deps.keepAlive ?? KEEP_ALIVE) },
       createContext: ({ req }) => ({ session: this.#sessionOf(req) }),
       onError: ({ error, path }) => this.#log.warn({ err: error, path }, "daemon link call failed"),
     });

@@ -19,6 +19,7 @@ interface TrpcControlPlane extends ControlLinkHarness {
   readonly tokensRefused: string[];
   /** What a server that stops sends to every link. */
   readonly askToReconnect: () => void;
+  readonly fallSilent: () => void;
 }
 
 /** A small control plane on a real socket, with procedures of the same names as the real one's. */
@@ -121,6 +122,7 @@ async function start(callTimeoutMs = 5000): Promise<TrpcControlPlane> {
     onTokenRefused: (token) => tokensRefused.push(token),
     log: silentLog,
     callTimeoutMs,
+    keepAlive: { intervalMs: 100, pongTimeoutMs: 100 },
   });
   const close = async (): Promise<void> => {
     double.drop();
@@ -128,8 +130,12 @@ async function start(callTimeoutMs = 5000): Promise<TrpcControlPlane> {
     server.close();
     await once(server, "close");
   };
+  /** The connection stays open, but nothing that comes is read any more. */
+  const fallSilent = (): void => {
+    for (const socket of sockets) socket.pause();
+  };
   const askToReconnect = (): void => handler.broadcastReconnectNotification();
-  return { link, controlPlane: double, tokensRefused, askToReconnect, close };
+  return { link, controlPlane: double, tokensRefused, askToReconnect, fallSilent, close };
 }
 
 /** Timers that keep the process from ending. */
@@ -155,6 +161,14 @@ describe("tRPC over a WebSocket", () => {
     controlPlane.silent = true;
     await expect(connection.heartbeat({ epoch: "e", generation: 0 })).rejects.toThrow();
     connection.close();
+    await close();
+  });
+
+  test("a half-open connection is noticed without a call", async () => {
+    const { link, fallSilent, close } = await start();
+    const connection = await link.connect(new AbortController().signal);
+    fallSilent();
+    expect((await connection.lost).message).toContain("the link closed");
     await close();
   });
 

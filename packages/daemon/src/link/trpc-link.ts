@@ -16,6 +16,13 @@ export interface TrpcLinkOptions {
   readonly onTokenRefused: (token: string) => void;
   readonly log: Log;
   readonly callTimeoutMs?: number;
+  readonly keepAlive?: KeepAlive;
+}
+
+/** A connection that fell silent without a word is only noticed by asking. */
+export interface KeepAlive {
+  readonly intervalMs: number;
+  readonly pongTimeoutMs: number;
 }
 
 const HANDSHAKE_TIMEOUT_MS = 10_000;
@@ -23,7 +30,7 @@ const CALL_TIMEOUT_MS = 15_000;
 /** Desired states are small; this only bounds what a broken server can make the daemon hold. */
 const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
 /** The answer of a server that a whole fleet comes back to may lie unread for a while: cut too soon, the herd would feed itself. */
-const KEEP_ALIVE = { enabled: true, intervalMs: 20_000, pongTimeoutMs: 15_000 };
+const KEEP_ALIVE: KeepAlive = { intervalMs: 20_000, pongTimeoutMs: 15_000 };
 /** ws waits 30 s for a closing handshake that a dead peer never answers; `closeTimeout` is not in its types. */
 const CLOSE_TIMEOUT = { closeTimeout: 1500 };
 
@@ -35,8 +42,8 @@ export function createTrpcLink(options: TrpcLinkOptions): ControlLink {
     connect: async (signal) => {
       const token = await options.token();
       try {
-        const callTimeoutMs = options.callTimeoutMs ?? CALL_TIMEOUT_MS;
-        return await openConnection({ url: url.href, token, signal, log: options.log, callTimeoutMs });
+        const { log, callTimeoutMs = CALL_TIMEOUT_MS, keepAlive = KEEP_ALIVE } = options;
+        return await openConnection({ url: url.href, token, signal, log, callTimeoutMs, keepAlive });
       } catch (error) {
         if (error instanceof LinkRefused && error.status === 401) options.onTokenRefused(token);
         throw error;
@@ -51,6 +58,7 @@ interface OpenOptions {
   readonly signal: AbortSignal;
   readonly log: Log;
   readonly callTimeoutMs: number;
+  readonly keepAlive: KeepAlive;
 }
 
 /** What a socket's listeners tell: it opened, or how it ended. They stand before the library's, so they run first. */
@@ -90,7 +98,7 @@ function openConnection(options: OpenOptions): Promise<LinkConnection> {
       end(new Error("the control plane asks for a new link"));
       return 0;
     },
-    keepAlive: KEEP_ALIVE,
+    keepAlive: { enabled: true, ...options.keepAlive },
   });
   const trpc = createTRPCClient<DaemonRouter>({ links: [wsLink({ client })] });
   options.signal.addEventListener("abort", onAbort, { once: true });
