@@ -1,7 +1,8 @@
 import { closeSync, openSync } from "node:fs";
 import Sqlite from "better-sqlite3";
-import { CompiledQuery, type Driver, Kysely, SqliteDialect } from "kysely";
+import { CompiledQuery, type Driver, Kysely, type SqliteDatabase, SqliteDialect } from "kysely";
 import { inTransaction, type OpenedHandle, type StatementLogger } from "./opened-handle.ts";
+import { PreparedStatements } from "./prepared-statements.ts";
 import type { Database } from "./schema.ts";
 import { StoreThread, workerDialect } from "./worker-dialect.ts";
 
@@ -19,7 +20,7 @@ export function openSqlite(file: string, logger: StatementLogger): OpenedHandle 
   handle.pragma("synchronous = FULL");
   handle.pragma("foreign_keys = ON");
   const db = new Kysely<Database>({
-    dialect: new ImmediateDialect({ database: handle }),
+    dialect: new ImmediateDialect({ database: preparing(handle) }),
     log: logger({ handle: "main", blocking: true }),
   });
   // A store in memory is its handle's alone, so there the tests do everything on the same one.
@@ -43,6 +44,23 @@ export function openSqlite(file: string, logger: StatementLogger): OpenedHandle 
       // A thread that no query of the builder has started is not the builder's to end.
       await writer.close();
       await closeBoth(db, handle);
+    },
+  };
+}
+
+/** The handle as the query builder sees it. */
+function preparing(handle: Sqlite.Database): SqliteDatabase {
+  const statements = new PreparedStatements(handle);
+  return {
+    close: () => void handle.close(),
+    prepare: (sql) => {
+      const statement = statements.prepare(sql);
+      return {
+        reader: statement.reader,
+        all: (values) => statement.all(values),
+        run: (values) => statement.run(values),
+        iterate: (values) => handle.prepare(sql).iterate(values),
+      };
     },
   };
 }

@@ -1,12 +1,14 @@
 import { parentPort, workerData } from "node:worker_threads";
 import Sqlite from "better-sqlite3";
 import { z } from "zod";
+import { PreparedStatements } from "./prepared-statements.ts";
 import type { WorkerAnswer } from "./worker-dialect.ts";
 
 /** The thread behind `worker-dialect.ts`: one SQLite handle of its own, one message at a time. */
 
 const { file, busyTimeoutMs } = z.object({ file: z.string(), busyTimeoutMs: z.number() }).parse(workerData);
 const handle = new Sqlite(file, { timeout: busyTimeoutMs });
+const prepared = new PreparedStatements(handle);
 handle.pragma("synchronous = FULL");
 handle.pragma("foreign_keys = ON");
 
@@ -31,23 +33,9 @@ function runAll(statements: readonly z.infer<typeof statementSchema>[]): Result 
 }
 
 function run(sql: string, parameters: readonly unknown[]): Result {
-  const statement = prepared(sql);
+  const statement = prepared.prepare(sql);
   if (statement.reader) return { rows: statement.all(...parameters), changes: null };
   return { rows: [], changes: statement.run(...parameters).changes };
-}
-
-/** Hot paths repeat few statements, and to prepare one costs about what it costs to run it. */
-const MOST_PREPARED = 64;
-const known = new Map<string, Sqlite.Statement>();
-
-/** Those that were used last are kept. */
-function prepared(sql: string): Sqlite.Statement {
-  const statement = known.get(sql) ?? handle.prepare(sql);
-  known.delete(sql);
-  known.set(sql, statement);
-  const [oldest = ""] = known.keys();
-  if (known.size > MOST_PREPARED) known.delete(oldest);
-  return statement;
 }
 
 function answer(id: number, work: () => Result): WorkerAnswer {
