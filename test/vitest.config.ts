@@ -44,6 +44,8 @@ export default defineConfig({
       },
       drills("drills", "test/drills/*.test.ts"),
       drills("long-drills", "test/drills/long/*.test.ts"),
+      drills("systemd", "test/systemd/*.test.ts"),
+      drills("long-systemd", "test/systemd/long/*.test.ts"),
       {
         ...shared,
         test: {

@@ -1,0 +1,145 @@
+import { execFile, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
+import { promisify } from "node:util";
+import { DEMO_IMAGE, docker } from "../../support/docker.ts";
+import type { ScriptResult } from "../../support/run-script.ts";
+import { waitFor } from "../../support/wait-for.ts";
+
+const run = promisify(execFile);
+const BUILD_ROOT = new URL("build-root.sh", import.meta.url).pathname;
+const BOOT_MS = 120_000;
+
+/** Names the process that a box belongs to, so that scripts/test can remove what a killed one left. */
+const OWNER_LABEL = `dev.fairlead.test.owner=${process.pid}`;
+
+export type Suite = "bookworm" | "trixie";
+
+/**
+ * Before systemd: what a machine has and a container lacks. Shared mounts for LoadCredential; kernel parameters and control groups that
+ * the Docker engine inside can write. systemd 257 runs on control groups of the first kind only where it is told to.
+ */
+const BOOT = `set -e
+mount --make-rshared /
+mount -o remount,rw /proc/sys
+mount -o remount,rw /sys
+while read -r _ point kind _; do
+  case $kind in cgroup | cgroup2) mount -o remount,bind,rw "$point" ;; esac
+done </proc/mounts
+exec /lib/systemd/systemd SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1`;
+
+/** Not --privileged: it asks for more than machines give that are themselves narrow. */
+const CAPABILITIES = ["SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE", "SYSLOG", "IPC_LOCK"];
+
+const CONTAINER = [
+  ...CAPABILITIES.map((capability) => `--cap-add=${capability}`),
+  "--security-opt=seccomp=unconfined",
+  "--security-opt=apparmor=unconfined",
+  "--device-cgroup-rule=a *:* rwm",
+  "--cgroupns=private",
+  "--tmpfs=/run:exec,mode=755",
+  "--tmpfs=/run/lock",
+  "--tmpfs=/tmp",
+  // Not on the container's own overlay, on which no second one can lie.
+  "--volume=/var/lib/docker",
+  "--env=container=docker",
+  "--stop-signal=SIGRTMIN+3",
+  `--label=${OWNER_LABEL}`,
+];
+
+/** A machine: a Debian container in which systemd is PID 1, with a Docker engine of its own inside. */
+export class Box {
+  readonly id: string;
+
+  private constructor(id: string) {
+    this.id = id;
+  }
+
+  /** A machine on which nothing but Docker was installed, and the demo engine's image is there. */
+  static async boot(suite: Suite): Promise<Box> {
+    const image = `fairlead-test/${suite}:1`;
+    await run(BUILD_ROOT, [suite, image], { maxBuffer: 16 * 1024 * 1024 });
+    const command = ["--hostname", suite, "--entrypoint", "/bin/sh", image, "-c", BOOT];
+    const box = new Box(await docker("run", "--detach", ...CONTAINER, ...command));
+    try {
+      await box.#untilUp();
+      await box.#copyImage(DEMO_IMAGE);
+      return box;
+    } catch (error) {
+      await box.remove();
+      throw error;
+    }
+  }
+
+  /** Runs a script of the shell as root, with nothing on standard input. */
+  async try(script: string): Promise<ScriptResult> {
+    const child = spawn("docker", ["exec", this.id, "sh", "-c", script], { stdio: ["ignore", "pipe", "pipe"] });
+    const closed = once(child, "close");
+    const [out, errors] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    const [code] = await closed;
+    return { code: Number(code), out, errors };
+  }
+
+  /** @returns what it printed, trimmed. @throws with all of its words where it failed. */
+  async run(script: string): Promise<string> {
+    const { code, out, errors } = await this.try(script);
+    if (code !== 0) throw new Error(`${script}\nended with ${code}:\n${out}${errors}`);
+    return out.trim();
+  }
+
+  /** Waits until a script ends with 0. @returns what it printed. */
+  async until(script: string, seconds = 60): Promise<string> {
+    return waitFor(script, seconds * 1000, () => this.run(script));
+  }
+
+  /** As `systemctl reboot`. */
+  async reboot(): Promise<void> {
+    await docker("stop", "--time", "60", this.id);
+    await this.#start();
+  }
+
+  /** As when the power fails. */
+  async cutPower(): Promise<void> {
+    await docker("kill", this.id);
+    await this.#start();
+  }
+
+  /** Leaves nothing. */
+  async remove(): Promise<void> {
+    await docker("rm", "--force", "--volumes", this.id);
+  }
+
+  async #start(): Promise<void> {
+    await docker("start", this.id);
+    await this.#untilUp();
+  }
+
+  async #untilUp(): Promise<void> {
+    await this.until("docker info >/dev/null 2>&1 && systemctl is-system-running", BOOT_MS / 1000).catch(
+      async (error: unknown) => {
+        const { out } = await this.try("systemctl --failed; systemctl list-jobs; journalctl -n 40 --no-pager");
+        const words = await docker("logs", this.id).catch(() => "");
+        throw new Error(`the machine does not come up:\n${words}\n${out}`, { cause: error });
+      },
+    );
+  }
+
+  async #copyImage(image: string): Promise<void> {
+    const save = spawn("docker", ["save", image], { stdio: ["ignore", "pipe", "ignore"] });
+    const load = spawn("docker", ["exec", "--interactive", this.id, "docker", "load"], {
+      stdio: ["pipe", "ignore", "inherit"],
+    });
+    save.stdout.pipe(load.stdin);
+    const [code] = await once(load, "close");
+    if (code !== 0) throw new Error(`${image} could not be copied`);
+  }
+}
+
+/** @returns why this machine cannot have such boxes, or null where it can. */
+export function whyNoBoxes(): string | null {
+  if (spawnSync("docker", ["info"], { stdio: "ignore" }).status !== 0)
+    return "no Docker engine answers on this machine";
+  if (process.getuid?.() !== 0) return "a Debian root can only be made by root";
+  if (spawnSync("which", ["debootstrap"]).status !== 0) return "there is no debootstrap on this machine";
+  return null;
+}

@@ -1,0 +1,85 @@
+import type { Node } from "@fairlead/protocol/resources";
+import type { Installation } from "../../support/installation.ts";
+import type { Machine } from "../../support/machine.ts";
+import type { ScriptResult } from "../../support/run-script.ts";
+import { waitFor } from "../../support/wait-for.ts";
+import type { Box } from "./box.ts";
+
+const ACTIVE_MS = 90_000;
+const UNIT = "fairlead-daemon";
+
+/** A run of an engine: another one has another container, or began at another time. */
+export interface EngineRun {
+  readonly container: string;
+  readonly startedAt: string;
+}
+
+/** A node on a machine of its own, seen from inside the machine and from the platform. */
+export class BoxedNode {
+  readonly box: Box;
+  /** The node as the platform and its callers see it. */
+  readonly machine: Machine;
+  readonly #installation: Installation;
+
+  constructor(installation: Installation, box: Box, machine: Machine) {
+    this.#installation = installation;
+    this.box = box;
+    this.machine = machine;
+  }
+
+  token(): Promise<string> {
+    return this.#installation.bootstrapToken(this.machine.nodeId);
+  }
+
+  /** As docs/install.md says. @param options of the script. @param assignments put before the shell, such as the token. */
+  install(options: readonly string[], assignments = ""): Promise<ScriptResult> {
+    const script = `curl -fsSL ${this.#installation.platformUrl}/install.sh`;
+    return this.box.try(`${script} | ${assignments} sh -s -- ${options.join(" ")}`);
+  }
+
+  async untilActive(): Promise<void> {
+    let seen: Node | null = null;
+    await waitFor("the node to be active", ACTIVE_MS, async () => {
+      seen = await this.machine.node();
+      return seen.status === "active";
+    }).catch(async (error: unknown) => {
+      throw new Error(`${seen?.status}: ${seen?.statusMessage}\n${await this.journal()}`, { cause: error });
+    });
+  }
+
+  /** @throws where there is not exactly one. */
+  async engine(): Promise<EngineRun> {
+    const [container = "", ...more] = await this.containers();
+    if (container === "" || more.length > 0) throw new Error(`not one engine: ${[container, ...more].join(", ")}`);
+    const startedAt = await this.box.run(`docker inspect -f '{{.State.Running}} {{.State.StartedAt}}' ${container}`);
+    return { container, startedAt };
+  }
+
+  /** Full ids of the node's containers, in every state. */
+  async containers(): Promise<readonly string[]> {
+    const ids = await this.box.run(`docker ps -aq --no-trunc --filter label=dev.fairlead.node=${this.machine.nodeId}`);
+    return ids.split("\n").filter(Boolean);
+  }
+
+  /** A property of the unit, as `systemctl show` names it. */
+  property(name: string): Promise<string> {
+    return this.box.run(`systemctl show ${UNIT} --property=${name} --value`);
+  }
+
+  mainPid(): Promise<string> {
+    return this.property("MainPID");
+  }
+
+  /** Waits until the daemon runs in another process. */
+  async untilAnotherPid(than: string): Promise<void> {
+    await waitFor("another daemon", ACTIVE_MS, async () => {
+      const pid = await this.mainPid();
+      return pid !== "0" && pid !== than && (await this.property("ActiveState")) === "active";
+    });
+  }
+
+  /** What the daemon said, the end of it. */
+  async journal(lines = 30): Promise<string> {
+    return (await this.box.try(`journalctl -u ${UNIT} -n ${lines} -o cat --no-pager`)).out;
+  }
+}
