@@ -9,6 +9,7 @@ import { addBackupCommands } from "./commands/backup.ts";
 import { addChatCommand } from "./commands/chat.ts";
 import { addChatSessionCommands } from "./commands/chat-session.ts";
 import { addCreditsCommands } from "./commands/credits.ts";
+import { addDoctorCommand } from "./commands/doctor.ts";
 import { addKeyCommands } from "./commands/key.ts";
 import { addMemberCommands } from "./commands/member.ts";
 import { addModelsCommand } from "./commands/models.ts";
@@ -60,6 +61,7 @@ export function buildProgram(context: Context): Command {
   addServerCommand(program, context);
   addAdminCommands(program, context);
   addBackupCommands(program, context);
+  addDoctorCommand(program, context);
   return program;
 }
 

@@ -68,6 +68,18 @@ export const configSchema = z.strictObject({
           "Reverse proxies in front of the platform host, as addresses or networks. Only what they say in `X-Forwarded-For` is " +
             "taken for a client's address, in the audit log and in rate limits.",
         ),
+      tls: z
+        .strictObject({
+          certFile: z
+            .string()
+            .min(1)
+            .describe(
+              "PEM file of the certificate that both hosts show, with its chain. Replaced files are taken within ten seconds, without a restart. " +
+                "Default: plain http, for a reverse proxy in front.",
+            ),
+          keyFile: z.string().min(1).describe("PEM file of its private key."),
+        })
+        .optional(),
       shutdownSeconds: z
         .number()
         .int()
@@ -149,6 +161,9 @@ export const configSchema = z.strictObject({
   retention: z
     .strictObject({
       auditDays: days.default(365).describe("How many days the audit log is kept."),
+      nodeEventDays: days
+        .default(90)
+        .describe("How many days the history of nodes is kept: what happened to them, and when."),
       usageDays: days
         .default(90)
         .describe("How many days the records of single calls are kept: what they used, and their cost."),

@@ -2,6 +2,7 @@ import type { Clock } from "@fairlead/protocol/clock";
 import type { Config } from "./config.ts";
 import type { StatementWatch } from "./db/statement-watch.ts";
 import type { PortRequest } from "./http/listen.ts";
+import type { TlsFront } from "./http/tls-front.ts";
 import type { Installation, Ports } from "./installation.ts";
 import type { Log } from "./log.ts";
 
@@ -13,6 +14,8 @@ export interface Context {
   readonly ports: Ports;
   readonly installation: Installation;
   readonly addresses: Addresses;
+  /** In front of both hosts; null where a proxy does it, or nobody. */
+  readonly tls: TlsFront | null;
   readonly deadline: StopDeadline;
   readonly statements: StatementWatch;
 }

@@ -114,7 +114,7 @@ export function createPlatform(context: Context, services: PlatformServices, inf
     listen: async () => {
       await app.ready();
       upgrades.attach(app.server);
-      await listen(app.server, addresses.platform);
+      await listen(app.server, addresses.platform, context.tls);
     },
     stop: () => {
       deadline.begin();

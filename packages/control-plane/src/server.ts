@@ -17,6 +17,7 @@ import { storeLocation } from "./db/store-location.ts";
 import { holdStore } from "./db/store-lock.ts";
 import { weighBuffersWithHeap } from "./garbage-collection.ts";
 import { listen, reservePort, urlOf } from "./http/listen.ts";
+import { TlsFront } from "./http/tls-front.ts";
 import { idempotencyRetention } from "./idempotency/idempotency-retention.ts";
 import { IdempotencyStore } from "./idempotency/idempotency-store.ts";
 import { callersOf } from "./inference/caller.ts";
@@ -100,6 +101,8 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   const storeLock = await holdStore(config.database.url);
   closers.push(() => storeLock.release());
   await removeSnapshots(config.dataDir);
+  const tls = config.server.tls === undefined ? null : new TlsFront({ ...config.server.tls, log, clock: systemClock });
+  if (tls !== null) closers.push(() => tls.close());
   const addresses = await findAddresses(config);
   const ports: Ports = { clock: systemClock, ids: systemIds(() => systemClock.now()) };
   const statements = new StatementWatch({ log, clock: ports.clock });
@@ -109,11 +112,9 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
     onStatement: statements.observe,
   });
   closers.push(() => installation.close());
-  const { migrationBackup } = installation;
-  if (migrationBackup !== null)
-    log.info({ migrationBackup }, "the store was brought to this version; a backup was taken");
+  tellOfMigration(installation, log);
   const deadline = new StopDeadline(ports.clock, config.server.shutdownSeconds * 1000);
-  const context: Context = { config, log, ports, installation, addresses, deadline, statements };
+  const context: Context = { config, log, ports, installation, addresses, tls, deadline, statements };
   const services = createServices(context);
   closers.push(() => services.keyUse.close());
   closers.push(() => services.billing.close());
@@ -137,7 +138,7 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   closers.push(() => platform.cut());
   closers.push(() => turns.chatTurns.close());
   closers.push(() => inference.drain(deadline.leftMs()));
-  await listen(inference.server, addresses.inference);
+  await listen(inference.server, addresses.inference, tls);
   await platform.listen();
   closers.push(() => platform.stop());
   const socket = await openAdminSocket({
@@ -165,6 +166,11 @@ function createOperationsAdmin({ config, log, ports, installation }: Context): O
   });
 }
 
+function tellOfMigration({ migrationBackup }: Installation, log: Log): void {
+  if (migrationBackup === null) return;
+  log.info({ migrationBackup }, "the store was brought to this version; a backup was taken before");
+}
+
 /** A fresh one at each start, so that one that was lost or leaked is of no use; told to whoever can read the server's log. */
 async function linkForFirstStart({ users, admin }: Installation, log: Log): Promise<string | null> {
   if (await users.hasAny()) return null;
@@ -179,12 +185,12 @@ function retentions(
   { chatRemoval: removal }: Pick<Services, "chatRemoval">,
 ): Retention[] {
   const { longReads } = installation;
-  const { auditDays, usageDays: days, usageSumsDays: sumsDays, chatDays } = config.retention;
+  const { nodeEventDays, auditDays, usageDays: days, usageSumsDays: sumsDays, chatDays } = config.retention;
   return [
     sessionRetention(new SessionStore(longReads), clock),
     signInRetention(new OAuthStore(longReads), clock),
     auditRetention({ events: new AuditStore(longReads), days: auditDays, clock }),
-    nodeEventRetention(nodeStores(longReads).events, clock),
+    nodeEventRetention({ events: nodeStores(longReads).events, days: nodeEventDays, clock }),
     idempotencyRetention(new IdempotencyStore(longReads), clock),
     answerRetention(new AnswerStore(longReads), clock),
     oneTimeLinkRetention(new OneTimeLinkStore(longReads), clock),
@@ -201,8 +207,9 @@ async function findAddresses({ server }: Config): Promise<Addresses> {
   try {
     const second = await reservePort(inference);
     await second.release();
-    const platformUrl = urlOf(platform.host, first.port);
-    const inferenceUrl = urlOf(inference.host, second.port);
+    const scheme = server.tls === undefined ? "http" : "https";
+    const platformUrl = urlOf(platform.host, first.port, scheme);
+    const inferenceUrl = urlOf(inference.host, second.port, scheme);
     return {
       platform: { ...platform, port: first.port },
       inference: { ...inference, port: second.port },

@@ -92,11 +92,11 @@ function askServer(config: Config): LocalAdmin {
 /** Holds the lock while it works, so that no server starts on a store that it changes. */
 async function openStore(config: Config, lock: ServerLock): Promise<LocalAdmin> {
   try {
-    const { platform, publicUrl } = config.server;
+    const { platform, publicUrl, tls } = config.server;
     const ports = { clock: systemClock, ids: systemIds(() => systemClock.now()) };
     const installation = await openInstallation(config, {
       ...ports,
-      publicUrl: publicUrl ?? urlOf(platform.host, platform.port),
+      publicUrl: publicUrl ?? urlOf(platform.host, platform.port, tls === undefined ? "http" : "https"),
     });
     const { admin } = installation;
     const { billing, money } = openMoney(config, ports, installation);

@@ -7,7 +7,7 @@ import type { StoreLocation } from "../db/open.ts";
 import type { Database } from "../db/schema.ts";
 import { copyStore } from "../db/store-copy.ts";
 import { BackupStore } from "./backup-store.ts";
-import { storeFactsSchema } from "./manifest.ts";
+import { type StoreFacts, storeFactsSchema } from "./manifest.ts";
 
 /** A copy of the store in the data folder, where a server under systemd may write; whoever asked for it packs it and removes it. */
 export const snapshotSchema = z.object({
@@ -30,12 +30,17 @@ export async function takeSnapshot({ dataDir, location, db, ids }: SnapshotDeps)
   const folder = join(snapshotsFolder(dataDir), ids.next("request"));
   await mkdir(folder, { recursive: true, mode: 0o700 });
   try {
-    const facts = await new BackupStore(db).facts();
+    const facts = await readStoreFacts(db);
     return { facts, copy: await copyStore(db, location, folder), folder };
   } catch (error) {
     await rm(folder, { recursive: true, force: true });
     throw error;
   }
+}
+
+/** @throws StartError for a store that a newer program has written. */
+export function readStoreFacts(db: Kysely<Database>): Promise<StoreFacts> {
+  return new BackupStore(db).facts();
 }
 
 /** Those that nobody will fetch any more: the caller holds the data folder, and has only begun. */

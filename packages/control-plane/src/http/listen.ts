@@ -24,8 +24,13 @@ export async function reservePort(request: PortRequest): Promise<ReservedPort> {
   return { port, release: () => new Promise<void>((resolve) => void server.close(() => resolve())) };
 }
 
-/** Makes a server listen. @throws StartError in words for the operator, like `reservePort`. */
-export async function listen(server: Server, request: PortRequest): Promise<void> {
+/** Makes a server listen, behind TLS where there is one. @throws StartError in words for the operator, like `reservePort`. */
+export async function listen(
+  server: Server,
+  request: PortRequest,
+  tls: { serve(server: Server): void } | null = null,
+): Promise<void> {
+  tls?.serve(server);
   await new Promise<void>((resolve, reject) => {
     const fail = (error: NodeJS.ErrnoException): void => reject(explain(error, request));
     server.once("error", fail);
@@ -37,9 +42,9 @@ export async function listen(server: Server, request: PortRequest): Promise<void
 }
 
 /** `http://host:port`, with a host that a client can use where the server listens on every address. */
-export function urlOf(host: string, port: number): string {
+export function urlOf(host: string, port: number, scheme: "http" | "https" = "http"): string {
   const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
-  return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`;
+  return `${scheme}://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`;
 }
 
 function explain(error: NodeJS.ErrnoException, { host, port, setting }: PortRequest): Error {

@@ -66,6 +66,7 @@ function noSources(): MetricSources {
     fleet: { figures: { braked: false, overdue: 0, heartbeatSeconds: 0, batches: new Distribution([1]) } },
     admissions: { links: { refused: 0 }, tunnels: { refused: 0 } },
     statements: new StatementWatch({ log: createLog({ level: "silent" }), clock: systemClock }),
+    tls: null,
     nodesByStatus: async () => Object.fromEntries(none) as Record<NodeStatus, number>,
   };
 }

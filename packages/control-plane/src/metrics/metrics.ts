@@ -5,13 +5,15 @@ import type { InferenceHost } from "../inference/inference-host.ts";
 import { addChat, type ChatMetricSources } from "./chat-metrics.ts";
 import { addFleet, type FleetMetricSources } from "./fleet-metrics.ts";
 import { addInference, type InferenceMetricSources } from "./inference-metrics.ts";
-import { counter, distribution, type Sample } from "./metric-kinds.ts";
+import { counter, distribution, gauge, type Sample } from "./metric-kinds.ts";
 
 /** Where the figures are. All are counted elsewhere, as plain numbers, and read here when somebody scrapes. */
 export interface MetricSources extends InferenceMetricSources, ChatMetricSources, FleetMetricSources {
   readonly platformRequests: RequestTally;
   readonly inference: Pick<InferenceHost, "load" | "counters" | "places" | "requests">;
   readonly statements: StatementWatch;
+  /** Null where the hosts speak plain http. */
+  readonly tls: { readonly expiresAt: number } | null;
 }
 
 /**
@@ -25,6 +27,10 @@ export function createMetrics(sources: MetricSources): Registry {
   addInference(registry, sources);
   addChat(registry, sources);
   addFleet(registry, sources);
+  gauge(registry, "fairlead_tls_certificate_expiry_timestamp_seconds", {
+    help: "When the certificate of `server.tls` runs out, as a Unix time; nothing without one.",
+    read: () => (sources.tls === null ? [] : [[{}, sources.tls.expiresAt / 1000]]),
+  });
   const { times } = sources.statements;
   distribution(registry, "fairlead_store_statement_seconds", {
     help: "Statements of the store; `main` holds up the main thread on SQLite.",

@@ -29,7 +29,9 @@ describe.each(STORES)("node event retention on $name", ({ open }) => {
     }
     fixture.clock.advance(100 * DAY_MS);
     // The node's own first event is as old as they are.
-    expect(await removeExpired(nodeEventRetention(fixture.stores.events, fixture.clock))).toBe(old.length + 1);
+    expect(
+      await removeExpired(nodeEventRetention({ events: fixture.stores.events, days: 90, clock: fixture.clock })),
+    ).toBe(old.length + 1);
     expect(await fixture.stores.events.list(nodeId, { limit: 50, after: null })).toHaveLength(recent.length);
   });
 });

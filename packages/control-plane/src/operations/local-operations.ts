@@ -24,6 +24,7 @@ import {
   rotateMasterKey,
 } from "../master-key/rotate-master-key.ts";
 import { StartError } from "../start-error.ts";
+import { examine, type Finding } from "./doctor.ts";
 import { type LogLevelAnswer, type LogLevelInput, logLevelAnswerSchema } from "./operations-admin.ts";
 
 /** The operator's work on an installation from its own machine. Every failure is a `StartError` or a `DomainError` in words for them. */
@@ -39,6 +40,8 @@ export interface LocalOperations {
   rotateMasterKey(): Promise<RotationReport>;
   /** Gives up what a lost master key sealed, and begins with a new one; the server must be stopped. */
   forgetSealed(): Promise<ForgetReport>;
+  /** Looks at everything that the server stands on. Changes nothing. */
+  doctor(): Promise<readonly Finding[]>;
   /** Of the running server. */
   setLogLevel(input: LogLevelInput): Promise<LogLevelAnswer>;
 }
@@ -82,6 +85,7 @@ export function openLocalOperations(config: Config): LocalOperations {
     migrate: () => alone(config, () => onStore(config, (opened, location) => migrateStore(config, opened, location))),
     rotateMasterKey: () => changeMasterKey(config, rotateMasterKey),
     forgetSealed: () => changeMasterKey(config, forgetSealed),
+    doctor: () => examine(config, clock),
     setLogLevel: (input) => askServer(config, (call) => call(LOG_LEVEL_PATH, input, logLevelAnswerSchema)),
   };
 }
@@ -95,7 +99,9 @@ async function backup(config: Config, options: BackupOptions): Promise<BackupRep
   if ("file" in target && !existsSync(dirname(target.file))) {
     throw new StartError(`There is no folder ${dirname(target.file)}.`);
   }
-  const alsoKeep = [configFile, config.masterKeyFile].flatMap((file) => (file === null ? [] : [resolve(file)]));
+  const { masterKeyFile, server } = config;
+  const outside = [configFile, masterKeyFile, server.tls?.certFile, server.tls?.keyFile];
+  const alsoKeep = outside.flatMap((path) => (path === null || path === undefined ? [] : [resolve(path)]));
   const createdAt = rfc3339(clock.now());
   const snapshot = await snapshotOf(config);
   const packed = await packSnapshot({ snapshot, createdAt, alsoKeep, target, onProgress });
@@ -110,6 +116,7 @@ async function snapshotOf(config: Config): Promise<Snapshot> {
   const lock = acquireServerLock(config.dataDir);
   if (lock === null) return adminClient(config.dataDir, clock)(SNAPSHOT_PATH, {}, snapshotSchema);
   try {
+    refuseOtherUser(config.dataDir);
     return await onStore(config, (opened, location) =>
       takeSnapshot({ dataDir: config.dataDir, location, db: opened.db, ids }),
     );
@@ -160,6 +167,7 @@ async function alone<T>(config: Config, work: () => Promise<T>): Promise<T> {
     throw new StartError(`A server runs on ${config.dataDir}. Stop it first (systemctl stop fairlead-control-plane).`);
   }
   try {
+    refuseOtherUser(config.dataDir);
     const storeLock = await holdStore(config.database.url);
     try {
       return await work();
@@ -169,6 +177,13 @@ async function alone<T>(config: Config, work: () => Promise<T>): Promise<T> {
   } finally {
     lock.release();
   }
+}
+
+/** Files that another user leaves in the data folder, the server could not open. */
+function refuseOtherUser(dataDir: string): void {
+  const { uid } = statSync(dataDir);
+  if (uid === process.getuid?.()) return;
+  throw new StartError(`The data folder belongs to another user. Run this as that one: sudo -u '#${uid}' fairlead …`);
 }
 
 async function askServer<T>(config: Config, ask: (call: ReturnType<typeof adminClient>) => Promise<T>): Promise<T> {

@@ -1,0 +1,127 @@
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import { Agent, request } from "node:https";
+import { type AddressInfo, connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import type { TLSSocket } from "node:tls";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { createLog } from "../log.ts";
+import { TestClock } from "../testing.fixture.ts";
+import { readCertificate } from "./certificate-files.ts";
+import { TlsFront } from "./tls-front.ts";
+
+let dir: string;
+let certFile: string;
+let keyFile: string;
+let server: Server;
+let front: TlsFront | null = null;
+let lines: string[];
+
+/** A fresh pair in the files, as a renewal leaves it. */
+function renew(days = 365): void {
+  const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
+  const how = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", `${days}`];
+  execFileSync("openssl", ["req", "-x509", ...how, "-keyout", keyFile, "-out", certFile, ...subject], {
+    stdio: "ignore",
+  });
+}
+
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), "fairlead-tls-"));
+  [certFile, keyFile] = [join(dir, "cert.pem"), join(dir, "key.pem")];
+  lines = [];
+  renew();
+  server = createServer((incoming, response) => response.end(`${"encrypted" in incoming.socket} ${incoming.url}`));
+});
+afterEach(async () => {
+  front?.close();
+  server.closeAllConnections();
+  server.close();
+  rmSync(dir, { recursive: true });
+});
+
+async function serve(clock = new TestClock()): Promise<number> {
+  const log = createLog({ level: "info", destination: { write: (line) => void lines.push(line) } });
+  front = new TlsFront({ certFile, keyFile, log, clock, lookEveryMs: 10 });
+  front.serve(server);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return (server.address() as AddressInfo).port;
+}
+
+/** @returns the body, and the serial number of the certificate that was shown. */
+async function get(port: number, agent?: Agent): Promise<{ body: string; serial: string }> {
+  const call = request({ port, host: "127.0.0.1", path: "/x", rejectUnauthorized: false, ...(agent ? { agent } : {}) });
+  call.end();
+  const [response] = (await once(call, "response")) as [IncomingMessage];
+  const serial = (response.socket as TLSSocket).getPeerCertificate().serialNumber;
+  return { body: await text(response), serial };
+}
+
+describe("TLS in front of a host", () => {
+  test("serves https, and its requests know that they are encrypted", async () => {
+    const port = await serve();
+    expect((await get(port)).body).toBe("true /x");
+    expect(front?.expiresAt).toBe(readCertificate({ certFile, keyFile }).expiresAt);
+  });
+
+  test("takes a renewed certificate for new connections, and open ones go on", async () => {
+    const port = await serve();
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const first = await get(port, agent);
+    renew();
+    await vi.waitUntil(() => lines.some((line) => line.includes("was replaced")));
+    const kept = await get(port, agent);
+    const fresh = await get(port);
+    expect(kept.body).toBe("true /x");
+    expect(fresh.serial).not.toBe(first.serial);
+    agent.destroy();
+  });
+
+  test("goes on with the one before while the files are no pair, and says so once", async () => {
+    const port = await serve();
+    const { serial } = await get(port);
+    const before = readFileSync(keyFile);
+    renew();
+    writeFileSync(keyFile, before);
+    await vi.waitUntil(() => lines.some((line) => line.includes("is not that of")));
+    writeFileSync(certFile, "half a cert");
+    await vi.waitUntil(() => lines.some((line) => line.includes("in PEM")));
+    expect((await get(port)).serial).toBe(serial);
+    expect(lines.filter((line) => line.includes("is not that of")).length).toBeLessThan(3);
+  });
+
+  test("survives strangers who speak no TLS, or leave in the middle", async () => {
+    const port = await serve();
+    const plain = connect(port, "127.0.0.1");
+    plain.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    plain.resume();
+    await once(plain, "close");
+    const gone = connect(port, "127.0.0.1");
+    await once(gone, "connect");
+    gone.destroy();
+    expect((await get(port)).body).toBe("true /x");
+  });
+
+  test("warns of a certificate that runs out, once a day", async () => {
+    renew(10);
+    const clock = new TestClock();
+    // The test's clock stands before the certificate's time.
+    clock.advance(Math.max(0, readCertificate({ certFile, keyFile }).expiresAt - clock.now() - 24 * 3_600_000));
+    await serve(clock);
+    const warnings = (): number => lines.filter((line) => line.includes("runs out")).length;
+    expect(warnings()).toBe(1);
+    clock.advance(25 * 3_600_000);
+    await vi.waitUntil(() => warnings() === 2);
+  });
+});
+
+test("files that cannot be used are refused in words", () => {
+  expect(() => readCertificate({ certFile: join(dir, "none"), keyFile })).toThrow(/cannot be read. Correct server.tls/);
+  writeFileSync(certFile, "x");
+  expect(() => readCertificate({ certFile, keyFile })).toThrow(/in PEM/);
+});

@@ -1,0 +1,95 @@
+import type { Server, Socket } from "node:net";
+import { createServer, type TLSSocket, type Server as TlsServer } from "node:tls";
+import { type Clock, rfc3339 } from "@fairlead/protocol/clock";
+import type { Logger } from "pino";
+import { type Certificate, type CertificateFiles, readCertificate } from "./certificate-files.ts";
+
+export interface TlsFrontOptions extends CertificateFiles {
+  readonly log: Logger;
+  readonly clock: Clock;
+  /** For tests. */
+  readonly lookEveryMs?: number;
+}
+
+const LOOK_EVERY_MS = 10_000;
+/** A stop waits for handshakes that never end. */
+const HANDSHAKE_MS = 5000;
+const WARN_BEFORE_MS = 14 * 24 * 3_600_000;
+const WARN_EVERY_MS = 24 * 3_600_000;
+const OPTIONS = { ALPNProtocols: ["http/1.1"], minVersion: "TLSv1.2", handshakeTimeout: HANDSHAKE_MS } as const;
+
+/**
+ * TLS in front of both hosts. Whoever renews the certificate replaces its files: they are looked at now and then, and the next
+ * connection gets the new one, while those that are open go on.
+ */
+export class TlsFront {
+  readonly #options: TlsFrontOptions;
+  readonly #servers: TlsServer[] = [];
+  readonly #timer: NodeJS.Timeout;
+  #certificate: Certificate;
+  #fault = "";
+  #warnedAt: number | null = null;
+
+  /** @throws StartError where the files are not right */
+  constructor(options: TlsFrontOptions) {
+    this.#options = options;
+    this.#certificate = readCertificate(options);
+    this.#warnOfExpiry();
+    this.#timer = setInterval(() => this.#look(), options.lookEveryMs ?? LOOK_EVERY_MS).unref();
+  }
+
+  /** Unix milliseconds. */
+  get expiresAt(): number {
+    return this.#certificate.expiresAt;
+  }
+
+  /** Makes a server that speaks HTTP one of https. */
+  serve(server: Server): void {
+    const { cert, key } = this.#certificate;
+    const tls = createServer({ ...OPTIONS, cert, key });
+    const http = server.listeners("connection");
+    server.removeAllListeners("connection");
+    server.on("connection", (raw: Socket) => void tls.emit("connection", raw));
+    tls.on("secureConnection", (socket: TLSSocket) => {
+      for (const listener of http) listener.call(server, socket);
+    });
+    // Broken handshakes are strangers', and come by the thousand.
+    tls.on("tlsClientError", (_error, socket) => socket.destroy());
+    this.#servers.push(tls);
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #look(): void {
+    const { log } = this.#options;
+    try {
+      this.#use(readCertificate(this.#options));
+      this.#fault = "";
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      // Told once: while a certificate and its key are replaced one after the other they are no pair.
+      if (why !== this.#fault) log.warn({ why }, "the TLS files are not right; the certificate before is still used");
+      this.#fault = why;
+    }
+    this.#warnOfExpiry();
+  }
+
+  #use(found: Certificate): void {
+    const { cert, key, expiresAt } = found;
+    if (cert === this.#certificate.cert && key === this.#certificate.key) return;
+    for (const server of this.#servers) server.setSecureContext({ ...OPTIONS, cert, key });
+    this.#certificate = found;
+    this.#warnedAt = null;
+    this.#options.log.info({ expiresAt: rfc3339(expiresAt) }, "the TLS certificate was replaced");
+  }
+
+  #warnOfExpiry(): void {
+    const { log, clock, certFile } = this.#options;
+    if (this.expiresAt - clock.now() > WARN_BEFORE_MS) return;
+    if (this.#warnedAt !== null && clock.monotonic() - this.#warnedAt < WARN_EVERY_MS) return;
+    this.#warnedAt = clock.monotonic();
+    log.warn({ expiresAt: rfc3339(this.expiresAt), certFile }, "the TLS certificate runs out");
+  }
+}
