@@ -58,14 +58,13 @@ describe("prepared statements", () => {
   });
 });
 
-test("rows of the query builder can be streamed while the same statement runs", async () => {
+test("a stream of rows that is left in the middle does not hold up the same statement", async () => {
   const store = await openMemoryStore();
-  const query = sql<{ n: number }>`(select value as n from json_each('[1,2,3]'))`;
-  const streamed: number[] = [];
-  for await (const { n } of store.db.selectFrom(query.as("numbers")).select("n").stream()) {
-    streamed.push(n);
-    expect(await store.db.selectFrom(query.as("numbers")).select("n").execute()).toHaveLength(3);
+  const numbers = sql<{ n: number }>`(select value as n from json_each('[1,2,3]'))`;
+  const query = store.db.selectFrom(numbers.as("numbers")).select("n");
+  for (let round = 0; round < 2; round++) {
+    for await (const { n } of query.stream()) if (n === 2) break;
+    expect(await query.execute()).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }]);
   }
-  expect(streamed).toEqual([1, 2, 3]);
   await store.close();
 });
