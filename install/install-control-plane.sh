@@ -111,7 +111,8 @@ install_service() {
 
 write_settings() {
   {
-    say "# Settings of the control plane. Every one of them, with its default: $root/current/docs/config.md" "server:"
+    say "# Settings of the control plane. Every one of them, with its default: $root/current/docs/config.md" \
+      "dataDir: $state" "server:"
     if [ -n "$public_url" ]; then say "  publicUrl: $public_url"; else say "  # publicUrl: https://fairlead.example.com"; fi
     if [ -n "$models_url" ]; then say "  modelsUrl: $models_url"; else say "  # modelsUrl: https://models.example.com"; fi
     say "  # A reverse proxy on this machine brings TLS ($root/current/docs/operations.md); the hosts listen for it alone." \
@@ -138,7 +139,9 @@ start_server() {
     fail "the control plane does not start; its last words are above" "Correct $config/config.yaml and run this again."
   fi
   ok "the control plane runs"
-  journalctl -u "$service" -n 20 -o cat --no-pager 2>/dev/null | grep -m 1 'first administrator:' || true
+  journalctl --sync 2>/dev/null || true
+  run=$(systemctl show "$service" --property=InvocationID --value)
+  journalctl _SYSTEMD_INVOCATION_ID="$run" -o cat --no-pager 2>/dev/null | grep -m 1 '^first administrator:' || true
   say "" "Its log: journalctl -u $service -f"
 }
 
