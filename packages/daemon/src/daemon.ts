@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { systemClock } from "@fairlead/protocol/clock";
+import { fileURLToPath } from "node:url";
+import { rfc3339, systemClock } from "@fairlead/protocol/clock";
 import { type Heartbeat, PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
 import type { Logger } from "pino";
 import type { DaemonConfig } from "./config.ts";
@@ -21,6 +22,9 @@ import { type EnrolledIdentity, IdentityStore, isEnrolled } from "./state/identi
 import { lockStateFolder } from "./state/state-lock.ts";
 import { systemTimers } from "./timers.ts";
 import { startTunnel, type Tunnel } from "./tunnel/tunnel-client.ts";
+import { diskFolders } from "./update/folder-layer.ts";
+import { installedAs } from "./update/install-layout.ts";
+import { openUpdates, type UpdatesAtStart } from "./update/open-updates.ts";
 import { DAEMON_VERSION } from "./version.ts";
 
 /** The composition root: builds every part and joins them. */
@@ -29,6 +33,7 @@ const clock = systemClock;
 const timers = systemTimers;
 const random = Math.random;
 const http = nodeHttpClient;
+const program = fileURLToPath(import.meta.url);
 
 /**
  * Runs until the signal aborts or the platform host disowns this node. Workloads stay as they are either way.
@@ -46,26 +51,50 @@ export async function runDaemon(
   watchdog.start();
   options.signal.addEventListener("abort", () => notify("STOPPING=1"), { once: true });
   try {
-    const store = new IdentityStore(diskFiles, config.stateDir);
-    const token = config.bootstrapTokenFile === null ? null : await readToken(config.bootstrapTokenFile);
-    const prepared = await prepareIdentity({ store, stateDir: config.stateDir, token, insecure: config.insecure });
-    const base: DaemonBase = {
-      config,
-      watchdog,
-      notify,
-      ...options,
-      facts: await readStaticFacts(),
-      runtime: new DockerRuntime(config.dockerSocket),
-      serverClock: new ServerClock(clock),
-      store,
-    };
-    // Ready means that this program works, not that the platform host answers: a start must not hang on the network.
-    notify("READY=1");
-    options.log.info({ nodeId: prepared.identity.nodeId, version: DAEMON_VERSION }, "the daemon has started");
-    return await runNode(base, prepared);
+    // First of all, since a version on trial may end anywhere.
+    const updates = await openOwnUpdates(config, options.log);
+    const onTrial = updates.start.kind === "on-trial";
+    const parts = { config, watchdog, notify, updates, ...options };
+    return await untilProven(onTrial, () => runOnce(parts));
   } finally {
     watchdog.close();
     await lock.release();
+  }
+}
+
+type OwnParts = Pick<DaemonBase, "config" | "watchdog" | "notify" | "updates" | "log" | "signal">;
+
+async function runOnce(parts: OwnParts): Promise<ExitCode> {
+  const { config, notify, log } = parts;
+  const store = new IdentityStore(diskFiles, config.stateDir);
+  const token = config.bootstrapTokenFile === null ? null : await readToken(config.bootstrapTokenFile);
+  const prepared = await prepareIdentity({ store, stateDir: config.stateDir, token, insecure: config.insecure });
+  const base: DaemonBase = {
+    ...parts,
+    facts: await readStaticFacts(),
+    runtime: new DockerRuntime(config.dockerSocket),
+    serverClock: new ServerClock(clock),
+    store,
+  };
+  // Ready means that this program works, not that the platform host answers: a start must not hang on the network.
+  notify("READY=1");
+  log.info({ nodeId: prepared.identity.nodeId, version: DAEMON_VERSION }, "the daemon has started");
+  return runNode(base, prepared);
+}
+
+function openOwnUpdates({ stateDir }: DaemonConfig, log: Logger): Promise<UpdatesAtStart> {
+  const now = rfc3339(clock.now());
+  return openUpdates({ files: diskFiles, folders: diskFolders, stateDir, installed: installedAs(program), now, log });
+}
+
+/** That nothing can be done is believed of a version that is proven alone: one on trial is started again, and gives way in the end. */
+async function untilProven(onTrial: boolean, run: () => Promise<ExitCode>): Promise<ExitCode> {
+  if (!onTrial) return run();
+  try {
+    const code = await run();
+    return code === EXIT.refused ? EXIT.fault : code;
+  } catch (error) {
+    throw error instanceof StartError ? new StartError(EXIT.fault, error.message, { cause: error }) : error;
   }
 }
 
@@ -115,6 +144,7 @@ async function runEnrolled(
   );
   const ended = await Promise.race([
     aborted(signal).then(() => EXIT.ok),
+    node.updater.handedOver.then(() => EXIT.updated),
     tokens.revoked.then((revoked) => {
       log.error(
         { reason: revoked.message },
@@ -124,8 +154,11 @@ async function runEnrolled(
     }),
   ]);
   closing.abort();
-  await (await connections)?.close();
-  const gone = ended === "deleted" && (await node.takeDown(signal));
+  // Enrolling anew goes on until it is answered; a new version does not wait for that.
+  const open = ended === EXIT.updated ? Promise.race([connections, Promise.resolve(null)]) : connections;
+  await (await open)?.close();
+  // On the word of a version that is proven alone.
+  const gone = ended === "deleted" && !node.updater.isOnTrial && (await node.takeDown(signal));
   await node.close();
   log.info(
     { ended },
@@ -169,15 +202,20 @@ function connect(base: DaemonBase, { identity, tokens, node }: ConnectParts): { 
       host: await readHostFacts(base.facts, base.runtime),
     }),
     held,
-    onState: node.onDesired,
+    onState: (state) => {
+      node.onDesired(state);
+      node.updater.asked(state.daemon ?? null);
+    },
     onLive: (connection) => {
       notify("STATUS=Connected to the platform.");
+      node.linkChanged(true);
       node.reporter.attach(connection);
       node.events.attach(connection);
       node.secrets.attach(connection);
     },
     onDown: () => {
       notify("STATUS=The platform does not answer; workloads run on, and the daemon goes on trying.");
+      node.linkChanged(false);
       node.reporter.detach();
       node.events.detach();
       node.secrets.detach();

@@ -11,7 +11,9 @@ import { createLog, LOG_LEVELS, reasonOf } from "./log.ts";
 import { purgedText, purgeNode } from "./purge-node.ts";
 import { DockerRuntime } from "./runtime/docker-runtime.ts";
 import { EXIT, StartError } from "./start-error.ts";
+import { diskFiles } from "./state/files.ts";
 import { readStatus, statusText } from "./status.ts";
+import { checkState } from "./update/check-state.ts";
 import { DAEMON_VERSION } from "./version.ts";
 
 const STOP_SIGNALS = ["SIGTERM", "SIGINT"] as const;
@@ -26,7 +28,7 @@ FAIRLEAD_DAEMON_BOOTSTRAP_TOKEN_FILE, FAIRLEAD_DAEMON_DOCKER_SOCKET, FAIRLEAD_DA
 credential "bootstrap-token". Stopping the daemon leaves its workloads running.
 
 Exit codes: 0 stopped; 1 fault; 2 wrong call or not enrolled; 3 another daemon runs on the state folder;
-5 the platform refuses this node for good: get a fresh bootstrap token.`;
+5 the platform refuses this node for good: get a fresh bootstrap token; 6 another version takes over.`;
 
 const DOCTOR_HELP = `
 Looks at the system, its architecture, systemd, Docker, disk space, where opened secrets rest, the platform host, the clock
@@ -35,6 +37,12 @@ and GPUs, and changes nothing. Exit codes: 0 where the daemon can work; 1 where 
 Examples:
   fairlead-daemon doctor --platform-url https://fairlead.example.org
   fairlead-daemon doctor --bootstrap-token-file ./token --json`;
+
+const CHECK_HELP = `
+A daemon asks this of a newer version before that one takes over; so can you, of any version beside it.
+
+Example:
+  /opt/fairlead-daemon/versions/1.3.0/bin/fairlead-daemon check`;
 
 const VERSION_HELP = `
 Example:
@@ -99,6 +107,7 @@ function createProgram(onCode: (code: number) => void): Command {
     });
   addPurge(program, onCode);
   addDoctor(program, onCode);
+  addCheck(program);
   program
     .command("version")
     .description("show the version of this program and of what it runs on")
@@ -155,6 +164,22 @@ function addDoctor(program: Command, onCode: (code: number) => void): void {
       });
       process.stdout.write(`${json ? JSON.stringify({ ok: isWell(checks), checks }) : doctorText(checks)}\n`);
       onCode(isWell(checks) ? EXIT.ok : EXIT.fault);
+    });
+}
+
+function addCheck(program: Command): void {
+  program
+    .command("check")
+    .description("check whether this version can take over what lies in the state folder; changes nothing")
+    .option("--state-dir <dir>", "folder of this node's identity and desired state")
+    .option("--runtime-dir <dir>", "folder of opened secrets (default: /run/fairlead-daemon)")
+    .option("--docker-socket <path>", "socket of the container engine (default: /var/run/docker.sock)")
+    .option("--log-level <level>", `one of ${LOG_LEVELS.join(", ")}`)
+    .option("--insecure", "as of `run`")
+    .addHelpText("after", CHECK_HELP)
+    .action(async (flags: Flags) => {
+      const config = readConfig(flags, { ...USUAL_FOLDERS, ...processEnvironment() });
+      process.stdout.write(`${await checkState(diskFiles, config)}\n`);
     });
 }
 

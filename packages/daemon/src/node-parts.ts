@@ -39,6 +39,9 @@ import { diskFiles } from "./state/files.ts";
 import type { EnrolledIdentity, IdentityStore } from "./state/identity-store.ts";
 import { systemTimers } from "./timers.ts";
 import type { TunnelHandler } from "./tunnel/tunnel-server.ts";
+import { createUpdater } from "./update/create-updater.ts";
+import type { UpdatesAtStart } from "./update/open-updates.ts";
+import type { Updater } from "./update/updater.ts";
 
 /** The parts of one node that work without the control plane, built and joined. */
 
@@ -60,6 +63,7 @@ export interface DaemonBase {
   readonly runtime: DockerRuntime;
   readonly serverClock: ServerClock;
   readonly store: IdentityStore;
+  readonly updates: UpdatesAtStart;
 }
 
 export interface NodeParts {
@@ -67,8 +71,11 @@ export interface NodeParts {
   readonly secrets: NodeSecrets;
   readonly events: EventQueue;
   readonly reporter: Reporter;
+  readonly updater: Updater;
   readonly handler: TunnelHandler;
   readonly onDesired: (state: DesiredState) => void;
+  /** The control plane has answered hello, or is gone. */
+  readonly linkChanged: (isLive: boolean) => void;
   /** The node was deleted. @returns whether all that it ran is gone. */
   takeDown(signal: AbortSignal): Promise<boolean>;
   close(): Promise<void>;
@@ -91,7 +98,24 @@ export async function startWorkloads(
   const callReady = readyCall({ platformUrl, http, tokens });
   const { operatingSystem } = base.facts;
   const reporter = new Reporter({ nodeId, operatingSystem, callReady, timers, random, log });
-  const running = await startReconcile(base, identity, { desired, inFlight, events, reporter });
+  let linkIsLive = false;
+  const updater = createUpdater({
+    opened: base.updates,
+    config,
+    platformUrl,
+    arch: process.arch,
+    clock,
+    timers,
+    random,
+    log,
+    isBusy: () => inFlight.isBusy,
+    linkIsLive: () => linkIsLive,
+    engineAnswers: () => running.snapshot()?.away === null,
+    onEvent: events.push,
+    onChange: () => running.updateChanged(),
+  });
+  const running = await startReconcile(base, identity, { desired, inFlight, events, reporter, updater });
+  updater.start();
   const { secrets, snapshot } = running;
   const ask = connectCall({ platformUrl, nodeId, http, tokens });
   const connectFiles = new ConnectFiles({ ask, files: secrets, timers, random, log });
@@ -103,13 +127,19 @@ export async function startWorkloads(
     secrets,
     events,
     reporter,
+    updater,
     handler: tunnelHandler({ snapshot, inFlight, connect, runtime: base.runtime, log }),
     onDesired,
+    linkChanged: (isLive) => {
+      linkIsLive = isLive;
+      if (isLive) updater.linked();
+    },
     takeDown: async (signal) => {
       const current = desired.current();
       return current === null || takeDown({ desired: current, accept: onDesired, snapshot, timers, signal });
     },
     close: async () => {
+      updater.close();
       connectFiles.close();
       await Promise.all([running.close(), reporter.close()]);
     },
@@ -121,25 +151,29 @@ interface Told {
   readonly inFlight: InFlight;
   readonly events: EventQueue;
   readonly reporter: Reporter;
+  readonly updater: Updater;
 }
 
 interface Reconciling {
   readonly loop: ReconcileLoop;
   readonly secrets: NodeSecrets;
   readonly snapshot: () => Snapshot | null;
+  /** What is told of the daemon's update is another. */
+  readonly updateChanged: () => void;
   close(): Promise<void>;
 }
 
 /** The reconcile loop and what it leans on, set going with the desired state that is there. */
 async function startReconcile(base: DaemonBase, identity: EnrolledIdentity, told: Told): Promise<Reconciling> {
   const { log, runtime } = base;
-  const { desired, inFlight, events, reporter } = told;
+  const { desired, inFlight, events, reporter, updater } = told;
   let snapshot: Snapshot | null = null;
   const report = (): void => {
     if (snapshot === null) return;
     const { epoch, generation } = snapshot.desired;
     const conditions = machine.board.list();
-    reporter.update({ epoch, generation, workloadReports: buildReports(snapshot), conditions });
+    const workloadReports = buildReports(snapshot);
+    reporter.update({ epoch, generation, workloadReports, conditions, daemonUpdate: updater.progress() });
   };
   const secrets = await openSecrets(base, identity, () => loop.wake());
   const machine = await openMachine(base, { desired, events, secrets, onConditions: report });
@@ -166,6 +200,7 @@ async function startReconcile(base: DaemonBase, identity: EnrolledIdentity, told
       machine.observed(next);
       if (next.observed !== null) secrets.observed(next.observed.containers);
       machine.board.set("secrets", secrets.finding());
+      if (next.observed !== null || next.away !== null) updater.looked(next.away === null ? "answered" : "away");
       report();
     },
   });
@@ -177,7 +212,12 @@ async function startReconcile(base: DaemonBase, identity: EnrolledIdentity, told
     await Promise.all([loop.close(), machine.close(), secrets.close()]);
     health.close();
   };
-  return { loop, secrets, snapshot: () => snapshot, close };
+  const updateChanged = (): void => {
+    machine.board.set("update", updater.finding());
+    report();
+  };
+  updateChanged();
+  return { loop, secrets, snapshot: () => snapshot, updateChanged, close };
 }
 
 function openMachine(

@@ -4,7 +4,7 @@ import { anyText } from "./text.ts";
 /** What a daemon says of its machine, beside its workloads. */
 
 /** A newer daemon may know more types: servers keep and show what they do not know. */
-export const CONDITION_TYPES = ["disk", "clock", "docker", "gpu", "secrets"] as const;
+export const CONDITION_TYPES = ["disk", "clock", "docker", "gpu", "secrets", "update"] as const;
 export type ConditionType = (typeof CONDITION_TYPES)[number];
 
 export const conditionSchema = z

@@ -9,8 +9,6 @@ export const wantedDaemonSchema = z.object({
   version: buildVersionSchema,
   /** Of whoever asked. A version that was rolled back is tried again when it comes with another one. */
   request: anyText().max(128),
-  /** Of the daemon link, as the build speaks them. */
-  protocolVersions: z.array(z.number().int()),
   files: z.array(
     z.object({
       /** As in a build's manifest. A text, so that an older daemon bears one that it does not know. */

@@ -56,7 +56,6 @@ const workload = {
 const daemon = {
   version: "1.3.0",
   request: "node:1",
-  protocolVersions: [1],
   files: [{ arch: "x64", path: "/v1/daemon-builds/a.tar.gz", sha256: hash, bytes: 1 }],
   spreadSeconds: 0,
 };

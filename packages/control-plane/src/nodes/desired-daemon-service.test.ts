@@ -43,7 +43,6 @@ describe.each(STORES)("the wanted daemon version on $name", ({ open }) => {
     expect(await told(node.id)).toEqual({
       version: "1.3.0",
       request: `node:${fixture.clock.now()}`,
-      protocolVersions: [1, 2],
       files: [
         {
           arch: "x64",

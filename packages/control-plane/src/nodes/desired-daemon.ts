@@ -54,11 +54,10 @@ export function requireUsable(builds: readonly DaemonBuild[], version: string): 
 
 /** What the daemon is told. @param nodes how many are meant by the same word */
 export function toWantedDaemon(desired: DesiredDaemon, build: DaemonBuild, nodes: number): WantedDaemon {
-  const { version, protocolVersions, files } = build;
+  const { version, files } = build;
   return {
     version,
     request: `${desired.target.scope}:${desired.requestedAt}`,
-    protocolVersions,
     files: files.map(({ arch, file, sha256, bytes }) => ({ arch, path: `/v1/daemon-builds/${file}`, sha256, bytes })),
     // One node a second.
     spreadSeconds: Math.min(MAX_SPREAD_SECONDS, Math.max(0, nodes - 1)),

@@ -15,6 +15,11 @@ export class InFlight {
     };
   }
 
+  /** Whether any request runs. */
+  get isBusy(): boolean {
+    return this.#counts.size > 0;
+  }
+
   count(containerId: string): number {
     return this.#counts.get(containerId) ?? 0;
   }

@@ -124,8 +124,9 @@ export class Reporter {
     this.#announced ||= workloadReports.every((report) => report.ready);
     const key = JSON.stringify({
       ...picture,
-      // Those are the machine's, and the call is about its workloads.
+      // Those are the machine's and the daemon's, and the call is about its workloads.
       conditions: [],
+      daemonUpdate: null,
       workloadReports: workloadReports.map((report) => ({ ...report, message: "", progress: null })),
     });
     if (!this.#announced || key === this.#toldReady) return true;

@@ -1,0 +1,101 @@
+import { type Clock, rfc3339 } from "@fairlead/protocol/clock";
+import { type Log, reasonOf } from "../log.ts";
+import type { Timers } from "../timers.ts";
+import type { UpdatesAtStart } from "./open-updates.ts";
+import { judgeTrial, type TrialFacts } from "./trial-rules.ts";
+import type { EndedUpdate, Trial } from "./update-record.ts";
+
+export interface TrialWatchDeps {
+  readonly opened: UpdatesAtStart;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly log: Log;
+  readonly onProven: (ended: EndedUpdate, from: string) => void;
+  /** The version before is to be started. */
+  readonly onFailed: () => void;
+}
+
+const LOOK_MS = 1000;
+
+/** Watches whether this version, which is on trial, reaches a healthy loop; else goes back to the one before. */
+export class TrialWatch {
+  readonly trial: Trial;
+  readonly #deps: TrialWatchDeps;
+  readonly #startedAt: number;
+  #linked = false;
+  #round: TrialFacts["round"] = "none";
+  #open = true;
+  #cancel: () => void = () => undefined;
+
+  constructor(deps: TrialWatchDeps, trial: Trial) {
+    this.#deps = deps;
+    this.trial = trial;
+    this.#startedAt = deps.clock.monotonic();
+  }
+
+  /** Not judged yet. */
+  get isOpen(): boolean {
+    return this.#open;
+  }
+
+  start(): void {
+    void this.#look();
+  }
+
+  linked(): void {
+    this.#linked = true;
+  }
+
+  looked(engine: "answered" | "away"): void {
+    if (this.#round !== "answered") this.#round = engine;
+  }
+
+  close(): void {
+    this.#cancel();
+    this.#open = false;
+  }
+
+  async #look(): Promise<void> {
+    if (!this.#open) return;
+    const upMs = this.#deps.clock.monotonic() - this.#startedAt;
+    const verdict = judgeTrial(this.trial, { upMs, linked: this.#linked, round: this.#round });
+    // One that failed and did not come to going back has no second try.
+    const failed = this.trial.failed ?? (verdict.verdict === "bad" ? verdict.reason : null);
+    try {
+      if (failed !== null) await this.#goBack(failed);
+      else if (verdict.verdict === "good") await this.#prove();
+    } catch (error) {
+      this.#deps.log.warn({ reason: reasonOf(error) }, "the trial of this version could not be ended; trying again");
+    }
+    if (this.#open) this.#cancel = this.#deps.timers.after(LOOK_MS, () => void this.#look());
+  }
+
+  async #prove(): Promise<void> {
+    const { record, versions } = this.#deps.opened;
+    const { from, to, request } = this.trial;
+    const since = rfc3339(this.#deps.clock.now());
+    const ended: EndedUpdate = { wanted: to, request, state: "done", message: `it was version ${from}`, since };
+    await record.save({ trial: null, last: ended });
+    this.#open = false;
+    this.#deps.log.info({ version: to, before: from }, "this version has proven itself");
+    this.#deps.onProven(ended, from);
+    try {
+      await versions?.dropGuard();
+      await versions?.tidy([from]);
+    } catch (error) {
+      this.#deps.log.warn({ reason: reasonOf(error) }, "older versions could not be removed");
+    }
+  }
+
+  async #goBack(failed: string): Promise<void> {
+    const { record, versions, start } = this.#deps.opened;
+    this.#deps.log.error({ reason: failed, before: this.trial.from }, "this version has failed its trial");
+    await record.save({ trial: { ...this.trial, failed }, last: start.record.last }).catch((error: unknown) => {
+      // The guard shows that the way back was gone; only the reason is lost.
+      this.#deps.log.warn({ reason: reasonOf(error) }, "why it failed could not be noted");
+    });
+    await versions?.turnBack(this.trial.from);
+    this.#open = false;
+    this.#deps.onFailed();
+  }
+}

@@ -1,0 +1,156 @@
+import { describe, expect, test } from "vitest";
+import { aWantedDaemon } from "../testing/wanted.ts";
+import { nextUpdate, type PlanFacts, type Problem, STEPS, type UpdateEvent, type UpdateState } from "./update-plan.ts";
+
+const wanted = aWantedDaemon();
+const again = aWantedDaemon({ request: "node:2" });
+const problem = (reason: Problem["reason"]): Problem => ({ reason, message: "why" });
+const facts: PlanFacts = { version: "1.0.0", arch: "x64", installed: true, last: null, random: 0.5 };
+const next = (state: UpdateState, event: UpdateEvent, more: Partial<PlanFacts> = {}): UpdateState =>
+  nextUpdate(state, event, { ...facts, ...more });
+
+/** Every state, by its name. */
+const STATES: readonly UpdateState[] = [
+  { name: "idle" },
+  { name: "waiting", wanted, attempt: 1, delayMs: 1000, problem: problem("download_failed") },
+  ...STEPS.map((name) => ({ name, wanted, attempt: 1 })),
+  { name: "refused", wanted, problem: problem("check_failed") },
+];
+const EVENTS: Readonly<Record<string, UpdateEvent>> = {
+  nothing: { type: "asked", wanted: null },
+  same: { type: "asked", wanted },
+  anew: { type: "asked", wanted: again },
+  due: { type: "due" },
+  done: { type: "done" },
+  failed: { type: "failed", problem: problem("download_failed") },
+  "failed for good": { type: "failed", problem: problem("check_failed") },
+};
+
+/** What each state becomes; `=`: it stays exactly as it is. */
+const TABLE: Readonly<Record<UpdateState["name"], Readonly<Record<string, string>>>> = {
+  idle: {
+    nothing: "idle",
+    same: "downloading",
+    anew: "downloading",
+    due: "=",
+    done: "=",
+    failed: "=",
+    "failed for good": "=",
+  },
+  waiting: {
+    nothing: "idle",
+    same: "=",
+    anew: "downloading",
+    due: "downloading",
+    done: "=",
+    failed: "=",
+    "failed for good": "=",
+  },
+  downloading: {
+    nothing: "idle",
+    same: "=",
+    anew: "downloading",
+    due: "=",
+    done: "unpacking",
+    failed: "waiting",
+    "failed for good": "refused",
+  },
+  unpacking: {
+    nothing: "idle",
+    same: "=",
+    anew: "downloading",
+    due: "=",
+    done: "checking",
+    failed: "waiting",
+    "failed for good": "refused",
+  },
+  checking: {
+    nothing: "idle",
+    same: "=",
+    anew: "downloading",
+    due: "=",
+    done: "restarting",
+    failed: "waiting",
+    "failed for good": "refused",
+  },
+  restarting: {
+    nothing: "=",
+    same: "=",
+    anew: "=",
+    due: "=",
+    done: "=",
+    failed: "waiting",
+    "failed for good": "refused",
+  },
+  refused: {
+    nothing: "idle",
+    same: "=",
+    anew: "downloading",
+    due: "=",
+    done: "=",
+    failed: "=",
+    "failed for good": "=",
+  },
+};
+
+describe.each(STATES)("an update that is $name", (state) => {
+  test.each(Object.entries(TABLE[state.name]))("after %s: %s", (event, expected) => {
+    const after = next(state, EVENTS[event] ?? { type: "due" });
+    if (expected === "=") expect(after).toBe(state);
+    else expect(after.name).toBe(expected);
+  });
+});
+
+test("the table holds every event for every state", () => {
+  const events = Object.keys(EVENTS).toSorted();
+  for (const row of Object.values(TABLE)) expect(Object.keys(row).toSorted()).toEqual(events);
+});
+
+describe("what is asked for", () => {
+  const asked = (changes: Partial<typeof wanted>, more: Partial<PlanFacts> = {}): UpdateState =>
+    next({ name: "idle" }, { type: "asked", wanted: aWantedDaemon(changes) }, more);
+
+  test("is left where it runs already", () => {
+    expect(asked({ version: "1.0.0" })).toEqual({ name: "idle" });
+  });
+
+  test.each(["rolled_back", "refused"] as const)("was %s: it is tried again by a new request alone", (state) => {
+    const last = { wanted: wanted.version, request: wanted.request, state, message: "", since: "" };
+    expect(asked({}, { last })).toEqual({ name: "idle" });
+    expect(asked({ request: "node:2" }, { last })).toMatchObject({ name: "downloading" });
+    expect(asked({ version: "2.0.1" }, { last })).toMatchObject({ name: "downloading" });
+  });
+
+  test("was done once and is not what runs: it is done again", () => {
+    const last = { wanted: wanted.version, request: wanted.request, state: "done", message: "", since: "" } as const;
+    expect(asked({}, { last })).toMatchObject({ name: "downloading" });
+  });
+
+  test("begins at random within the spread", () => {
+    expect(asked({ spreadSeconds: 100 })).toMatchObject({ name: "waiting", delayMs: 50_000, problem: null });
+    expect(asked({ spreadSeconds: 100 }, { random: 0 })).toMatchObject({ name: "downloading" });
+  });
+
+  test("is refused with words where there is no build for this processor, or nowhere to put it", () => {
+    expect(asked({}, { arch: "riscv64" })).toMatchObject({ name: "refused", problem: { reason: "no_build" } });
+    expect(asked({}, { installed: false })).toMatchObject({ name: "refused", problem: { reason: "not_installed" } });
+  });
+});
+
+describe("a step that fails", () => {
+  const failing = (attempt: number, reason: Problem["reason"], random = 0): UpdateState =>
+    next({ name: "downloading", wanted, attempt }, { type: "failed", problem: problem(reason) }, { random });
+
+  test("is tried again ever more slowly, up to a quarter of an hour", () => {
+    const delays = [0, 1, 2, 3, 9, 99].map((attempt) => {
+      const state = failing(attempt, "no_room");
+      return state.name === "waiting" ? state.delayMs : state.name;
+    });
+    expect(delays).toEqual([15_000, 30_000, 60_000, 120_000, 450_000, 450_000]);
+    expect(failing(99, "download_failed", 0.9999)).toMatchObject({ name: "waiting" });
+  });
+
+  test.each(["bad_download", "unpack_failed"] as const)("with %s is given up after the third time", (reason) => {
+    expect([0, 1, 2].map((attempt) => failing(attempt, reason).name)).toEqual(["waiting", "waiting", "refused"]);
+  });
+});
