@@ -9,13 +9,14 @@ import {
   INFERENCE_ROUTES,
   outcomeFor,
   PLATFORM_ROUTES,
+  RELAY_ROUTES,
   type RouteAccess,
 } from "../../packages/control-plane/src/auth/route-access.ts";
 import { UpgradeAdmission } from "../../packages/control-plane/src/http/upgrade-admission.ts";
 import { daemonUpgrades } from "../../packages/control-plane/src/link/daemon-upgrades.ts";
 import { type RawAnswer, rawCall } from "../support/raw-http.ts";
 import { type Call, type MakeCall, wireOf } from "./call.ts";
-import { INFERENCE_CALLS, PLATFORM_CALLS } from "./calls.ts";
+import { INFERENCE_CALLS, PLATFORM_CALLS, RELAY_CALLS } from "./calls.ts";
 import { tryAsDaemon } from "./daemon-calls.ts";
 import { recordRoutes, type ServedRoutes } from "./routes.ts";
 import { World } from "./world.ts";
@@ -147,6 +148,13 @@ describe("the platform host answers every kind of caller as the table says", () 
 describe("the inference host answers every kind of caller as the table says", () => {
   test.each(Object.entries(INFERENCE_ROUTES))("%s", async (route, access) => {
     const cells = await callHost(world.server.inferenceUrl, route, INFERENCE_CALLS);
+    expect(differences(route, access, cells)).toEqual([]);
+  });
+});
+
+describe("the relay answers every kind of caller as the table says", () => {
+  test.each(Object.entries(RELAY_ROUTES))("%s", async (route, access) => {
+    const cells = await callHost(world.server.platformUrl, route, RELAY_CALLS);
     expect(differences(route, access, cells)).toEqual([]);
   });
 });

@@ -1,3 +1,4 @@
+import { GATEWAY_PATH } from "@fairlead/protocol/workload-connect";
 import { z } from "zod";
 import { at, type Call, type MakeCall, SECRET } from "./call.ts";
 import { CHAT_CALLS } from "./chat-calls.ts";
@@ -208,6 +209,10 @@ export const PLATFORM_CALLS: Readonly<Record<string, MakeCall>> = {
 };
 
 const model: MakeCall = ({ node: { identifier } }) => ({ path: `/v1/models/${identifier}/tinychat-6m`, ...NO_ENGINE });
+
+export const RELAY_CALLS: Readonly<Record<string, MakeCall>> = {
+  "GET /v1/nodes/{id}/gateway/{path}": ({ node: { id } }) => ({ path: `${GATEWAY_PATH(id)}/v1/models`, ...NO_ENGINE }),
+};
 
 export const INFERENCE_CALLS: Readonly<Record<string, MakeCall>> = {
   "GET /healthz": at("/healthz"),

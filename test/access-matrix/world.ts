@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { rfc3339, systemClock } from "@fairlead/protocol/clock";
 import { systemIds } from "@fairlead/protocol/ids";
 import type { Role } from "@fairlead/protocol/resources";
+import { workloadConnectSchema } from "@fairlead/protocol/workload-connect";
 import { z } from "zod";
 import { keyThumbprint } from "../../packages/control-plane/src/auth/node-assertion.ts";
 import type { Caller } from "../../packages/control-plane/src/auth/route-access.ts";
@@ -320,6 +321,7 @@ export class World {
       disabledKey: bearer(await this.#disabledKey()),
       otherKey: bearer((await this.createKey(elsewhere, stranger)).keyValue),
       worker: bearer(await this.#workerToken(this.#node)),
+      connect: bearer(await this.#connectToken(this.#node)),
     };
   }
 
@@ -374,6 +376,11 @@ export class World {
   async #workerToken({ id, key }: EnrolledNode): Promise<string> {
     const worker = { subjectId: "wkl_matrix", nodeId: id, projectId: this.projectId, ttlSeconds: 600 };
     return this.installation.tokens.issueWorker({ ...worker, keyThumbprint: keyThumbprint(key.signingKey) });
+  }
+
+  async #connectToken({ id, identityToken }: EnrolledNode): Promise<string> {
+    const call = { method: "GET", path: `/v1/nodes/${id}/workload-connect`, as: { bearer: identityToken } };
+    return (await this.send(call, workloadConnectSchema)).authToken;
   }
 
   async #disabledKey(): Promise<string> {

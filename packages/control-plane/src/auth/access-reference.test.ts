@@ -2,9 +2,18 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { ROLES_BY_OPERATION } from "./access.ts";
 import { accessReference } from "./access-reference.ts";
-import { CALLER_NAMES, DAEMON_ROUTES, INFERENCE_ROUTES, outcomeFor, PLATFORM_ROUTES } from "./route-access.ts";
+import {
+  CALLER_NAMES,
+  DAEMON_ROUTES,
+  INFERENCE_ROUTES,
+  outcomeFor,
+  PLATFORM_ROUTES,
+  RELAY_ROUTES,
+} from "./route-access.ts";
 
-const ALL = [PLATFORM_ROUTES, DAEMON_ROUTES, INFERENCE_ROUTES].flatMap((routes) => Object.entries(routes));
+const ALL = [PLATFORM_ROUTES, DAEMON_ROUTES, RELAY_ROUTES, INFERENCE_ROUTES].flatMap((routes) =>
+  Object.entries(routes),
+);
 
 test("docs/access.md is what the code says (regenerate it with `node scripts/generate-docs.ts`)", () => {
   const page = new URL("../../../../docs/access.md", import.meta.url);
@@ -27,7 +36,11 @@ test("no route but an open one lets in a caller without a good credential, and a
 });
 
 test("a credential of one host opens nothing on the other", () => {
-  const foreign = { platform: ["key", "otherKey", "disabledKey", "worker"], inference: ["owner", "node", "browser"] };
+  const foreign = {
+    platform: ["key", "otherKey", "disabledKey", "worker", "connect"],
+    inference: ["owner", "node", "browser", "connect"],
+    relay: CALLER_NAMES.filter((name) => name !== "connect"),
+  };
   const closed = (routes: typeof PLATFORM_ROUTES, callers: readonly string[]): void => {
     for (const [route, access] of Object.entries(routes)) {
       if (access.for === "anybody") continue;
@@ -38,4 +51,5 @@ test("a credential of one host opens nothing on the other", () => {
   };
   closed({ ...PLATFORM_ROUTES, ...DAEMON_ROUTES }, foreign.platform);
   closed(INFERENCE_ROUTES, foreign.inference);
+  closed(RELAY_ROUTES, foreign.relay);
 });

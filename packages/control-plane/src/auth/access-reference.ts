@@ -7,6 +7,7 @@ import {
   INFERENCE_ROUTES,
   outcomeFor,
   PLATFORM_ROUTES,
+  RELAY_ROUTES,
   type RouteAccess,
 } from "./route-access.ts";
 
@@ -26,6 +27,7 @@ const COLUMNS: readonly (readonly [Caller, string])[] = [
   ["key", "project key"],
   ["otherKey", "other project's key"],
   ["worker", "worker token"],
+  ["connect", "workload-connect token"],
 ];
 
 const NO_GOOD: readonly Caller[] = ["nobody", "malformed", "expired", "signedOut", "disabledKey"];
@@ -60,6 +62,12 @@ export function accessReference(): string {
     "credential, whatever the message says.",
     "",
     ...routeTable(DAEMON_ROUTES),
+    "",
+    "## The relay to nodes' workloads",
+    "",
+    "On the platform host; the same for every method and path, and for WebSockets.",
+    "",
+    ...routeTable(RELAY_ROUTES),
     "",
     "## Routes of the inference host",
     "",

@@ -26,6 +26,7 @@ export const CALLERS = {
   disabledKey: "a project key that was disabled",
   otherKey: "a project key of another project",
   worker: "a worker-plane token of the project",
+  connect: "a workload-connect token of the node in question",
 } as const;
 
 export type Caller = keyof typeof CALLERS;
@@ -60,7 +61,9 @@ export type RouteAccess =
   /** A credential that only this route takes. */
   | { readonly for: "bootstrap" | "assertion" }
   /** A project key or worker token; `elsewhere` is what one of another project finds. */
-  | { readonly for: "key"; readonly elsewhere: "yes" | 404 };
+  | { readonly for: "key"; readonly elsewhere: "yes" | 404 }
+  /** A workload-connect token, and no other credential. */
+  | { readonly for: "connect" };
 
 const anybody: RouteAccess = { for: "anybody" };
 const session: RouteAccess = { for: "session" };
@@ -204,6 +207,11 @@ export const DAEMON_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "LINK observe": node,
 };
 
+/** The relay to nodes' workloads, on the platform host: every method and every path. */
+export const RELAY_ROUTES: Readonly<Record<string, RouteAccess>> = {
+  "GET /v1/nodes/{id}/gateway/{path}": { for: "connect" },
+};
+
 /** The inference host. */
 export const INFERENCE_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "GET /healthz": anybody,
@@ -247,6 +255,8 @@ export function outcomeFor(access: RouteAccess, caller: Caller): Outcome {
     case "key":
       if (caller === "otherKey") return access.elsewhere;
       return caller === "key" || caller === "worker" ? "yes" : 401;
+    case "connect":
+      return caller === "connect" ? "yes" : 401;
   }
 }
 
