@@ -5,7 +5,6 @@ import { systemIds } from "@fairlead/protocol/ids";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import type { Logger } from "pino";
 import type { DaemonConfig } from "./config.ts";
-import { collectPassingBuffers } from "./garbage-collection.ts";
 import { ConnectCheck } from "./gateway/connect-check.ts";
 import { ConnectFiles, connectCall } from "./gateway/connect-files.ts";
 import { createGateway } from "./gateway/gateway.ts";
@@ -311,7 +310,7 @@ function tunnelHandler(parts: {
     const serving = findServing(snapshot(), name);
     return serving && { host: "127.0.0.1", port: serving.port, ready: serving.ready };
   };
-  const gateway = createGateway({ targets: { find }, connect, onBytes: collectPassingBuffers(), log });
+  const gateway = createGateway({ targets: { find }, connect, log });
   return (stream, headers) => {
     const name = headers[TUNNEL_WORKLOAD_HEADER];
     // Nobody's token opens them: only the platform itself asks.

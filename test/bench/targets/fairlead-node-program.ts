@@ -6,7 +6,7 @@ import { type Hello, PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
 import { parseBootstrapToken } from "@fairlead/protocol/enrollment";
 import type { DesiredState, WorkloadReport } from "@fairlead/protocol/workload";
 import { pino } from "pino";
-import { collectPassingBuffers, weighBuffersWithHeap } from "../../../packages/daemon/src/garbage-collection.ts";
+import { weighBuffersWithHeap } from "../../../packages/daemon/src/garbage-collection.ts";
 import { ConnectCheck } from "../../../packages/daemon/src/gateway/connect-check.ts";
 import { createGateway } from "../../../packages/daemon/src/gateway/gateway.ts";
 import { PlatformKeys, platformKeysSchema } from "../../../packages/daemon/src/gateway/platform-keys.ts";
@@ -121,7 +121,6 @@ const target = { host: "127.0.0.1", port: Number(mockPort), ready: true };
 const handler = createGateway({
   targets: { find: () => target },
   connect,
-  onBytes: collectPassingBuffers(),
   log,
 });
 startTunnel({ ...node, handler, clock: systemClock, random, log });

@@ -10,12 +10,9 @@ export class Forward {
   /** Undefined once all is over: Node may keep the stream in memory long after, and with it whatever it leads to. */
   #engine: ClientRequest | undefined;
   #answer: IncomingMessage | undefined;
-  readonly #onBytes: (count: number) => void;
 
-  /** @param onBytes told how many have come, of either body. */
-  constructor(stream: ServerHttp2Stream, engine: ClientRequest, onBytes: (count: number) => void) {
+  constructor(stream: ServerHttp2Stream, engine: ClientRequest) {
     this.#stream = stream;
-    this.#onBytes = onBytes;
     this.#engine = engine;
     stream.on("data", (chunk: Buffer) => this.#onBody(chunk));
     stream.on("end", () => this.#onBodyEnd());
@@ -38,7 +35,6 @@ export class Forward {
     let left = Number(answer.headers["content-length"] ?? Number.NaN);
     answer.on("data", (chunk: Buffer) => {
       left -= chunk.length;
-      this.#onBytes(chunk.length);
       // The end in one frame with the last bytes.
       if (left === 0) this.#stream.end(chunk);
       else if (!this.#stream.write(chunk)) answer.pause();
@@ -56,7 +52,6 @@ export class Forward {
   }
 
   #onBody(chunk: Buffer): void {
-    this.#onBytes(chunk.length);
     const engine = this.#engine;
     if (engine !== undefined && !engine.destroyed && !engine.write(chunk)) this.#stream.pause();
   }

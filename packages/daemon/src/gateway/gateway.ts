@@ -28,14 +28,12 @@ export interface GatewayOptions {
   /** Judges the tokens of relayed requests. */
   readonly connect: Pick<ConnectCheck, "check">;
   readonly connections?: EngineConnections;
-  /** Told how many bytes of bodies have come, from either side. */
-  readonly onBytes?: (count: number) => void;
   readonly log: Logger;
 }
 
 /** The reverse proxy in front of this node's workloads. */
-export function createGateway(given: GatewayOptions): TunnelHandler {
-  const options = { connections: new EngineConnections(), onBytes: () => undefined, ...given };
+export function createGateway({ connections = new EngineConnections(), ...others }: GatewayOptions): TunnelHandler {
+  const options = { connections, ...others };
   const { connect, log } = options;
   return (stream, headers) => {
     stream.on("error", (error) => log.debug({ err: error }, "tunnel stream failed"));
@@ -64,9 +62,8 @@ interface GatewayCall {
   readonly workload: string;
 }
 
-function handOver(call: GatewayCall, options: Required<GatewayOptions>): void {
+function handOver(call: GatewayCall, { targets, connections, log }: Required<GatewayOptions>): void {
   const { stream, headers, workload } = call;
-  const { targets, log } = options;
   if (stream.destroyed) return;
   const target = targets.find(workload);
   if (target === null || !target.ready) {
@@ -74,7 +71,7 @@ function handOver(call: GatewayCall, options: Required<GatewayOptions>): void {
     return;
   }
   try {
-    if (headers[":method"] !== "CONNECT") forward(call, target, options);
+    if (headers[":method"] !== "CONNECT") forward(call, target, connections);
     else if (headers[":protocol"] !== "websocket") answerFault(stream, "upstream_failed");
     else {
       const { host, port } = target;
@@ -87,9 +84,7 @@ function handOver(call: GatewayCall, options: Required<GatewayOptions>): void {
   }
 }
 
-type Ways = Pick<Required<GatewayOptions>, "connections" | "onBytes">;
-
-function forward({ stream, headers }: GatewayCall, target: WorkloadTarget, { connections, onBytes }: Ways): void {
+function forward({ stream, headers }: GatewayCall, target: WorkloadTarget, connections: EngineConnections): void {
   const engine = httpRequest({
     host: target.host,
     port: target.port,
@@ -99,7 +94,7 @@ function forward({ stream, headers }: GatewayCall, target: WorkloadTarget, { con
     headers: { ...requestHeaders(headers), ...framing(stream, headers), connection: "keep-alive" },
     agent: connections.agentFor(target),
   });
-  const call = new Forward(stream, engine, onBytes);
+  const call = new Forward(stream, engine);
   engine.on("error", (error: NodeJS.ErrnoException) => {
     if (stream.headersSent || stream.destroyed) return;
     answerFault(stream, error.code === "ECONNREFUSED" ? "no_running_engine" : "upstream_failed");
