@@ -160,7 +160,7 @@ export function fixedMemberships(roleOf: (projectId: string, userId: string) => 
   return {
     membershipOf,
     holdMembership: async (transaction, projectId, userId) => {
-      const hold = transaction.updateTable("project").set((eb) => ({ id: eb.ref("id") }));
+      const hold = transaction.updateTable("project").set((eb) => ({ created_at: eb.ref("created_at") }));
       await hold.where("id", "=", projectId).execute();
       return membershipOf(projectId, userId);
     },

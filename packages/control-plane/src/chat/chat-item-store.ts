@@ -4,6 +4,7 @@ import type { ChatItemTable, Database } from "../db/schema.ts";
 import { parseExact } from "../inference/bridge/exact-json.ts";
 import { isObject } from "../inference/bridge/parse.ts";
 import {
+  type ChatItem,
   estimateTokens,
   type ItemPage,
   type ItemRange,
@@ -24,7 +25,8 @@ export interface ItemSize {
 
 const statusSchema = z.enum(["completed", "incomplete", "superseded"]);
 /** What is read of an item: texts for searches would be as much again. */
-const COLUMNS = ["id", "turn_id", "position", "status", "created_at", "usage", "item"] as const;
+const ITEM_COLUMNS = ["id", "turn_id", "position", "status", "created_at", "item"] as const;
+const COLUMNS = [...ITEM_COLUMNS, "usage"] as const;
 const count = z.number().int();
 const usageSchema = z.object({
   inputTokens: count,
@@ -75,16 +77,16 @@ export class ChatItemStore {
   }
 
   /** All live ones from a position on. */
-  async listFrom(sessionId: string, position: number): Promise<StoredItem[]> {
+  async listFrom(sessionId: string, position: number): Promise<ChatItem[]> {
     const rows = await this.#db
       .selectFrom("chat_item")
-      .select(COLUMNS)
+      .select(ITEM_COLUMNS)
       .where("session_id", "=", sessionId)
       .where("position", ">=", position)
       .where("status", "<>", "superseded")
       .orderBy("position")
       .execute();
-    return rows.map(fromRow);
+    return rows.map(itemFromRow);
   }
 
   /** The first ones of a range; few where they are large. */
@@ -167,7 +169,14 @@ function toRow(sessionId: string, item: StoredItem): ChatItemTable {
   };
 }
 
-function fromRow(row: Pick<Selectable<ChatItemTable>, (typeof COLUMNS)[number]>): StoredItem {
+type Row<Column extends keyof ChatItemTable> = Pick<Selectable<ChatItemTable>, Column>;
+
+function fromRow(row: Row<(typeof COLUMNS)[number]>): StoredItem {
+  const usage = row.usage === null ? null : usageSchema.parse(JSON.parse(row.usage));
+  return { ...itemFromRow(row), usage };
+}
+
+function itemFromRow(row: Row<(typeof ITEM_COLUMNS)[number]>): ChatItem {
   return {
     id: row.id,
     turnId: row.turn_id,
@@ -175,7 +184,6 @@ function fromRow(row: Pick<Selectable<ChatItemTable>, (typeof COLUMNS)[number]>)
     status: statusSchema.parse(row.status),
     item: itemFromText(row.item),
     createdAt: row.created_at,
-    usage: row.usage === null ? null : usageSchema.parse(JSON.parse(row.usage)),
   };
 }
 

@@ -38,7 +38,7 @@ export class ChatSessionStore {
   async findForUpdate(scope: ChatScope, id: string): Promise<SessionRecord | null> {
     const row = await this.#db
       .updateTable("chat_session")
-      .set((eb) => ({ id: eb.ref("id") }))
+      .set((eb) => ({ next_position: eb.ref("next_position") }))
       .where("project_id", "=", scope.projectId)
       .where("user_id", "=", scope.userId)
       .where("id", "=", id)

@@ -47,7 +47,7 @@ export class KeyStore {
   async findForUpdate(projectId: string, id: string): Promise<KeyRecord | null> {
     const row = await this.#db
       .updateTable("project_key")
-      .set((eb) => ({ id: eb.ref("id") }))
+      .set((eb) => ({ created_at: eb.ref("created_at") }))
       .where("project_id", "=", projectId)
       .where("id", "=", id)
       .returningAll()

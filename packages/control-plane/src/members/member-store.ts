@@ -27,7 +27,7 @@ export class MemberStore {
   async holdProject(projectId: string): Promise<{ readonly deleting: boolean } | null> {
     const row = await this.#db
       .updateTable("project")
-      .set((eb) => ({ id: eb.ref("id") }))
+      .set((eb) => ({ created_at: eb.ref("created_at") }))
       .where("id", "=", projectId)
       .returning("deleting_since")
       .executeTakeFirst();

@@ -32,7 +32,7 @@ export class NodeStore {
   async findForUpdate(id: string): Promise<NodeRecord | null> {
     const row = await this.#db
       .updateTable("node")
-      .set((eb) => ({ id: eb.ref("id") }))
+      .set((eb) => ({ created_at: eb.ref("created_at") }))
       .where("id", "=", id)
       .returningAll()
       .executeTakeFirst();
