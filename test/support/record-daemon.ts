@@ -82,6 +82,7 @@ async function playBothStarts({ folder, proxy, api, nodeId, tokenFile }: Stage):
       dockerSocket: "/var/run/docker.sock",
       logLevel: "error",
       insecure: false,
+      trialSeconds: 300,
       serviceManager: { listens: false, watchdogMs: null },
     } as const;
     const running = runDaemon(

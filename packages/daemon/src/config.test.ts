@@ -9,6 +9,7 @@ test("a state folder is all that has to be given", () => {
     dockerSocket: "/var/run/docker.sock",
     logLevel: "info",
     insecure: false,
+    trialSeconds: 300,
     serviceManager: { listens: false, watchdogMs: null },
   });
 });

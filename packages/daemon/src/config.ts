@@ -12,6 +12,8 @@ export interface DaemonConfig {
   readonly dockerSocket: string;
   readonly logLevel: LogLevel;
   readonly insecure: boolean;
+  /** How long a version on trial has to prove itself, from its start on. */
+  readonly trialSeconds: number;
   readonly serviceManager: ServiceManager;
 }
 
@@ -30,6 +32,7 @@ export function processEnvironment(): Environment {
   return process.env;
 }
 
+const TRIAL_RANGE = "must be from 15 to 3600";
 const absolutePath = z.string().regex(/^\//, "must be an absolute path");
 
 const configSchema = z.object({
@@ -43,6 +46,7 @@ const configSchema = z.object({
   insecure: z.union([z.boolean(), z.enum(["true", "false"]).transform((text) => text === "true")], {
     error: "must be true or false",
   }),
+  trialSeconds: z.coerce.number({ error: TRIAL_RANGE }).int(TRIAL_RANGE).min(15, TRIAL_RANGE).max(3600, TRIAL_RANGE),
 });
 
 const NAMES: Readonly<Record<string, string>> = {
@@ -52,6 +56,7 @@ const NAMES: Readonly<Record<string, string>> = {
   dockerSocket: "--docker-socket",
   logLevel: "--log-level",
   insecure: "--insecure",
+  trialSeconds: "FAIRLEAD_DAEMON_TRIAL_SECONDS",
 };
 
 /** @throws StartError `usage` that names every mistake at once. */
@@ -68,6 +73,7 @@ export function readConfig(flags: Flags, env: Environment): DaemonConfig {
     dockerSocket: flags.dockerSocket ?? env["FAIRLEAD_DAEMON_DOCKER_SOCKET"] ?? "/var/run/docker.sock",
     logLevel: flags.logLevel ?? env["FAIRLEAD_DAEMON_LOG_LEVEL"] ?? "info",
     insecure: flags.insecure ?? env["FAIRLEAD_DAEMON_INSECURE"] ?? false,
+    trialSeconds: env["FAIRLEAD_DAEMON_TRIAL_SECONDS"] ?? 300,
   });
   if (parsed.success) return { ...parsed.data, serviceManager: serviceManagerOf(env, process.pid) };
   const mistakes = parsed.error.issues.map(

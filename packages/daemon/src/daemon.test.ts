@@ -74,6 +74,7 @@ const config = (changes: Partial<DaemonConfig> = {}): DaemonConfig => ({
   dockerSocket: join(folder, "no-engine.sock"),
   logLevel: "error",
   insecure: false,
+  trialSeconds: 300,
   serviceManager: { listens: false, watchdogMs: null },
   ...changes,
 });

@@ -25,7 +25,7 @@ Examples:
 
 Every flag may come from the environment: FAIRLEAD_DAEMON_STATE_DIR, FAIRLEAD_DAEMON_RUNTIME_DIR,
 FAIRLEAD_DAEMON_BOOTSTRAP_TOKEN_FILE, FAIRLEAD_DAEMON_DOCKER_SOCKET, FAIRLEAD_DAEMON_LOG_LEVEL, FAIRLEAD_DAEMON_INSECURE. Under systemd the token may be the
-credential "bootstrap-token". Stopping the daemon leaves its workloads running.
+credential "bootstrap-token". FAIRLEAD_DAEMON_TRIAL_SECONDS (300) is how long a new version has to prove itself. Stopping the daemon leaves its workloads running.
 
 Exit codes: 0 stopped; 1 fault; 2 wrong call or not enrolled; 3 another daemon runs on the state folder;
 5 the platform refuses this node for good: get a fresh bootstrap token; 6 another version takes over.`;

@@ -48,6 +48,7 @@ const clock = systemClock;
 const timers = systemTimers;
 const random = Math.random;
 const http = nodeHttpClient;
+const PORTS = { clock, timers, random } as const;
 const SAVE_RETRY_MS = 30_000;
 
 export interface DaemonBase {
@@ -99,14 +100,9 @@ export async function startWorkloads(
   const reporter = new Reporter({ nodeId, operatingSystem, callReady, timers, random, log });
   let linkIsLive = false;
   const updater = createUpdater({
-    opened: base.updates,
-    config,
+    ...base,
+    ...PORTS,
     platformUrl,
-    arch: process.arch,
-    clock,
-    timers,
-    random,
-    log,
     isBusy: () => inFlight.isBusy,
     linkIsLive: () => linkIsLive,
     engineAnswers: () => running.snapshot()?.away === null,

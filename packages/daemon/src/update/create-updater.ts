@@ -10,10 +10,9 @@ import { updateSteps } from "./update-steps.ts";
 import { Updater, type UpdaterDeps } from "./updater.ts";
 
 export interface CreateUpdaterDeps extends Pick<UpdaterDeps, "random" | "onEvent" | "onChange"> {
-  readonly opened: UpdatesAtStart;
+  readonly updates: UpdatesAtStart;
   readonly config: DaemonConfig;
   readonly platformUrl: string;
-  readonly arch: string;
   /** Whether a call runs. */
   readonly isBusy: () => boolean;
   readonly linkIsLive: () => boolean;
@@ -25,12 +24,13 @@ export interface CreateUpdaterDeps extends Pick<UpdaterDeps, "random" | "onEvent
 
 /** Joins the updater to what it works with on this machine. */
 export function createUpdater(deps: CreateUpdaterDeps): Updater {
-  const { opened, config, isBusy, linkIsLive, engineAnswers, timers } = deps;
+  const { updates: opened, config, isBusy, linkIsLive, engineAnswers, timers } = deps;
   const { versions, record } = opened;
-  if (versions === null) return new Updater({ ...deps, version: DAEMON_VERSION, steps: null });
+  const own = { ...deps, opened, arch: process.arch, trialSeconds: config.trialSeconds };
+  if (versions === null) return new Updater({ ...own, version: DAEMON_VERSION, steps: null });
   const { root, version } = versions.installed;
   const steps = updateSteps({
-    ...deps,
+    ...own,
     versions,
     record,
     readSpace: () => readDiskSpace(root),
@@ -38,16 +38,11 @@ export function createUpdater(deps: CreateUpdaterDeps): Updater {
     works: () => ({ link: linkIsLive(), engine: engineAnswers() }),
     whenQuiet: (signal) => whenQuiet(isBusy, timers, signal),
   });
-  return new Updater({ ...deps, version, steps });
+  return new Updater({ ...own, version, steps });
 }
 
 /** The new version's check looks where this daemon works, wherever its settings came from. */
 function checkFlags({ stateDir, runtimeDir, dockerSocket, logLevel, insecure }: DaemonConfig): string[] {
-  return [
-    ...["--state-dir", stateDir],
-    ...["--runtime-dir", runtimeDir],
-    ...["--docker-socket", dockerSocket],
-    ...["--log-level", logLevel],
-    ...(insecure ? ["--insecure"] : []),
-  ];
+  const folders = ["--state-dir", stateDir, "--runtime-dir", runtimeDir, "--docker-socket", dockerSocket];
+  return [...folders, "--log-level", logLevel, ...(insecure ? ["--insecure"] : [])];
 }

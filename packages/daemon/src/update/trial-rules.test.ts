@@ -1,12 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { DEADLINE_MS, judgeTrial, QUIET_MS, STEADY_MS, startOf, type TrialFacts } from "./trial-rules.ts";
+import { judgeTrial, QUIET_SHARE, STEADY_MS, startOf, type TrialFacts } from "./trial-rules.ts";
 import type { EndedUpdate, Trial, UpdateRecord } from "./update-record.ts";
 
+const DEADLINE_MS = 300_000;
+const QUIET_MS = QUIET_SHARE * DEADLINE_MS;
 const both = { link: true, engine: true };
-const healthy: TrialFacts = { upMs: STEADY_MS, linked: true, round: "answered" };
+const healthy: TrialFacts = { upMs: STEADY_MS, deadlineMs: DEADLINE_MS, linked: true, round: "answered" };
 
 describe("a version on trial", () => {
-  test.each<[what: string, before: Trial["before"], facts: Partial<TrialFacts>, verdict: string]>([
+  const CASES: readonly [what: string, before: Trial["before"], facts: Partial<TrialFacts>, verdict: string][] = [
     ["that does all that the one before did", both, {}, "good"],
     ["is not judged in its first moments", both, { upMs: STEADY_MS - 1 }, "wait"],
     ["without the control plane has time", both, { linked: false, upMs: DEADLINE_MS - 1 }, "wait"],
@@ -22,14 +24,15 @@ describe("a version on trial", () => {
       "good",
     ],
     ["waits for it until then", { link: false, engine: true }, { linked: false, upMs: QUIET_MS - 1 }, "wait"],
-  ])("%s", (_what, before, facts, verdict) => {
+  ];
+  test.each(CASES.map(([what, ...rest]) => ({ what, rest })))("$what", ({ rest: [before, facts, verdict] }) => {
     expect(judgeTrial({ before }, { ...healthy, ...facts }).verdict).toBe(verdict);
   });
 
   test("that fails says all that it lacked", () => {
-    expect(judgeTrial({ before: both }, { upMs: DEADLINE_MS, linked: false, round: "away" })).toEqual({
+    expect(judgeTrial({ before: both }, { ...healthy, upMs: DEADLINE_MS, linked: false, round: "away" })).toEqual({
       verdict: "bad",
-      reason: "within 5 minutes it did not reach the control plane, and could not ask Docker",
+      reason: "within 300 s it did not reach the control plane, and could not ask Docker",
     });
   });
 });

@@ -5,13 +5,13 @@ import type { EndedUpdate, Trial, UpdateRecord } from "./update-record.ts";
 
 /** Nobody is proven before. */
 export const STEADY_MS = 10_000;
-/** So long without the control plane is enough where the version before had none either. */
-export const QUIET_MS = 2 * 60_000;
-/** Whoever is not proven by then is not, from its own start on. */
-export const DEADLINE_MS = 5 * 60_000;
+/** This part of the deadline without the control plane is enough where the version before had none either. */
+export const QUIET_SHARE = 0.4;
 
 export interface TrialFacts {
   readonly upMs: number;
+  /** Whoever is not proven by then is not. */
+  readonly deadlineMs: number;
   /** The control plane has answered hello since the start. */
   readonly linked: boolean;
   /** The reconcile loop has done a round: `answered` with the container engine, `away` without. */
@@ -23,14 +23,17 @@ export type Verdict =
   | { readonly verdict: "good" }
   | { readonly verdict: "bad"; readonly reason: string };
 
-export function judgeTrial({ before }: Pick<Trial, "before">, { upMs, linked, round }: TrialFacts): Verdict {
+export function judgeTrial(
+  { before }: Pick<Trial, "before">,
+  { upMs, deadlineMs, linked, round }: TrialFacts,
+): Verdict {
   const lacks = [
-    ...(linked || (!before.link && upMs >= QUIET_MS) ? [] : ["did not reach the control plane"]),
+    ...(linked || (!before.link && upMs >= QUIET_SHARE * deadlineMs) ? [] : ["did not reach the control plane"]),
     ...(round === "answered" || (round === "away" && !before.engine) ? [] : [LACKING_ROUND[round]]),
   ];
   if (lacks.length === 0) return { verdict: upMs >= STEADY_MS ? "good" : "wait" };
-  if (upMs < DEADLINE_MS) return { verdict: "wait" };
-  return { verdict: "bad", reason: `within ${DEADLINE_MS / 60_000} minutes it ${lacks.join(", and ")}` };
+  if (upMs < deadlineMs) return { verdict: "wait" };
+  return { verdict: "bad", reason: `within ${deadlineMs / 1000} s it ${lacks.join(", and ")}` };
 }
 
 const LACKING_ROUND = {

@@ -7,6 +7,7 @@ import type { EndedUpdate, Trial } from "./update-record.ts";
 
 export interface TrialWatchDeps {
   readonly opened: UpdatesAtStart;
+  readonly trialSeconds: number;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly log: Log;
@@ -57,8 +58,7 @@ export class TrialWatch {
 
   async #look(): Promise<void> {
     if (!this.#open) return;
-    const upMs = this.#deps.clock.monotonic() - this.#startedAt;
-    const verdict = judgeTrial(this.trial, { upMs, linked: this.#linked, round: this.#round });
+    const verdict = judgeTrial(this.trial, this.#facts());
     // One that failed and did not come to going back has no second try.
     const failed = this.trial.failed ?? (verdict.verdict === "bad" ? verdict.reason : null);
     try {
@@ -68,6 +68,12 @@ export class TrialWatch {
       this.#deps.log.warn({ reason: reasonOf(error) }, "the trial of this version could not be ended; trying again");
     }
     if (this.#open) this.#cancel = this.#deps.timers.after(LOOK_MS, () => void this.#look());
+  }
+
+  #facts(): TrialFacts {
+    const { clock, trialSeconds } = this.#deps;
+    const upMs = clock.monotonic() - this.#startedAt;
+    return { upMs, deadlineMs: trialSeconds * 1000, linked: this.#linked, round: this.#round };
   }
 
   async #prove(): Promise<void> {

@@ -12,6 +12,8 @@ import { toDaemonUpdate, type UpdatePicture, updateFinding } from "./update-text
 
 export interface UpdaterDeps {
   readonly opened: UpdatesAtStart;
+  /** How long a version on trial has to prove itself. */
+  readonly trialSeconds: number;
   /** Of the program that runs. */
   readonly version: string;
   readonly arch: string;
@@ -69,6 +71,8 @@ export class Updater {
     this.#wanted = wanted;
     // Whoever is not proven yet takes no further step.
     if (!this.isOnTrial) this.#apply({ type: "asked", wanted });
+    // A version that was given up is a problem for as long as it is asked for.
+    this.#deps.onChange();
   }
 
   /** The control plane has answered hello. */

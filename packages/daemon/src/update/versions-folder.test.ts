@@ -132,7 +132,7 @@ test("only the version that runs, the one before and the current one stay", asyn
 class Killed extends Error {}
 
 /** The program ends before the n-th thing that it does to a folder. */
-function killedAfter(effects: number): { folders: FolderLayer; readonly done: () => number } {
+function killedAfter(effects: number): FolderLayer {
   let left = effects;
   const cut =
     <A extends unknown[], R>(effect: (...args: A) => Promise<R>) =>
@@ -141,13 +141,17 @@ function killedAfter(effects: number): { folders: FolderLayer; readonly done: ()
       left -= 1;
       return effect(...args);
     };
-  const { makeFolder, write, link, rename, remove, unpack, flush } = diskFolders;
-  const cuts = { makeFolder, write, link, rename, remove, unpack, flush };
-  const folders = {
+  const folders: FolderLayer = {
     ...diskFolders,
-    ...(Object.fromEntries(Object.entries(cuts).map(([name, effect]) => [name, cut(effect as never)])) as typeof cuts),
+    makeFolder: cut((path: string) => diskFolders.makeFolder(path)),
+    write: cut((path: string, text: string) => diskFolders.write(path, text)),
+    link: cut((target: string, path: string) => diskFolders.link(target, path)),
+    rename: cut((from: string, to: string) => diskFolders.rename(from, to)),
+    remove: cut((path: string) => diskFolders.remove(path)),
+    unpack: cut((file: string, into: string) => diskFolders.unpack(file, into)),
+    flush: cut((path: string) => diskFolders.flush(path)),
   };
-  return { folders, done: () => effects - left };
+  return folders;
 }
 
 describe("a program that is killed anywhere on its way to another version", () => {
@@ -177,8 +181,7 @@ describe("a program that is killed anywhere on its way to another version", () =
     "after %i effects leaves a version that starts",
     async (n) => {
       await diskFiles.makeFolder(state());
-      const killed = killedAfter(n);
-      const dying = versions("1.0.0", killed.folders);
+      const dying = versions("1.0.0", killedAfter(n));
       const record = updateRecordIn(diskFiles, state());
       const handOver = async (): Promise<void> => {
         await dying.place("2.0.0", { archive: archive(), sha256: SHA });
@@ -210,7 +213,7 @@ describe("a version on trial that is killed anywhere while it goes back", () => 
     const record = updateRecordIn(diskFiles, stateDir);
     const before = { link: true, engine: true };
     await record.save({ trial: { from: "1.0.0", to: "2.0.0", request: "r", before, failed: "no link" }, last: null });
-    await versions("2.0.0", killedAfter(n).folders)
+    await versions("2.0.0", killedAfter(n))
       .turnBack("1.0.0")
       .catch((error: unknown) => expect(error).toBeInstanceOf(Killed));
     for (let start = 0; current() !== "versions/1.0.0"; start++) {
