@@ -27,7 +27,7 @@ const ENGINE = { preset: "fairlead-demo" } as const;
 export interface FleetStageOptions {
   readonly nodes: number;
   /** On top of what a server of its own ports needs. */
-  readonly settings?: Readonly<Record<string, unknown>>;
+  readonly settings?: Readonly<Record<string, unknown>> & { readonly server?: Readonly<Record<string, unknown>> };
   /** For the server's Node. */
   readonly execArgv?: readonly string[];
 }
@@ -38,9 +38,11 @@ export class FleetStage {
   readonly #configFile = join(this.dir, "config.yaml");
   readonly #execArgv: readonly string[];
   #server: Program | null = null;
-  #token = "";
+  /** The owner's. */
+  token = "";
   nodes: readonly SimulatedNode[] = [];
   platformUrl = "";
+  modelsUrl = "";
 
   private constructor(options: FleetStageOptions) {
     this.#execArgv = options.execArgv ?? [];
@@ -49,9 +51,12 @@ export class FleetStage {
   static async start(options: FleetStageOptions): Promise<FleetStage> {
     const stage = new FleetStage(options);
     const [platform, inference] = await twoFreePorts();
-    stage.platformUrl = `http://127.0.0.1:${platform}`;
+    const { server: more = {}, ...settings } = options.settings ?? {};
+    const scheme = "tls" in more ? "https" : "http";
+    stage.platformUrl = `${scheme}://127.0.0.1:${platform}`;
+    stage.modelsUrl = `${scheme}://127.0.0.1:${inference}`;
     const server = { platform: { port: platform }, inference: { port: inference }, publicUrl: stage.platformUrl };
-    const config = { dataDir: join(stage.dir, "data"), server, ...options.settings };
+    const config = { dataDir: join(stage.dir, "data"), server: { ...server, ...more }, ...settings };
     // JSON is YAML.
     writeFileSync(stage.#configFile, JSON.stringify(config));
     await stage.#fill(options.nodes);
@@ -79,7 +84,7 @@ export class FleetStage {
 
   /** As the owner of the fleet's project. */
   async call(method: string, path: string, body?: object): Promise<unknown> {
-    const headers = { authorization: `Bearer ${this.#token}`, "content-type": "application/json" };
+    const headers = { authorization: `Bearer ${this.token}`, "content-type": "application/json" };
     const init = body === undefined ? { method, headers } : { method, headers, body: JSON.stringify(body) };
     const response = await fetch(this.platformUrl + path, init);
     if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${await response.text()}`);
@@ -111,7 +116,7 @@ export class FleetStage {
       const installation = await openInstallation(config, { ...ports, publicUrl: this.platformUrl });
       try {
         await installation.admin.createUser({ email: EMAIL, name: "Fleet", platformAdmin: true });
-        this.#token = (await installation.admin.createToken({ email: EMAIL, ttlSeconds: 3600 })).token;
+        this.token = (await installation.admin.createToken({ email: EMAIL, ttlSeconds: 3600 })).token;
         this.nodes = await addNodes(installation, { ...ports, count, platformUrl: this.platformUrl });
       } finally {
         await installation.close();

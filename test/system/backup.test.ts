@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -29,7 +29,6 @@ let stage: FleetStage;
 let daemon: SimulatedDaemon;
 let held: DesiredStore;
 let projectId: string;
-let modelsUrl: string;
 const commands = new CommandLine();
 
 beforeAll(async () => {
@@ -40,10 +39,6 @@ beforeAll(async () => {
   daemon = new SimulatedDaemon(node, { tunnel: false, onState: (state: DesiredState) => void held.offer(state) });
   const page = projectsSchema.parse(await stage.call("GET", "/v1/projects"));
   projectId = page.projects[0]?.id ?? "";
-  const config = z
-    .object({ server: z.object({ inference: z.object({ port: z.number() }) }) })
-    .parse(JSON.parse(readFileSync(join(stage.dir, "config.yaml"), "utf8")));
-  modelsUrl = `http://127.0.0.1:${config.server.inference.port}`;
 });
 
 afterAll(async () => {
@@ -58,7 +53,7 @@ async function createKey(name: string): Promise<Key> {
 
 async function works({ keyValue }: Key): Promise<boolean> {
   const headers = { authorization: `Bearer ${keyValue}` };
-  return (await fetch(`${modelsUrl}/v1/models`, { headers })).ok;
+  return (await fetch(`${stage.modelsUrl}/v1/models`, { headers })).ok;
 }
 
 function addCredits(amountNanoDollars: number): Promise<unknown> {
@@ -95,7 +90,9 @@ test("a backup of a busy server comes back as it was: daemons follow, keys and m
   await waitFor("the deleted key's end", WAIT_MS, async () => !(await works(deleted)));
   const later = await createKey("made later");
   await addCredits(DOLLARS);
-  await stage.call("PATCH", `/v1/nodes/${nodeId}`, { node: { engineConfig: { preset: "fairlead-demo", env: { A: "1" } } } });
+  await stage.call("PATCH", `/v1/nodes/${nodeId}`, {
+    node: { engineConfig: { preset: "fairlead-demo", env: { A: "1" } } },
+  });
   await waitFor("the later state", WAIT_MS, async () => (held.current()?.generation ?? 0) > (then?.generation ?? 0));
 
   const refused = await commands.run("restore", backup.file, "--yes", "--config", join(stage.dir, "config.yaml"));
