@@ -23,7 +23,7 @@ The build for arm64 is made like the one for x64, but no test runs it.
   --out DIR     default: daemon-builds in the checkout
 `;
 
-const DOCS: readonly string[] = [];
+const DOCS = ["docs/install.md", "docs/daemon.md"];
 
 /** One file: the program starts with it, and `process.exit` ends whatever a library left behind. */
 const ENTRY = `import { main } from "./packages/daemon/src/main.ts";

@@ -1,3 +1,4 @@
+import { parseBootstrapToken } from "@fairlead/protocol/enrollment";
 import { type Node, nodeSchema } from "@fairlead/protocol/resources";
 import type { Command } from "commander";
 import { z } from "zod";
@@ -85,7 +86,7 @@ async function createNode(context: Context, name: string, options: CreateOptions
   const body = { projectId: host.projectId(), planId: "byo", name, ...engine };
   const call = { method: "POST", path: "/v1/nodes", body, idempotencyKey: context.ids.next("request") } as const;
   const created = await callJson(host, call, createdSchema);
-  if (!options.json || options.wait) sayHowToInstall(context, created.node);
+  if (!options.json || options.wait) sayHowToInstall(context, host.url, created.node);
   if (!options.wait) {
     print(context.terminal, created, { json: options.json, text: (answer) => nodeTable([answer.node]) });
     return;
@@ -94,10 +95,16 @@ async function createNode(context: Context, name: string, options: CreateOptions
   print(context.terminal, { node }, { json: options.json, text: (answer) => nodeText(answer.node) });
 }
 
-function sayHowToInstall({ terminal }: Context, { id }: Node): void {
+function sayHowToInstall({ terminal }: Context, url: string, { id }: Node): void {
   terminal.note(
-    `next, on the machine itself: \`fairlead node bootstrap-token ${id}\` makes the token that its daemon enrols with (docs/nodes.md)`,
+    `next: \`fairlead node bootstrap-token ${id}\` makes a token; with it, on the machine itself, as root (docs/install.md):\n` +
+      `  ${installCommand(url)}`,
   );
+}
+
+/** The token goes into a variable of the shell: an argument could be read by everybody on the machine. */
+function installCommand(url: string): string {
+  return `curl -fsSL ${url}/install.sh | FAIRLEAD_BOOTSTRAP_TOKEN=<token> sh`;
 }
 
 async function createBootstrapToken(context: Context, name: string, options: ClientOptions): Promise<void> {
@@ -105,7 +112,11 @@ async function createBootstrapToken(context: Context, name: string, options: Cli
   const path = `${nodePath(await nodeIdOf(host, name))}/bootstrap-tokens`;
   const answer = await callJson(host, { method: "POST", path, body: {} }, bootstrapTokenSchema);
   print(context.terminal, answer, { json: options.json, text: ({ token }) => `${token}\n` });
-  if (!options.json) context.terminal.note(`valid until ${answer.expiresAt}, for one daemon`);
+  if (options.json) return;
+  const url = parseBootstrapToken(answer.token)?.url ?? host.url;
+  context.terminal.note(
+    `valid until ${answer.expiresAt}, for one daemon; on its machine, as root: ${installCommand(url)}`,
+  );
 }
 
 async function deleteNode(context: Context, name: string, options: ClientOptions): Promise<void> {

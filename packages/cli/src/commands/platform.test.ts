@@ -124,6 +124,6 @@ describe("failures", () => {
     expect((await run(["nodes"])).code).toBe(2);
     const help = await run(["node", "list", "--help"]);
     expect(help).toMatchObject({ code: 0, out: expect.stringContaining("Examples:") });
-    expect(await run(["--version"])).toMatchObject({ code: 0, out: "1.2.3\n" });
+    expect(await run(["--version"])).toMatchObject({ code: 0, out: "1.2.3 (development)\n" });
   });
 });
