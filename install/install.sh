@@ -91,8 +91,9 @@ read_token() {
   [ -n "$token" ] || return 0
   token_json=$(decode_token) || true
   token_url=$(token_text url)
-  case $token:$token_url in
-  flb_*:http*) ;;
+  # What was cut off may name the platform all the same.
+  case $token:$token_url:$token_json in
+  flb_*:http*:*'}') ;;
   *) fail "that is not a bootstrap token, or not all of it" "A token begins with flb_; copy it whole." ;;
   esac
   [ "$token_url" = "$platform_url" ] || fail "the token is of $token_url, this script of $platform_url" \

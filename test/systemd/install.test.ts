@@ -4,8 +4,8 @@ import type { BoxedNode } from "./stage/boxed-node.ts";
 import { describeOnSystemd, Field, VERSION } from "./stage/field.ts";
 import { differences, type Files, filesOf } from "./stage/files.ts";
 
-/** The way of docs/install.md on an empty Debian machine, and back. */
-describeOnSystemd("install.sh on Debian 12", () => {
+/** The way of docs/install.md on an empty Debian 12, and back. */
+describeOnSystemd("install.sh", () => {
   let field: Field;
   let node: BoxedNode;
   let empty: Files;
@@ -19,27 +19,79 @@ describeOnSystemd("install.sh on Debian 12", () => {
   afterAll(() => field?.remove());
 
   test("a dry run says what would be done, and changes nothing", async () => {
-    const { code, out, errors } = await node.install(
-      ["--dry-run", "--insecure"],
-      `FAIRLEAD_BOOTSTRAP_TOKEN=${await node.token()}`,
-    );
+    const { code, out, errors } = await node.install(["--dry-run", "--insecure"], await node.token());
     expect({ code, errors }, out).toEqual({ code: 0, errors: "" });
     expect(out).toContain(`build ${VERSION} for x64 would be installed`);
     expect(differences(empty, await filesOf(node.box))).toEqual([]);
   });
 
-  test("a platform on plain http is refused without --insecure, and nothing is installed", async () => {
-    const { code, errors } = await node.install([], `FAIRLEAD_BOOTSTRAP_TOKEN=${await node.token()}`);
+  test("a platform on plain http is refused without --insecure", async () => {
+    const { code, errors } = await node.install([], await node.token());
     expect(code).toBe(1);
     expect(errors).toContain("is plain http to another machine");
+  });
+
+  test("half of a token, and no token at all, are refused", async () => {
+    const half = await node.install(["--insecure"], (await node.token()).slice(0, 60));
+    expect(half.code).toBe(1);
+    expect(half.errors).toContain("that is not a bootstrap token, or not all of it");
+    const none = await node.install(["--insecure", "--no-start"]);
+    expect(none.code).toBe(0);
+    const started = await node.install(["--insecure"]);
+    expect(started.code).toBe(1);
+    expect(started.errors).toContain("this machine is not enrolled, and there is no token");
+  });
+
+  test("what was begun without a token is taken away again without a trace", async () => {
+    expect(await node.install(["--uninstall"])).toMatchObject({ code: 0, errors: "" });
     expect(differences(empty, await filesOf(node.box))).toEqual([]);
   });
 
   test("with a token in the environment the machine becomes a node that answers", async () => {
     const token = await node.token();
-    const { code, out, errors } = await node.install(["--insecure"], `FAIRLEAD_BOOTSTRAP_TOKEN=${token}`);
+    const { code, out, errors } = await node.install(["--insecure"], token);
     expect({ code, errors }, out).toEqual({ code: 0, errors: "" });
+    expect(out).toContain(`This machine is node ${node.machine.nodeId}.`);
     await node.untilActive();
     expect(await node.machine.untilItAnswers()).toBe(ANSWER);
+    expect(await node.box.run("systemctl is-enabled fairlead-daemon")).toBe("enabled");
+  });
+
+  test("the spent token is nowhere on the machine: no file, no log, no environment", async () => {
+    const body = "[A-Za-z0-9_-]{20}";
+    const found = await node.box.try(`grep -rIlE 'flb_${body}' /etc /opt/fairlead-daemon/current/systemd /var /root /run/fairlead-daemon 2>/dev/null
+      journalctl --no-pager | grep -E 'flb_${body}'
+      cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -E 'flb_${body}'`);
+    expect(found.out).toBe("");
+  });
+
+  test("run again without a token it repairs: the unit, the link, a file of the build; the engine runs on", async () => {
+    const engine = await node.engine();
+    await node.box.run(`rm /etc/systemd/system/fairlead-daemon.service /usr/local/bin/fairlead-daemon
+      ln -sfn versions/gone /opt/fairlead-daemon/current
+      rm /opt/fairlead-daemon/versions/${VERSION}/bin/fairlead-daemon`);
+    const { code, out, errors } = await node.install(["--insecure", "--version", VERSION]);
+    expect({ code, errors }, out).toEqual({ code: 0, errors: "" });
+    expect(await node.box.run("fairlead-daemon --version")).toContain(VERSION);
+    await node.untilActive();
+    expect(await node.engine()).toEqual(engine);
+  });
+
+  test("--token-file enrols the machine anew, and the engine runs on", async () => {
+    const engine = await node.engine();
+    await node.box.run(`umask 077; printf '%s' '${await node.token()}' >/root/token`);
+    const { code, out, errors } = await node.install(["--insecure", "--token-file", "/root/token"]);
+    await node.box.run("rm /root/token");
+    expect({ code, errors }, out).toEqual({ code: 0, errors: "" });
+    expect(await node.machine.untilItAnswers()).toBe(ANSWER);
+    expect(await node.engine()).toEqual(engine);
+  });
+
+  test("--uninstall with --containers leaves nothing, file by file", async () => {
+    const { code, out, errors } = await node.install(["--uninstall", "--containers"]);
+    expect({ code, errors }, out).toEqual({ code: 0, errors: "" });
+    expect(differences(empty, await filesOf(node.box))).toEqual([]);
+    expect(await node.box.run("docker ps -aq; docker volume ls -q; ls /run/fairlead-daemon 2>/dev/null || true")).toBe("");
+    expect(await node.box.run("systemctl list-units --all --no-legend 'fairlead*'")).toBe("");
   });
 });

@@ -31,10 +31,10 @@ export class BoxedNode {
     return this.#installation.bootstrapToken(this.machine.nodeId);
   }
 
-  /** As docs/install.md says. @param options of the script. @param assignments put before the shell, such as the token. */
-  install(options: readonly string[], assignments = ""): Promise<ScriptResult> {
+  /** As docs/install.md says. @param options of the script. @param token for its environment. */
+  install(options: readonly string[], token = ""): Promise<ScriptResult> {
     const script = `curl -fsSL ${this.#installation.platformUrl}/install.sh`;
-    return this.box.try(`${script} | ${assignments} sh -s -- ${options.join(" ")}`);
+    return this.box.try(`${script} | FAIRLEAD_BOOTSTRAP_TOKEN=${token} sh -s -- ${options.join(" ")}`);
   }
 
   async untilActive(): Promise<void> {

@@ -11,8 +11,8 @@ const ELSEWHERE = [
   "/var/log/",
   "/var/lib/systemd/",
   "/var/tmp/systemd-private-",
-  // Made by systemd at each boot of a machine.
-  "/etc/machine-id",
+  // Docker's own.
+  "/var/lib/containerd/",
 ];
 
 const LIST = `
@@ -22,7 +22,7 @@ find /run -xdev -path '/run/docker*' -prune -o -path '/run/systemd*' -prune -o -
 echo
 find / -xdev -path /tmp -prune -o -type f -print0 | xargs -0 sha256sum`;
 
-/** Reads all of the root file system and /run; not what Docker keeps, which \`docker\` itself tells. */
+/** Reads all of the root file system and /run; not what Docker keeps, which `docker` itself tells. */
 export async function filesOf(box: Box): Promise<Files> {
   const [entries = "", sums = ""] = (await box.run(LIST)).split("\n\n");
   const files = new Map<string, string>();
