@@ -9,7 +9,7 @@ import { AuditService } from "../audit/audit-service.ts";
 import { readMasterKey } from "../auth/master-key.ts";
 import type { Config } from "../config.ts";
 import { checkSqlite } from "../db/copy-sqlite.ts";
-import { migrate } from "../db/migrate.ts";
+import { migrate, refuseNewerStore } from "../db/migrate.ts";
 import { openDatabase } from "../db/open.ts";
 import type { Database } from "../db/schema.ts";
 import { copyStore, refillPostgres } from "../db/store-copy.ts";
@@ -52,6 +52,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
   try {
     const unpacked = await unpackBackup({ ...options, folder });
     refuseOtherStore(options, unpacked.manifest);
+    refuseNewerStore(new Set(unpacked.manifest.migrations));
     refuseOtherMasterKey(options, unpacked.manifest);
     return await ("url" in storeLocation(options.config) ? restorePostgres : restoreSqlite)(options, unpacked);
   } finally {

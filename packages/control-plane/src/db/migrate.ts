@@ -138,7 +138,8 @@ async function applyMissing(
   return missing.map((migration) => migration.name);
 }
 
-function refuseNewerStore(done: ReadonlySet<string>, migrations: readonly Migration[]): void {
+/** @param done names of migrations that a store has run. @throws StartError where one is unknown here */
+export function refuseNewerStore(done: ReadonlySet<string>, migrations: readonly Migration[] = MIGRATIONS): void {
   const known = new Set(migrations.map((migration) => migration.name));
   const unknown = [...done].filter((name) => !known.has(name)).toSorted();
   if (unknown.length === 0) return;
