@@ -1,0 +1,83 @@
+import { describe, expect, test } from "vitest";
+import { type ReviewFacts, reviewRestore } from "./restore-review.ts";
+
+const key = { name: "one", projectId: "prj_1", secretHash: "a", terms: "[1]" };
+const node = { name: "Box", projectId: "prj_1", signingKey: "{}" };
+const then: ReviewFacts = {
+  projects: new Map([["prj_1", "One"]]),
+  users: new Map([["usr_1", "ann@example.org"]]),
+  members: new Map([["prj_1 usr_1", "owner"]]),
+  keys: new Map([["key_1", key]]),
+  nodes: new Map([["nod_1", node]]),
+  secrets: new Map([["nod_1 TOKEN", 1]]),
+  providers: new Map([["prj_1 openai", 1]]),
+  balances: new Map([["prj_1", 5_000_000_000]]),
+  signingKeyId: "sgk_1",
+};
+
+/** @returns each kind's first words, with what is listed of it. */
+function review(now: Partial<ReviewFacts>): Record<string, readonly string[]> {
+  const found = reviewRestore({ ...then, ...now }, then);
+  return Object.fromEntries(found.map(({ what, items }) => [what.split(/[:;,]/)[0] ?? "", items]));
+}
+
+describe("what a restore takes back", () => {
+  test("is nothing where nothing was changed", () => {
+    expect(review({})).toEqual({});
+  });
+
+  test("tells keys that come back to life from those that are lost, rotated and changed", () => {
+    expect(review({ keys: new Map() })).toEqual({
+      "Project keys that were deleted since": ["key_1 (one) of prj_1"],
+    });
+    expect(review({ keys: new Map([...then.keys, ["key_2", { ...key, name: "two" }]]) })).toEqual({
+      "Project keys that were made since": ["key_2 (two) of prj_1"],
+    });
+    expect(review({ keys: new Map([["key_1", { ...key, secretHash: "b" }]]) })).toEqual({
+      "Project keys that were rotated since": ["key_1 (one) of prj_1"],
+    });
+    expect(review({ keys: new Map([["key_1", { ...key, terms: "[0]" }]]) })).toEqual({
+      "Project keys whose state or limits were changed since": ["key_1 (one) of prj_1"],
+    });
+  });
+
+  test("names nodes whose daemons will be refused, and those that are there again", () => {
+    expect(review({ nodes: new Map([["nod_1", { ...node, signingKey: "{other}" }]]) })).toEqual({
+      "Nodes that enrolled since": ["nod_1 (Box) of prj_1"],
+    });
+    expect(review({ nodes: new Map([["nod_2", node]]) })).toEqual({
+      "Nodes that were made since": ["nod_2 (Box) of prj_1"],
+      "Nodes that were deleted since": ["nod_1 (Box) of prj_1"],
+    });
+  });
+
+  test("names members, people and projects, both ways", () => {
+    expect(review({ members: new Map([["prj_1 usr_1", "member"]]) })).toEqual({
+      "Members who got another role since": ["prj_1 usr_1 (owner)"],
+    });
+    expect(review({ members: new Map([["prj_1 usr_2", "member"]]) })).toEqual({
+      "Members who were removed since": ["prj_1 usr_1 (owner)"],
+      "Members who joined since": ["prj_1 usr_2 (member)"],
+    });
+    expect(review({ projects: new Map([["prj_2", "Two"]]), users: new Map([["usr_2", "b@example.org"]]) })).toEqual({
+      "Projects that were made since": ["prj_2 (Two)"],
+      "Projects that were deleted since": ["prj_1 (One)"],
+      "People who came since": ["usr_2 (b@example.org)"],
+    });
+  });
+
+  test("names secrets, providers and the signing key", () => {
+    const now = { secrets: new Map([["nod_1 TOKEN", 2]]), providers: new Map<string, number>(), signingKeyId: "sgk_2" };
+    expect(review(now)).toEqual({
+      "The key that signs tokens was rotated since": ["sgk_1 instead of sgk_2"],
+      "Secrets of nodes that were set or deleted since": ["nod_1 TOKEN"],
+      "Providers that were changed": ["prj_1 openai"],
+    });
+  });
+
+  test("states both balances where they differ, a missing one being nothing", () => {
+    expect(review({ balances: new Map([["prj_2", 1]]) })).toEqual({
+      Balances: ["prj_2: $0.000000 again, was $0.000000", "prj_1: $5.000000 again, was $0.000000"],
+    });
+  });
+});
