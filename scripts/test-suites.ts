@@ -14,8 +14,8 @@ interface Counts {
 }
 
 const SUITES = ["unit", "system", "drills", "clients"];
-/** What takes too long for every run is here alone. */
-const ALL_DRILLS = ["drills", "long-drills"];
+/** Those too that take too long for every run. */
+const ALL_DRILLS = ["every-drill"];
 
 function count(counts: Counts, vitest: Vitest): void {
   for (const module of vitest.state.getTestModules()) {

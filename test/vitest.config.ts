@@ -5,12 +5,13 @@ const root = new URL("..", import.meta.url).pathname;
 const shared = { resolve: { conditions: ["fairlead-source"] }, ssr: { resolve: { conditions: ["fairlead-source"] } } };
 
 /** Faults on real parts. Each file has a stage of its own, and waits for conditions rather than for time. */
-const drills = (name: string, include: string): TestProjectInlineConfiguration => ({
+const drills = (name: string, include: string, everyDrill = false): TestProjectInlineConfiguration => ({
   ...shared,
   test: {
     name,
     root,
     include: [include],
+    provide: { everyDrill },
     fileParallelism: false,
     testTimeout: 300_000,
     hookTimeout: 300_000,
@@ -43,7 +44,7 @@ export default defineConfig({
         },
       },
       drills("drills", "test/drills/*.test.ts"),
-      drills("long-drills", "test/drills/long/*.test.ts"),
+      drills("every-drill", "test/drills/*.test.ts", true),
       drills("systemd", "test/systemd/*.test.ts"),
       drills("long-systemd", "test/systemd/long/*.test.ts"),
       {

@@ -145,6 +145,7 @@ ensure_drill_tools() {
   [ -x /usr/bin/docker-registry ] || needed+=(docker-registry)
   [ -x /usr/bin/htpasswd ] || needed+=(apache2-utils)
   command -v ip >/dev/null || needed+=(iproute2)
+  command -v iptables >/dev/null || needed+=(iptables)
   command -v faketime >/dev/null || needed+=(faketime)
   [ ${#needed[@]} = 0 ] || step "installing tools for drills (apt)" install_packages "${needed[@]}" ||
     fail "apt could not install ${needed[*]} (see above). The drills that need them are not run here."

@@ -1,8 +1,10 @@
-import { rmSync, statfsSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { Machine } from "../support/machine.ts";
 import { waitFor } from "../support/wait-for.ts";
+import { EVERY_DRILL } from "./stage/every-drill.ts";
 import { expectSettled } from "./stage/settled.ts";
 import { configure, describeOnStage, Stage } from "./stage/stage.ts";
 
@@ -35,7 +37,7 @@ describeOnStage("when the disk is full", () => {
 
   test("a pull that would fill it is refused, the node says so and serves on, and it is done once there is room", async () => {
     const image = await stage.image("v2", "large");
-    leaveFree(20);
+    leaveFree(18);
     await configure(stage.installation, machine, stage.engineConfig(image));
     await expectSettled(stage, machine, {
       serves: "v1",
@@ -46,15 +48,38 @@ describeOnStage("when the disk is full", () => {
     await expectSettled(stage, machine, { serves: "v2" });
   });
 
-  test("to the last byte, the engine serves on, the node tells of it, and an update waits for room", async () => {
-    const image = await stage.image("v3");
-    leaveFree(0);
-    await waitFor("the node to tell", SOON_MS, async () =>
-      (await machine.node()).conditions.some(({ type, reason }) => type === "disk" && reason === "disk_pressure"),
-    );
-    await configure(stage.installation, machine, stage.engineConfig(image));
-    await expectSettled(stage, machine, { serves: "v2", because: /cannot pull/ });
-    leaveFree(null);
-    await expectSettled(stage, machine, { serves: "v3" });
-  });
+  if (EVERY_DRILL)
+    test("to the last byte, the engine serves on, the node tells of it, and an update waits for room", async () => {
+      const image = await stage.image("v3");
+      leaveFree(0);
+      await waitFor("the node to tell", SOON_MS, async () =>
+        (await machine.node()).conditions.some(({ type, reason }) => type === "disk" && reason === "disk_pressure"),
+      );
+      await configure(stage.installation, machine, stage.engineConfig(image));
+      await expectSettled(stage, machine, { serves: "v2", because: /cannot pull/ });
+      leaveFree(null);
+      await expectSettled(stage, machine, { serves: "v3" });
+    });
+
+  if (EVERY_DRILL)
+    test("under the daemon's own folder, an update is done all the same, and kept once there is room", async () => {
+      const own = await stage.addMachine("Own", stage.engineConfig(await stage.image("v4")));
+      mkdirSync(own.stateDir);
+      execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m,mode=700", "fairlead-drill", own.stateDir]);
+      try {
+        own.startDaemon();
+        await expectSettled(stage, own, { serves: "v4" });
+        const filler = join(own.stateDir, "somebody-elses");
+        expect(() => writeFileSync(filler, Buffer.alloc(2 * MEGABYTE))).toThrow("ENOSPC");
+        await configure(stage.installation, own, stage.engineConfig(await stage.image("v5")));
+        await expectSettled(stage, own, { serves: "v5" });
+        await own.untilItLogs("the desired state could not be saved; it holds, but not through a restart");
+        rmSync(filler);
+        const kept = (): string => readFileSync(join(own.stateDir, "desired.json"), "utf8");
+        await waitFor("the state to be kept", SOON_MS, async () => kept().includes("/v5-none@"));
+      } finally {
+        await own.remove();
+        execFileSync("umount", [own.stateDir]);
+      }
+    });
 });

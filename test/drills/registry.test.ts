@@ -1,10 +1,13 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { Machine } from "../support/machine.ts";
 import { waitFor } from "../support/wait-for.ts";
+import { EVERY_DRILL } from "./stage/every-drill.ts";
 import { expectSettled } from "./stage/settled.ts";
 import { configure, describeOnStage, LOGIN, putSecret, Stage } from "./stage/stage.ts";
 
 const SOON_MS = 60_000;
+/** A pull without news is given up after two minutes. */
+const GIVEN_UP_MS = 150_000;
 
 /** A registry that fails, in the middle of an update. The engine that runs serves on, and the update is done once the registry is well. */
 describeOnStage("while the registry", () => {
@@ -74,4 +77,24 @@ describeOnStage("while the registry", () => {
     await update(await stage.image("v6"));
     await expectSettled(stage, machine, { serves: "v6" });
   });
+
+  const endless = [
+    ["answers nothing", "hung", "v8"],
+    ["stops in the middle of a layer", "stalled", "v9"],
+  ] as const;
+  test.each(EVERY_DRILL ? endless : [])(
+    "%s, the pull is given up, told, and tried again",
+    async (_, fault, version) => {
+      const image = await stage.image(version, "large");
+      const before = await machine.ask();
+      stage.registry.turn(fault);
+      await update(image);
+      await waitFor("the pull to be given up", GIVEN_UP_MS, async () =>
+        (await machine.events()).some(({ kind, message }) => kind === "step_failed" && message.includes(image)),
+      );
+      await expectSettled(stage, machine, { serves: before, because: /cannot pull .*(no news of the pull|aborted)/i });
+      stage.registry.turn("none");
+      await expectSettled(stage, machine, { serves: version });
+    },
+  );
 });

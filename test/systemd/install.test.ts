@@ -59,7 +59,8 @@ describeOnSystemd("install.sh", () => {
 
   test("the spent token is nowhere on the machine: no file, no log, no environment", async () => {
     const body = "[A-Za-z0-9_-]{20}";
-    const found = await node.box.try(`grep -rIlE 'flb_${body}' /etc /opt/fairlead-daemon/current/systemd /var /root /run/fairlead-daemon 2>/dev/null
+    const found =
+      await node.box.try(`grep -rIlE 'flb_${body}' /etc /opt/fairlead-daemon/current/systemd /var /root /run/fairlead-daemon 2>/dev/null
       journalctl --no-pager | grep -E 'flb_${body}'
       cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -E 'flb_${body}'`);
     expect(found.out).toBe("");
@@ -91,7 +92,9 @@ describeOnSystemd("install.sh", () => {
     const { code, out, errors } = await node.install(["--uninstall", "--containers"]);
     expect({ code, errors }, out).toEqual({ code: 0, errors: "" });
     expect(differences(empty, await filesOf(node.box))).toEqual([]);
-    expect(await node.box.run("docker ps -aq; docker volume ls -q; ls /run/fairlead-daemon 2>/dev/null || true")).toBe("");
+    expect(await node.box.run("docker ps -aq; docker volume ls -q; ls /run/fairlead-daemon 2>/dev/null || true")).toBe(
+      "",
+    );
     expect(await node.box.run("systemctl list-units --all --no-legend 'fairlead*'")).toBe("");
   });
 });

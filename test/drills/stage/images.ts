@@ -25,7 +25,7 @@ export interface EngineImage {
 
 const SCRIPTS = ["engine.sh", "answer.sh"];
 /** Random bytes: no registry and no network packs them. */
-const LARGE_BYTES = 24 * 1024 * 1024;
+const LARGE_BYTES = 14 * 1024 * 1024;
 
 /** Makes a tiny engine of busybox and two scripts on the host's Docker engine. Every image has a layer of its own, so that a pull moves bytes. */
 export function importEngine(host: DockerHost, { version, fault }: EngineImage): string {

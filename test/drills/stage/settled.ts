@@ -56,10 +56,12 @@ async function whatIsLacking(stage: Stage, machine: Machine, { serves, because }
   return foldersLacking(stage, machine, all);
 }
 
-/** @returns all that an operator can read about a node now. */
+/** @returns all that an operator can read about a node now; of its events those since its last change. */
 async function allThatIsTold(machine: Machine): Promise<string[]> {
   const { statusMessage, conditions } = await machine.node();
-  const events = await machine.events();
+  const newestFirst = await machine.events();
+  const change = newestFirst.findIndex(({ kind }) => kind === "update_requested");
+  const events = newestFirst.slice(0, change < 0 ? undefined : change);
   return [
     statusMessage,
     ...conditions.filter(({ status }) => status !== "ok").map(({ reason, message }) => `${reason} ${message}`),

@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import Docker from "dockerode";
 import { describe, test } from "vitest";
+import { dockerAt } from "../../../packages/daemon/src/testing/docker-engine.ts";
 import {
   type Login,
   type Registry,
@@ -96,9 +96,8 @@ export class Stage {
     const known = this.#images.get(name);
     if (known !== undefined) return known;
     const local = importEngine(this.host, { version, fault });
-    const client = new Docker({ socketPath: this.host.socket, host: undefined, protocol: "http" });
     const repo = `${this.#registryHost}/${name}`;
-    const digest = await present(this.#registry).push(client, local, repo);
+    const digest = await present(this.#registry).push(dockerAt(this.host.socket), local, repo);
     await this.host.docker("rmi", local);
     const reference = `${repo}@${digest}`;
     this.#images.set(name, reference);

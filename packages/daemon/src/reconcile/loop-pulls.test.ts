@@ -40,6 +40,21 @@ describe("a pull", () => {
     expect(machine.running()).toEqual([name]);
   });
 
+  test("that has failed for long is tried again at once when the desired state changes: its login may be another one now", async () => {
+    let login = false;
+    const registryAuth = async () => {
+      if (!login) throw new Error("unauthorized");
+      return null;
+    };
+    machine.pulls = { ...freePulls, registryAuth };
+    machine.startDaemon(aDesiredState({ workloads: [spec] }));
+    await machine.time.advance(600_000);
+    login = true;
+    machine.loop.desiredChanged(aDesiredState({ generation: 2, workloads: [spec] }));
+    await machine.time.advance(3000);
+    expect(machine.running()).toEqual([name]);
+  });
+
   test("into a disk that is too full does not begin, is told, and comes when there is room (amazon-ecs-agent#632)", async () => {
     let free = false;
     const requireRoom = async () => {

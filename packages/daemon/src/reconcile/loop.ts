@@ -109,6 +109,8 @@ export class ReconcileLoop {
 
   desiredChanged(desired: DesiredState): void {
     this.#desired = desired;
+    // Somebody has changed something, a registry's login perhaps, and waits for what comes of it.
+    this.#retries.forgetAll();
     this.wake();
   }
 

@@ -22,6 +22,10 @@ export class StepRetries {
     this.#retries.delete(idOf(step));
   }
 
+  forgetAll(): void {
+    this.#retries.clear();
+  }
+
   /** When a step may be tried; 0 where it has not failed. */
   notBefore(step: Step): number {
     return this.#retries.get(idOf(step))?.notBefore ?? 0;

@@ -65,6 +65,11 @@ async function importImage(docker: Docker, image: string, user: string | undefin
   await rm(folder, { recursive: true });
 }
 
+/** `host` unset, so that an environment's DOCKER_HOST leads nowhere else. */
+export function dockerAt(socketPath: string): Docker {
+  return new Docker({ socketPath, host: undefined, protocol: "http" });
+}
+
 /** Removes every container and volume of one node. */
 export async function removeAllOf(docker: Docker, nodeId: string): Promise<void> {
   const filters = { label: [`dev.fairlead.node=${nodeId}`] };
