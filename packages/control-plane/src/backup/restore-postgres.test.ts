@@ -25,7 +25,7 @@ describe.skipIf(postgres === undefined)("a backup of a PostgreSQL store", () => 
     const shared = await postgres?.openShared(dir);
     if (shared === undefined || !("url" in shared.location)) throw new Error("this is no PostgreSQL");
     ({ url } = shared.location);
-    close = shared.close;
+    close = () => shared.close();
     config = loadConfig({ env: { FAIRLEAD_DATA_DIR: join(dir, "data"), FAIRLEAD_DATABASE_URL: url } });
   });
   afterEach(async () => {

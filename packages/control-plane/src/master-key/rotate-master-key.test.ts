@@ -210,7 +210,7 @@ describe("a rotation that is killed", () => {
     await migrate(first.db, { clock });
     await fill(first);
     await first.close();
-    const program = join(import.meta.dirname, "rotate-until.fixture.ts");
+    const program = join(import.meta.dirname, "rotation-program.fixture.ts");
     const args = ["--conditions", "fairlead-source", program, storeFile, file, step];
     const { signal, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
     expect({ signal, stderr }).toMatchObject({ signal: "SIGKILL" });

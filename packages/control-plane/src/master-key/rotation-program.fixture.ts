@@ -3,7 +3,7 @@ import { systemIds } from "@fairlead/protocol/ids";
 import { openDatabase } from "../db/open.ts";
 import { type RotationStep, rotateMasterKey } from "./rotate-master-key.ts";
 
-/** A program that rotates the master key and dies at a step as by `kill -9`: `rotate-until STORE MASTER-KEY-FILE STEP`. */
+/** A program that rotates the master key and dies at a step as by `kill -9`: `rotation-program STORE MASTER-KEY-FILE STEP`. */
 const [, , file = "", masterKeyFile = "", deadly = ""] = process.argv;
 const { db } = openDatabase({ file });
 await rotateMasterKey({
