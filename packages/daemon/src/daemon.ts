@@ -183,6 +183,7 @@ function connect(base: DaemonBase, { identity, tokens, node }: ConnectParts): { 
     const current = node.desired.current();
     return { epoch: current?.epoch ?? "", generation: current?.generation ?? 0 };
   };
+  notify("STATUS=Connecting to the platform; workloads run meanwhile.");
   const link = startLink({
     control: createTrpcLink({
       platformUrl,

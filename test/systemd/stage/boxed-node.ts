@@ -6,6 +6,8 @@ import { waitFor } from "../../support/wait-for.ts";
 import type { Box } from "./box.ts";
 
 const ACTIVE_MS = 90_000;
+/** The daemon's exit code where the platform refuses the node for good. */
+const REFUSED = "5";
 const UNIT = "fairlead-daemon";
 
 /** A run of an engine: another one has another container, or began at another time. */
@@ -35,6 +37,13 @@ export class BoxedNode {
   install(options: readonly string[], token = ""): Promise<ScriptResult> {
     const script = `curl -fsSL ${this.#installation.platformUrl}/install.sh`;
     return this.box.try(`${script} | FAIRLEAD_BOOTSTRAP_TOKEN=${token} sh -s -- ${options.join(" ")}`);
+  }
+
+  /** Installs the daemon, and waits until the node is active. */
+  async join(): Promise<void> {
+    const { code, out, errors } = await this.install(["--insecure"], await this.token());
+    if (code !== 0) throw new Error(`install.sh ended with ${code}:\n${out}${errors}`);
+    await this.untilActive();
   }
 
   async untilActive(): Promise<void> {
@@ -76,6 +85,33 @@ export class BoxedNode {
       const pid = await this.mainPid();
       return pid !== "0" && pid !== than && (await this.property("ActiveState")) === "active";
     });
+  }
+
+  /** Waits until the daemon has ended for good: the platform refuses this node, and systemd does not start it again. */
+  async untilRefused(): Promise<void> {
+    await waitFor("the daemon to be refused", ACTIVE_MS, async () => {
+      const [state, status] = await Promise.all([this.property("ActiveState"), this.property("ExecMainStatus")]);
+      return state === "failed" && status === REFUSED;
+    }).catch(async (error: unknown) => {
+      throw new Error(await this.journal(), { cause: error });
+    });
+  }
+
+  /** Asks the engine itself, on its port on the machine's loopback. */
+  async untilEngineIsHealthy(): Promise<void> {
+    const ofNode = `--filter label=dev.fairlead.node=${this.machine.nodeId}`;
+    await this.box.until(`curl -fsS "http://$(docker port $(docker ps -q ${ofNode}) | sed 's/.* //')/health"`, 90);
+  }
+
+  /** Makes the daemon turn in a circle for ever, by the debugger that Node opens when it is told to. */
+  async blockEventLoop(): Promise<void> {
+    const evaluate = JSON.stringify({ id: 1, method: "Runtime.evaluate", params: { expression: "for (;;) {}" } });
+    const program = `const [target] = await (await fetch("http://127.0.0.1:9229/json/list")).json();
+      const socket = new WebSocket(target.webSocketDebuggerUrl);
+      socket.onopen = () => { socket.send(${JSON.stringify(evaluate)}); setTimeout(() => process.exit(0), 500); };`;
+    await this.box.run(`kill -USR1 ${await this.mainPid()}`);
+    await this.box.until("curl -fsS http://127.0.0.1:9229/json/version");
+    await this.box.run(`/opt/fairlead-daemon/current/bin/node --input-type=module -e '${program}'`);
   }
 
   /** What the daemon said, the end of it. */
