@@ -17,6 +17,9 @@ interface NodeVersions {
   readonly daemonVersion: string;
   /** Older than the release of this command line. */
   readonly daemonOutdated: boolean;
+  /** What is asked for; null: nothing. */
+  readonly desiredDaemonVersion: string | null;
+  readonly daemonUpdate: Node["daemonUpdate"];
   readonly workloads: readonly WorkloadVersions[];
   readonly outdated: boolean;
 }
@@ -62,9 +65,12 @@ function versionsOf(node: Node, release: string): NodeVersions {
     since: workload.startedAt,
   }));
   const daemonOutdated = node.daemonVersion !== "" && isOlder(node.daemonVersion, release);
-  const outdated = daemonOutdated || workloads.some(({ upToDate }) => !upToDate);
+  const { desiredDaemonVersion, daemonUpdate } = node;
+  const drifts = desiredDaemonVersion !== null && desiredDaemonVersion !== node.daemonVersion;
+  const outdated = drifts || daemonOutdated || workloads.some(({ upToDate }) => !upToDate);
   const { id: nodeId, identifier, status, daemonVersion } = node;
-  return { nodeId, identifier, status, daemonVersion, daemonOutdated, workloads, outdated };
+  const daemon = { daemonVersion, daemonOutdated, desiredDaemonVersion, daemonUpdate };
+  return { nodeId, identifier, status, ...daemon, workloads, outdated };
 }
 
 /** By the numbers of two releases, `1.2.3`. */
@@ -77,12 +83,18 @@ export function isOlder(version: string, release: string): boolean {
 
 function versionTable(nodes: readonly NodeVersions[]): string {
   const rows = nodes.flatMap((node) => {
-    const daemon = `${node.daemonVersion || "none"}${node.daemonOutdated ? " (old)" : ""}`;
-    const head = [node.identifier, node.status, daemon];
+    const head = [node.identifier, node.status, daemonCell(node)];
     if (node.workloads.length === 0) return [[...head, "", "", "", "", ""]];
     return node.workloads.map((workload) => [...head, ...workloadCells(workload)]);
   });
   return formatTable(["NODE", "STATUS", "DAEMON", "ENGINE", "RUNS", "DIGEST", "SINCE", "DRIFT"], rows);
+}
+
+function daemonCell({ daemonVersion, daemonOutdated, desiredDaemonVersion, daemonUpdate }: NodeVersions): string {
+  const runs = `${daemonVersion || "none"}${daemonOutdated ? " (old)" : ""}`;
+  if (desiredDaemonVersion === null || desiredDaemonVersion === daemonVersion) return runs;
+  const state = daemonUpdate?.wanted === desiredDaemonVersion ? daemonUpdate.state : "not begun";
+  return `${runs} ! wanted: ${desiredDaemonVersion} (${state})`;
 }
 
 function workloadCells(workload: WorkloadVersions): string[] {

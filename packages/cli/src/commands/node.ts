@@ -16,6 +16,7 @@ import { addNodeEventsCommand } from "./node-events.ts";
 import { addNodeLifeCommands } from "./node-life.ts";
 import { addNodeLogsCommand } from "./node-logs.ts";
 import { addNodeSecretCommands } from "./node-secret.ts";
+import { addNodeUpdateDaemonCommand } from "./node-update-daemon.ts";
 import { addNodeVersionsCommand } from "./node-versions.ts";
 
 const createdSchema = z.object({ node: nodeSchema });
@@ -36,6 +37,7 @@ export function addNodeCommands(program: Command, context: Context): void {
   addNodeLogsCommand(node, context);
   addNodeEventsCommand(node, context);
   addNodeVersionsCommand(node, context);
+  addNodeUpdateDaemonCommand(node, context);
   command("bootstrap-token")
     .description("make the single-use token that a daemon enrols with")
     .addHelpText("after", "\nExample:\n  fairlead node bootstrap-token attic > token && chmod 600 token")

@@ -19,6 +19,7 @@ export function nodeText(node: Node): string {
     ["because", node.statusMessage],
     ["system", [node.operatingSystem, node.publicIp].filter(Boolean).join(", ")],
     ["daemon", [node.daemonVersion, node.lastSeenAt && `last heard ${node.lastSeenAt}`].filter(Boolean).join(", ")],
+    ["daemon update", updateText(node)],
     ...node.workloads.flatMap(workloadFacts),
     ...node.conditions
       .filter(({ status }) => status === "problem")
@@ -29,6 +30,14 @@ export function nodeText(node: Node): string {
     .filter(([, value]) => value !== "")
     .map(([name = "", value = ""]) => `${visible(name.padEnd(width))}  ${visible(value)}\n`)
     .join("");
+}
+
+function updateText({ daemonVersion, desiredDaemonVersion, daemonUpdate }: Node): string {
+  const wanted =
+    desiredDaemonVersion === null || desiredDaemonVersion === daemonVersion ? "" : `${desiredDaemonVersion} is wanted`;
+  if (daemonUpdate === null || daemonUpdate.state === "done") return wanted;
+  const { wanted: version, state, message, since } = daemonUpdate;
+  return [wanted, `${version} ${state}${message && `: ${message}`} (since ${since})`].filter(Boolean).join("; ");
 }
 
 function workloadFacts(workload: NodeWorkload): string[][] {

@@ -50,9 +50,11 @@ function open({ url, signal, inactivityMs = INACTIVITY_MS }: DownloadOptions, fr
     const send = url.startsWith("https:") ? httpsRequest : httpRequest;
     const headers = { connection: "close", ...(from > 0 ? { range: `bytes=${from}-` } : {}) };
     const call = send(url, { agent: false, signal, headers, timeout: inactivityMs });
-    call.once("timeout", () => call.destroy(new Error(`nothing came for ${inactivityMs / 1000} s`)));
+    let silent: { destroy(error: Error): void } = call;
+    call.once("timeout", () => silent.destroy(new Error(`nothing came for ${inactivityMs / 1000} s`)));
     call.once("error", reject);
     call.once("response", (response) => {
+      silent = response;
       const { statusCode } = response;
       if (statusCode === 200 || (statusCode === 206 && startsAt(response) === from)) {
         resolve(response);

@@ -1,13 +1,11 @@
 import { join } from "node:path";
 import { linkTarget } from "./install-layout.ts";
+import { TRIAL_STARTS } from "./trial-rules.ts";
 
 /**
  * What brings the version before back where the new one does not even start: a script that systemd runs before each start
  * (`ExecStartPre`), for as long as a version is on trial. The version before writes it, since the new one may be broken.
  */
-
-/** Starts that a version on trial has. A reboot takes one too. */
-export const TRIAL_STARTS = 3;
 
 export const guardFolder = (root: string): string => join(root, "trial");
 export const GUARD_SCRIPT = "guard.sh";

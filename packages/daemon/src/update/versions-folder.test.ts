@@ -17,7 +17,7 @@ import { silentLog } from "../testing/silent-log.ts";
 import { diskFolders, type FolderLayer } from "./folder-layer.ts";
 import { installedAs } from "./install-layout.ts";
 import { openUpdates } from "./open-updates.ts";
-import { TRIAL_STARTS } from "./trial-guard.ts";
+import { TRIAL_STARTS } from "./trial-rules.ts";
 import { type Trial, updateRecordIn } from "./update-record.ts";
 import { VersionsFolder } from "./versions-folder.ts";
 

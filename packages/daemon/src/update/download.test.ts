@@ -1,0 +1,118 @@
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type DownloadOptions, download, sha256Of } from "./download.ts";
+
+const CONTENT = randomBytes(300_000);
+let folder: string;
+let server: Server;
+let url: string;
+let seen: IncomingMessage[];
+let answer: (request: IncomingMessage, response: ServerResponse) => void;
+
+/** As the platform host answers: a part where one is asked for. */
+const serve = ({ headers }: IncomingMessage, response: ServerResponse): void => {
+  const from = Number(/^bytes=(\d+)-$/.exec(headers.range ?? "")?.[1] ?? 0);
+  if (from > 0) response.writeHead(206, { "content-range": `bytes ${from}-${CONTENT.length - 1}/${CONTENT.length}` });
+  response.end(CONTENT.subarray(from));
+};
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "fairlead-download-"));
+  seen = [];
+  answer = serve;
+  server = createServer((request, response) => {
+    seen.push(request);
+    answer(request, response);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/build`;
+});
+afterEach(async () => {
+  server.closeAllConnections();
+  server.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const file = (): string => join(folder, "build.part");
+const fetchIt = (changes: Partial<DownloadOptions> = {}): Promise<void> => {
+  const signal = new AbortController().signal;
+  return download({ url, file: file(), bytes: CONTENT.length, signal, onBytes: async () => undefined, ...changes });
+};
+const expectWhole = async (): Promise<void> =>
+  expect(await sha256Of(file())).toBe(createHash("sha256").update(CONTENT).digest("hex"));
+
+describe("a download", () => {
+  test("comes whole, tells how far it is, and carries no credential", async () => {
+    const told: number[] = [];
+    await fetchIt({ onBytes: async (received) => void told.push(received) });
+    await expectWhole();
+    expect([told[0], told.at(-1)]).toEqual([0, CONTENT.length]);
+    expect(seen[0]?.headers.authorization).toBeUndefined();
+  });
+
+  test("that broke off goes on from where it was", async () => {
+    answer = (_request, response) => {
+      response.writeHead(200, { "content-length": CONTENT.length });
+      response.write(CONTENT.subarray(0, 100_000), () => response.destroy());
+      answer = serve;
+    };
+    await expect(fetchIt()).rejects.toThrow();
+    const had = (await readFile(file())).length;
+    await fetchIt();
+    await expectWhole();
+    expect(seen[1]?.headers.range).toBe(had === 0 ? undefined : `bytes=${had}-`);
+  });
+
+  test("begins anew where the host sends all of it although a part was asked for", async () => {
+    await writeFile(file(), "something else");
+    answer = (_request, response) => response.end(CONTENT);
+    await fetchIt();
+    await expectWhole();
+  });
+
+  test("that is there asks nobody", async () => {
+    await writeFile(file(), CONTENT);
+    await fetchIt();
+    expect(seen).toEqual([]);
+  });
+
+  test.each([
+    { what: "a part that begins elsewhere", status: 206, headers: { "content-range": "bytes 5-9/10" } },
+    { what: "a redirect, which is not followed", status: 302, headers: { location: "http://127.0.0.1:9/" } },
+    { what: "a refusal", status: 404, headers: {} },
+  ])("is not taken from $what", async ({ status, headers }) => {
+    await writeFile(file(), "x");
+    answer = (_request, response) => void response.writeHead(status, headers).end("x");
+    await expect(fetchIt()).rejects.toThrow(`the platform host answered ${status}`);
+    expect(await readFile(file(), "utf8")).toBe("x");
+  });
+
+  test("ends where the host falls silent", async () => {
+    answer = (_request, response) => void response.writeHead(200).write("x");
+    await expect(fetchIt({ inactivityMs: 100 })).rejects.toThrow("nothing came for 0.1 s");
+  });
+
+  test("ends where more comes than it should be long", async () => {
+    await expect(fetchIt({ bytes: 1000 })).rejects.toThrow("more than the 1000 bytes");
+  });
+
+  test("ends as soon as it must not go on, and when it is called off", async () => {
+    const full = fetchIt({
+      onBytes: (received) => (received > 0 ? Promise.reject(new Error("full")) : Promise.resolve()),
+    });
+    await expect(full).rejects.toThrow("full");
+    answer = (_request, response) => void response.writeHead(200).write("x");
+    const stop = new AbortController();
+    const called = fetchIt({ signal: stop.signal });
+    await once(server, "request");
+    stop.abort();
+    await expect(called).rejects.toThrow();
+  });
+});
