@@ -1,5 +1,7 @@
+import { join } from "node:path";
 import { GATEWAY_PATH } from "@fairlead/protocol/workload-connect";
 import { z } from "zod";
+import { offerBuild } from "../../packages/control-plane/src/builds/offered-build.fixture.ts";
 import { at, type Call, type MakeCall, SECRET } from "./call.ts";
 import { CHAT_CALLS } from "./chat-calls.ts";
 import { PERSON_CALLS } from "./person-calls.ts";
@@ -108,7 +110,10 @@ export const PLATFORM_CALLS: Readonly<Record<string, MakeCall>> = {
   "GET /readyz": at("/readyz"),
   "GET /v1/audit": at("/v1/audit"),
   "GET /v1/daemon-builds": at("/v1/daemon-builds"),
-  "GET /v1/daemon-builds/{file}": () => ({ path: "/v1/daemon-builds/none", letIn: ["No such build"] }),
+  "GET /v1/daemon-builds/{file}": ({ dataDir }) => {
+    const [file] = offerBuild(join(dataDir, "daemon-builds"), "1.2.3").files;
+    return { path: `/v1/daemon-builds/${file?.file}` };
+  },
   "GET /v1/daemon-version": at("/v1/daemon-version"),
   "PUT /v1/daemon-version": () => ({ path: "/v1/daemon-version", body: { version: null } }),
   "GET /v1/nodes": ({ projectId }) => ({ path: `/v1/nodes?projectId=${projectId}` }),

@@ -90,7 +90,7 @@ test.each([
   [["--arch", "mips"], "--arch must be one of x64, arm64"],
   [["--nonsense"], "--nonsense"],
 ])("a wrong call of the build is refused in words: %j", (args, words) => {
-  const { status, stderr } = spawnSync("scripts/build-daemon", args, { cwd: ROOT, encoding: "utf8" });
+  const { status, stderr } = spawnSync(join(ROOT, "scripts/build-daemon"), args, { cwd: ROOT, encoding: "utf8" });
   expect(status).toBe(1);
   expect(stderr).toContain(words);
 });

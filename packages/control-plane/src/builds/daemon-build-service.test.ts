@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createLog } from "../log.ts";
 import { DaemonBuildService } from "./daemon-build-service.ts";
+import { offerBuild } from "./offered-build.fixture.ts";
 
 let root: string;
 let lines: string[];
@@ -23,14 +24,9 @@ afterEach(() => rm(root, { recursive: true }));
 
 const nameOf = (version: string): string => `fairlead-daemon-${version}-linux-x64.tar.gz`;
 
-async function place(folder: string, version: string, content = "tar"): Promise<string> {
-  const path = join(root, folder, version);
-  await mkdir(path, { recursive: true });
-  const file = { arch: "x64", file: nameOf(version), sha256: "cd".repeat(32), bytes: content.length };
-  const manifest = { version, commit: "c", committedAt: "2026-01-01T00:00:00Z", protocolVersions: [1], files: [file] };
-  await writeFile(join(path, file.file), content);
-  await writeFile(join(path, "manifest.json"), JSON.stringify(manifest));
-  return path;
+function place(folder: string, version: string, content = "tar"): string {
+  offerBuild(join(root, folder), version, content);
+  return join(root, folder, version);
 }
 
 describe("the builds that are offered", () => {
@@ -41,16 +37,16 @@ describe("the builds that are offered", () => {
   });
 
   test("appear without a restart, and an operator's own goes before the one that was brought along", async () => {
-    await place("brought", "1.0.0", "brought");
+    place("brought", "1.0.0", "brought");
     expect(await service.forNewNodes()).toMatchObject({ version: "1.0.0" });
-    const own = await place("own", "1.0.0", "own");
+    const own = place("own", "1.0.0", "own");
     expect(await service.find(nameOf("1.0.0"))).toMatchObject({ path: join(own, nameOf("1.0.0")) });
     expect(await service.list()).toHaveLength(1);
   });
 
   test("leave out a broken one, and say so once", async () => {
-    await place("own", "1.0.0");
-    const broken = await place("own", "1.1.0");
+    place("own", "1.0.0");
+    const broken = place("own", "1.1.0");
     await writeFile(join(broken, "manifest.json"), '{"version":"../../etc"}');
     await mkdir(join(root, "own", "1.2.0.half-x1"));
     expect((await service.list()).map(({ version }) => version)).toEqual(["1.0.0"]);
@@ -60,7 +56,7 @@ describe("the builds that are offered", () => {
   });
 
   test("are not found where the tar is not as long as it should be, or by a path", async () => {
-    const folder = await place("own", "1.0.0");
+    const folder = place("own", "1.0.0");
     await writeFile(join(folder, nameOf("1.0.0")), "half");
     await expect(service.find(nameOf("1.0.0"))).rejects.toMatchObject({ code: "not_found" });
     await expect(service.find("../own/1.0.0/manifest.json")).rejects.toMatchObject({ code: "not_found" });

@@ -1,9 +1,10 @@
-import type { EnrollAnswer, EnrollRequest } from "@fairlead/protocol/enrollment";
+import { type EnrollAnswer, type EnrollRequest, parseBootstrapToken } from "@fairlead/protocol/enrollment";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { STORES } from "../testing.fixture.ts";
 import { BOOTSTRAP_TOKEN_TTL_MS } from "./enrollment-service.ts";
 import {
   INSTALLATION,
+  NAMED_BUILD,
   type NodeFixture,
   NodeKey,
   nodeFixture,
@@ -39,6 +40,12 @@ describe.each(STORES)("on $name", ({ open }) => {
       });
       await expect(fixture.enrollment.issueBootstrapToken(STRANGER, id)).rejects.toMatchObject({ code: "not_found" });
       await expect(fixture.enrollment.issueBootstrapToken(OWNER, "nod_x")).rejects.toMatchObject({ code: "not_found" });
+    });
+
+    it("names the platform, the node, and the build to install", async () => {
+      const { nodeId, token } = await nodeWithToken();
+      const url = "http://127.0.0.1:8080";
+      expect(parseBootstrapToken(token)).toMatchObject({ url, nodeId, build: NAMED_BUILD });
     });
 
     it("enrols the daemon that brings it first, and binds its key", async () => {
