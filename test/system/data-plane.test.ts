@@ -93,12 +93,21 @@ describe("a call through the whole data plane", () => {
     expect(Buffer.from(await answer.arrayBuffer())).toEqual(events);
   });
 
-  test("passes the engine's own refusal on as it comes", async () => {
+  test("passes the engine's own refusal on, its words in the form of every error", async () => {
     const refusal = '{"error":{"code":400,"message":"too long","type":"exceed_context_size_error"}}';
     plane.engine.script = (_request, response) => response.writeHead(400, JSON_TYPE).end(refusal);
     const answer = await chat(CALL);
     expect(answer.status).toBe(400);
-    expect(await answer.text()).toBe(refusal);
+    expect(await answer.json()).toEqual({
+      error: {
+        message: "too long",
+        type: "invalid_request_error",
+        code: "context_length_exceeded",
+        param: null,
+        source: "provider",
+        requestId: answer.headers.get("x-request-id"),
+      },
+    });
   });
 
   test("carries a body of 20 MB", async () => {

@@ -24,6 +24,11 @@ describe("what an upstream refuses as its caller's mistake", () => {
     expect(told({ error: { ...ERROR, n_ctx: 4096 } })).toEqual({ ...ERROR, source: "provider", requestId: "req_1" });
   });
 
+  test("a context that is full is told in the word that clients know, where the engine has another", () => {
+    const error = { code: 400, message: "too long", type: "exceed_context_size_error", n_ctx: 512 };
+    expect(told({ error })).toMatchObject({ code: "context_length_exceeded", type: "invalid_request_error" });
+  });
+
   test.each([
     [400, "invalid_request", "invalid_request_error"],
     [413, "request_too_large", "invalid_request_error"],

@@ -66,8 +66,14 @@ function whatIsMissing({ message, type, code, param }: ToldError): "model_not_fo
   return param !== null || type === "invalid_request_error" ? "not_found" : null;
 }
 
+/** llama.cpp says by the type what OpenAI says by the code, and clients that shorten a conversation know the latter. */
+const WORDS_OF_TYPES: Readonly<Record<string, string>> = { exceed_context_size_error: "context_length_exceeded" };
+
 /** Numbers repeat the status. */
-const wordOf = ({ code }: ToldError): string | null => (code !== null && /^[a-z]\w*$/i.test(code) ? code : null);
+function wordOf({ code, type }: ToldError): string | null {
+  const word = WORDS_OF_TYPES[type] ?? code;
+  return word !== null && /^[a-z]\w*$/i.test(word) ? word : null;
+}
 
 /** @returns the body of a refusal that is the caller's matter. @throws DomainError of one that is not. */
 export function refusalText(
