@@ -81,7 +81,7 @@ function placeNative(folder: string, arch: BuildArchitecture): readonly string[]
 async function fillControlPlane(folder: string, arch: BuildArchitecture, source: Source): Promise<void> {
   const metafile = await bundleControlPlane(join(folder, "lib"), source);
   const packages = [placeRuntime(folder, arch), ...placeNative(folder, arch), ...bundledPackages(metafile)];
-  placeProgram(folder, "fairlead", '"$root/lib/fairlead.js"');
+  placeProgram(folder, "fairlead", '--use-system-ca "$root/lib/fairlead.js"');
   placeFromCheckout(folder, ["LICENSE", "systemd", "install", ...documents()]);
   writeJson(join(folder, "package.json"), { name: "fairlead", version: source.version, type: "module" });
   writeFileSync(join(folder, "THIRD-PARTY-LICENSES.txt"), licenseText(packages));

@@ -49,7 +49,7 @@ async function fillDaemon(folder: string, arch: BuildArchitecture, source: Sourc
   const metafile = await bundleDaemon(join(folder, "lib/daemon.js"), source);
   const runtime = placeRuntime(folder, arch);
   // The daemon shares its machine with an engine: a smaller heap is worth more here than the last of the speed.
-  placeProgram(folder, "fairlead-daemon", '--optimize-for-size "$root/lib/daemon.js"');
+  placeProgram(folder, "fairlead-daemon", '--optimize-for-size --use-system-ca "$root/lib/daemon.js"');
   placeFromCheckout(folder, ["LICENSE", "systemd/fairlead-daemon.service", ...DOCS]);
   writeJson(join(folder, "package.json"), { name: "fairlead-daemon", version: source.version, type: "module" });
   writeFileSync(join(folder, "THIRD-PARTY-LICENSES.txt"), licenseText([runtime, ...bundledPackages(metafile)]));

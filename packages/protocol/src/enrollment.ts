@@ -14,8 +14,6 @@ export const bootstrapTokenSchema = z.object({
   secret: z.string().min(32),
   /** The build of the daemon to install, where the platform host offers one. */
   build: namedBuildSchema.optional(),
-  /** SHA-256 (hex) of the certificate authority to trust, for private ones. */
-  caSha256: z.string().optional(),
 });
 export type BootstrapToken = z.infer<typeof bootstrapTokenSchema>;
 
