@@ -1,9 +1,11 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { aWantedDaemon } from "../testing/wanted.ts";
 import { nextUpdate, type PlanFacts, type Problem, STEPS, type UpdateEvent, type UpdateState } from "./update-plan.ts";
 
 const wanted = aWantedDaemon();
 const again = aWantedDaemon({ request: "node:2" });
+const later = aWantedDaemon({ request: "node:3", spreadSeconds: 100 });
 const problem = (reason: Problem["reason"]): Problem => ({ reason, message: "why" });
 const facts: PlanFacts = { version: "1.0.0", arch: "x64", installed: true, last: null, random: 0.5 };
 const next = (state: UpdateState, event: UpdateEvent, more: Partial<PlanFacts> = {}): UpdateState =>
@@ -20,6 +22,7 @@ const EVENTS: Readonly<Record<string, UpdateEvent>> = {
   nothing: { type: "asked", wanted: null },
   same: { type: "asked", wanted },
   anew: { type: "asked", wanted: again },
+  later: { type: "asked", wanted: later },
   due: { type: "due" },
   done: { type: "done" },
   failed: { type: "failed", problem: problem("download_failed") },
@@ -32,6 +35,7 @@ const TABLE: Readonly<Record<UpdateState["name"], Readonly<Record<string, string
     nothing: "idle",
     same: "downloading",
     anew: "downloading",
+    later: "waiting",
     due: "=",
     done: "=",
     failed: "=",
@@ -41,6 +45,7 @@ const TABLE: Readonly<Record<UpdateState["name"], Readonly<Record<string, string
     nothing: "idle",
     same: "=",
     anew: "downloading",
+    later: "waiting",
     due: "downloading",
     done: "=",
     failed: "=",
@@ -50,6 +55,7 @@ const TABLE: Readonly<Record<UpdateState["name"], Readonly<Record<string, string
     nothing: "idle",
     same: "=",
     anew: "downloading",
+    later: "waiting",
     due: "=",
     done: "unpacking",
     failed: "waiting",
@@ -59,6 +65,7 @@ const TABLE: Readonly<Record<UpdateState["name"], Readonly<Record<string, string
     nothing: "idle",
     same: "=",
     anew: "downloading",
+    later: "waiting",
     due: "=",
     done: "checking",
     failed: "waiting",
@@ -68,6 +75,7 @@ const TABLE: Readonly<Record<UpdateState["name"], Readonly<Record<string, string
     nothing: "idle",
     same: "=",
     anew: "downloading",
+    later: "waiting",
     due: "=",
     done: "restarting",
     failed: "waiting",
@@ -77,6 +85,7 @@ const TABLE: Readonly<Record<UpdateState["name"], Readonly<Record<string, string
     nothing: "=",
     same: "=",
     anew: "=",
+    later: "=",
     due: "=",
     done: "=",
     failed: "waiting",
@@ -86,6 +95,7 @@ const TABLE: Readonly<Record<UpdateState["name"], Readonly<Record<string, string
     nothing: "idle",
     same: "=",
     anew: "downloading",
+    later: "waiting",
     due: "=",
     done: "=",
     failed: "=",
@@ -99,6 +109,17 @@ describe.each(STATES)("an update that is $name", (state) => {
     if (expected === "=") expect(after).toBe(state);
     else expect(after.name).toBe(expected);
   });
+});
+
+test("the diagram in docs/updates.md has every way from state to state, and no other", () => {
+  const ways = Object.entries(TABLE).flatMap(([from, row]) =>
+    Object.values(row).map((to) => `${from} --> ${to === "=" ? from : to}`),
+  );
+  // Begun anew, or left as it is: nothing that a drawing shows.
+  const drawnWays = ways.filter((way) => !/^(\w+) --> \1$/.test(way) || way.startsWith("waiting"));
+  const page = readFileSync(new URL("../../../../docs/updates.md", import.meta.url), "utf8");
+  const drawn = Array.from(page.matchAll(/^ {2}(\w+ --> \w+):/gm), ([, way = ""]) => way);
+  expect(drawn.toSorted()).toEqual([...new Set(drawnWays)].toSorted());
 });
 
 test("the table holds every event for every state", () => {
