@@ -31,8 +31,8 @@ function fakeControlPlane(created = true, wrong: Wrong[] = []): { load: LoadCont
             calls.push(["setUpLink"]);
             return Promise.resolve({ url: "http://127.0.0.1/set-up/fli_x", expiresAt: "2026-01-02T00:00:00.000Z" });
           },
-          rotateSigningKey: () => {
-            calls.push(["rotateSigningKey"]);
+          rotateSigningKey: (input) => {
+            calls.push(["rotateSigningKey", input]);
             return Promise.resolve({ keyId: "sgk_2" });
           },
           addCredits: (input) => {
@@ -119,7 +119,9 @@ describe("fairlead admin", () => {
     const { load, calls } = fakeControlPlane();
     const result = await run(["admin", "rotate-signing-key"], { loadControlPlane: load });
     expect(result).toMatchObject({ code: 0, out: expect.stringMatching(/^\S+ signs from now on\n$/) });
-    expect(calls).toContainEqual(["rotateSigningKey"]);
+    expect(calls).toContainEqual(["rotateSigningKey", { forgetFormer: false }]);
+    await run(["admin", "rotate-signing-key", "--forget-former"], { loadControlPlane: load });
+    expect(calls).toContainEqual(["rotateSigningKey", { forgetFormer: true }]);
   });
 
   test("check-ledger says that all is right, or what is not, with a code that a script sees", async () => {

@@ -18,6 +18,10 @@ interface TokenOptions extends LocalOptions {
   readonly ttl: number;
 }
 
+interface RotateOptions extends LocalOptions {
+  readonly forgetFormer?: boolean;
+}
+
 const DEFAULT_TTL = "12h";
 
 export function addAdminCommands(program: Command, context: Context): void {
@@ -60,8 +64,9 @@ export function addAdminCommands(program: Command, context: Context): void {
     .action((options: LocalOptions) => showLink(context, options, (local) => local.setUpLink()));
   addLocalOptions(admin.command("rotate-signing-key"))
     .description("sign tokens with a new key from now on; those of the key before are good until they run out")
+    .option("--forget-former", "end all tokens of former keys at once: for a key that leaked")
     .addHelpText("after", "\nExample:\n  fairlead admin rotate-signing-key")
-    .action((options: LocalOptions) => rotateSigningKey(context, options));
+    .action((options: RotateOptions) => rotateSigningKey(context, options));
   addLocalOptions(admin.command("check-ledger"))
     .description("prove that all money is accounted for; reads the whole ledger, and ends with 1 if something is wrong")
     .addHelpText("after", "\nExample:\n  fairlead admin check-ledger --config /etc/fairlead/config.yaml")
@@ -91,8 +96,10 @@ async function createToken(context: Context, options: TokenOptions): Promise<voi
   if (!options.json) context.terminal.note(`valid until ${answer.expiresAt}`);
 }
 
-async function rotateSigningKey(context: Context, options: LocalOptions): Promise<void> {
-  const answer = await withLocalAdmin(context, options, (admin) => admin.rotateSigningKey());
+async function rotateSigningKey(context: Context, options: RotateOptions): Promise<void> {
+  const answer = await withLocalAdmin(context, options, (admin) =>
+    admin.rotateSigningKey({ forgetFormer: options.forgetFormer ?? false }),
+  );
   print(context.terminal, answer, { json: options.json, text: ({ keyId }) => `${keyId} signs from now on\n` });
 }
 

@@ -34,6 +34,7 @@ export const createTokenAnswerSchema = z.object({ token: z.string(), expiresAt: 
 export const resetLinkSchema = z.strictObject({ email: emailSchema });
 export const noInputSchema = z.strictObject({});
 export const linkAnswerSchema = z.object({ url: z.string(), expiresAt: z.string() });
+export const rotateSigningKeySchema = z.strictObject({ forgetFormer: z.boolean().default(false) });
 export const rotateSigningKeyAnswerSchema = z.object({ keyId: z.string() });
 
 export type CreateUserInput = z.input<typeof createUserSchema>;
@@ -42,6 +43,7 @@ export type CreateTokenInput = z.input<typeof createTokenSchema>;
 export type CreateTokenAnswer = z.infer<typeof createTokenAnswerSchema>;
 export type ResetLinkInput = z.input<typeof resetLinkSchema>;
 export type LinkAnswer = z.infer<typeof linkAnswerSchema>;
+export type RotateSigningKeyInput = z.input<typeof rotateSigningKeySchema>;
 export type RotateSigningKeyAnswer = z.infer<typeof rotateSigningKeyAnswerSchema>;
 
 /** How long the links live that the operator makes. */
@@ -108,18 +110,19 @@ export class AdminService {
     });
   }
 
-  /** Signs with a new key from now on; what the one before signed is good until it has run out. @returns the new key's id. */
-  async rotateSigningKey(): Promise<RotateSigningKeyAnswer> {
+  /**
+   * Signs with a new key from now on; what the one before signed is good until it has run out, unless that is to be forgotten.
+   * @param input parsed by `rotateSigningKeySchema`. @returns the new key's id.
+   */
+  async rotateSigningKey({ forgetFormer }: z.output<typeof rotateSigningKeySchema>): Promise<RotateSigningKeyAnswer> {
     const { keyRing, audit } = this.#deps;
-    const keyId = await keyRing.rotate(async (transaction, id) => {
+    const alongside = async (transaction: Kysely<Database>, id: string): Promise<void> => {
       const resource = { type: "signing_key", id } as const;
-      await audit.record(transaction, {
-        actor: OPERATOR,
-        action: "admin.rotate_signing_key",
-        projectId: null,
-        resource,
-      });
-    });
+      const action = "admin.rotate_signing_key";
+      const detail = { forgetFormer };
+      await audit.record(transaction, { actor: OPERATOR, action, projectId: null, resource, detail });
+    };
+    const keyId = await keyRing.rotate({ alongside, forgetFormer });
     return { keyId };
   }
 

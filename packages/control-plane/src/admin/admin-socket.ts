@@ -18,6 +18,7 @@ import {
   noInputSchema,
   resetLinkSchema,
   rotateSigningKeyAnswerSchema,
+  rotateSigningKeySchema,
 } from "./admin-service.ts";
 import { addCreditsAnswerSchema, addCreditsSchema, ledgerReportSchema, type MoneyAdmin } from "./money-admin.ts";
 
@@ -106,8 +107,8 @@ function registerAdminRoutes(app: HttpApp, admin: AdminService): void {
   );
   app.post(
     ROTATE_SIGNING_KEY_PATH,
-    { schema: { body: noInputSchema, response: { 200: rotateSigningKeyAnswerSchema } } },
-    async () => admin.rotateSigningKey(),
+    { schema: { body: rotateSigningKeySchema, response: { 200: rotateSigningKeyAnswerSchema } } },
+    async (request) => admin.rotateSigningKey(request.body),
   );
 }
 

@@ -139,6 +139,20 @@ test.each(["with", "without"])(
   },
 );
 
+test("a signing key that leaked is forgotten: what it signed is refused by the running server at once", async () => {
+  const server = await Running.start(config);
+  const admin = await openLocalAdmin(config);
+  await admin.createUser(ann);
+  const { token } = await admin.createToken({ email: ann.email });
+  const { tokens } = server.installation;
+  expect(await tokens.verify(token)).toMatchObject({ audience: "platform" });
+  await admin.rotateSigningKey({ forgetFormer: true });
+  await expect(tokens.verify(token)).rejects.toMatchObject({ code: "invalid_credential" });
+  const { token: next } = await admin.createToken({ email: ann.email });
+  expect(await tokens.verify(next)).toMatchObject({ audience: "platform" });
+  await server.stop();
+});
+
 describe("local administration of a running server", () => {
   test("goes through a socket that only its owner can open", async () => {
     const server = await Running.start(config);

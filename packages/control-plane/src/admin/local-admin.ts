@@ -27,8 +27,10 @@ import {
   linkAnswerSchema,
   type ResetLinkInput,
   type RotateSigningKeyAnswer,
+  type RotateSigningKeyInput,
   resetLinkSchema,
   rotateSigningKeyAnswerSchema,
+  rotateSigningKeySchema,
 } from "./admin-service.ts";
 import {
   ADD_CREDITS_PATH,
@@ -59,8 +61,8 @@ export interface LocalAdmin {
   resetLink(input: ResetLinkInput): Promise<LinkAnswer>;
   /** A link, good for 24 hours and one use, by which the first administrator makes their account. */
   setUpLink(): Promise<LinkAnswer>;
-  /** Makes a new key that signs tokens from now on; those that the one before signed are good until they run out. */
-  rotateSigningKey(): Promise<RotateSigningKeyAnswer>;
+  /** Makes a new key that signs tokens from now on; those that the one before signed are good until they run out, or end. */
+  rotateSigningKey(input?: RotateSigningKeyInput): Promise<RotateSigningKeyAnswer>;
   /** Money for a project, or out of it where the amount is below zero. */
   addCredits(input: AddCreditsInput): Promise<AddCreditsAnswer>;
   /** Proves that all money is accounted for. Reads the whole ledger. */
@@ -82,7 +84,7 @@ function askServer(config: Config): LocalAdmin {
     createToken: (input) => call(CREATE_TOKEN_PATH, input, createTokenAnswerSchema),
     resetLink: (input) => call(RESET_LINK_PATH, input, linkAnswerSchema),
     setUpLink: () => call(SET_UP_LINK_PATH, {}, linkAnswerSchema),
-    rotateSigningKey: () => call(ROTATE_SIGNING_KEY_PATH, {}, rotateSigningKeyAnswerSchema),
+    rotateSigningKey: (input = {}) => call(ROTATE_SIGNING_KEY_PATH, input, rotateSigningKeyAnswerSchema),
     addCredits: (input) => call(ADD_CREDITS_PATH, input, addCreditsAnswerSchema),
     checkLedger: () => call(CHECK_LEDGER_PATH, {}, ledgerReportSchema),
     close: async () => {},
@@ -105,7 +107,7 @@ async function openStore(config: Config, lock: ServerLock): Promise<LocalAdmin> 
       createToken: async (input) => admin.createToken(parse(createTokenSchema, input)),
       resetLink: async (input) => admin.resetLink(parse(resetLinkSchema, input)),
       setUpLink: () => admin.setUpLink(),
-      rotateSigningKey: () => admin.rotateSigningKey(),
+      rotateSigningKey: async (input = {}) => admin.rotateSigningKey(parse(rotateSigningKeySchema, input)),
       addCredits: async (input) => money.addCredits(parse(addCreditsSchema, input)),
       checkLedger: () => money.checkLedger(),
       close: async () => {

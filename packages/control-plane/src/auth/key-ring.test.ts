@@ -80,12 +80,21 @@ describe("the key ring", () => {
     expect(ring.publicJwks().keys).toHaveLength(3);
   });
 
+  test("keys that leaked are forgotten at once, and verify nothing after a restart either", async () => {
+    const ring = await open();
+    await ring.rotate();
+    const id = await ring.rotate({ forgetFormer: true });
+    expect(ring.publicJwks().keys.map(({ kid }) => kid)).toEqual([id]);
+    expect((await open()).publicJwks().keys.map(({ kid }) => kid)).toEqual([id]);
+  });
+
   test("a rotation whose record cannot be written changes nothing", async () => {
     const ring = await open();
     const old = ring.signing.keyId;
-    const failed = ring.rotate(async () => {
+    const alongside = async (): Promise<void> => {
       throw new Error("the record");
-    });
+    };
+    const failed = ring.rotate({ alongside, forgetFormer: true });
     await expect(failed).rejects.toThrow("the record");
     expect(ring.signing.keyId).toBe(old);
     expect((await open()).signing.keyId).toBe(old);

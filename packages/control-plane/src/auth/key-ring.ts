@@ -16,9 +16,16 @@ export interface KeyRing {
   publicJwks(): JSONWebKeySet;
   /**
    * Makes a new key and signs with it from now on. The one before is published until the last token that it signed has run out.
-   * @param alongside runs in the rotation's transaction, with the new key's id. @returns the new key's id
+   * @returns the new key's id
    */
-  rotate(alongside?: (transaction: Kysely<Database>, keyId: string) => Promise<void>): Promise<string>;
+  rotate(options?: RotateOptions): Promise<string>;
+}
+
+export interface RotateOptions {
+  /** Runs in the rotation's transaction, with the new key's id. */
+  readonly alongside?: (transaction: Kysely<Database>, keyId: string) => Promise<void>;
+  /** Former keys verify nothing any more, and all that they signed ends: for a key that leaked. */
+  readonly forgetFormer?: boolean;
 }
 
 export interface SigningKey {
@@ -79,18 +86,18 @@ class StoredKeyRing implements KeyRing {
     return this.#published;
   }
 
-  async rotate(alongside: (transaction: Kysely<Database>, keyId: string) => Promise<void> = nothing): Promise<string> {
-    const rotation = this.#rotating.then(() => this.#rotate(alongside));
+  async rotate(options: RotateOptions = {}): Promise<string> {
+    const rotation = this.#rotating.then(() => this.#rotate(options));
     this.#rotating = rotation.catch(() => undefined);
     return rotation;
   }
 
-  async #rotate(alongside: (transaction: Kysely<Database>, keyId: string) => Promise<void>): Promise<string> {
+  async #rotate({ alongside = nothing, forgetFormer = false }: RotateOptions): Promise<string> {
     const { store, clock } = this.#options;
     const { record, key } = await createSigningKey(this.#options);
     const records = await store.transaction(async (keys, transaction) => {
       await keys.retireAll(clock.now());
-      await keys.deleteRetiredBefore(clock.now() - RETIRED_KEY_MS);
+      await keys.deleteRetiredBefore(forgetFormer ? Number.MAX_SAFE_INTEGER : clock.now() - RETIRED_KEY_MS);
       await keys.insert(record);
       await alongside(transaction, record.id);
       return keys.list();
