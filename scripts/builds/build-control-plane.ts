@@ -45,9 +45,13 @@ async function bundleControlPlane(folder: string, { version, commit }: Source): 
     plugins: [
       {
         name: "entry",
-        setup: ({ onResolve, onLoad }) => {
-          onResolve({ filter: /^fairlead-entry$/ }, () => ({ path: "fairlead", namespace: "entry" }));
-          onLoad({ filter: /.*/, namespace: "entry" }, () => ({ contents: ENTRY, resolveDir: ROOT, loader: "ts" }));
+        setup: (bundler) => {
+          bundler.onResolve({ filter: /^fairlead-entry$/ }, () => ({ path: "fairlead", namespace: "entry" }));
+          bundler.onLoad({ filter: /.*/, namespace: "entry" }, () => ({
+            contents: ENTRY,
+            resolveDir: ROOT,
+            loader: "ts",
+          }));
         },
       },
     ],
