@@ -1,17 +1,27 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { systemClock } from "@fairlead/protocol/clock";
+import { systemIds } from "@fairlead/protocol/ids";
 import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openLocalAdmin } from "../admin/local-admin.ts";
 import { Running } from "../admin/running.fixture.ts";
+import { openKeyRing } from "../auth/key-ring.ts";
+import { KeyRingStore } from "../auth/key-ring-store.ts";
+import { createMasterKey, readMasterKey } from "../auth/master-key.ts";
+import { aesSealer } from "../auth/sealer.ts";
 import { type Config, loadConfig } from "../config.ts";
-import { MIGRATIONS } from "../db/migrate.ts";
+import { makeDataDir } from "../db/data-dir.ts";
+import { ensureInstallation } from "../db/installation-store.ts";
+import { MIGRATIONS, migrate } from "../db/migrate.ts";
 import { openDatabase } from "../db/open.ts";
 import { openLocalOperations } from "../operations/local-operations.ts";
+import { unpackBackup } from "./backup-file.ts";
 
 const ann = { email: "ann@example.org", name: "Ann", platformAdmin: true };
 const bob = { email: "bob@example.org", name: "Bob", platformAdmin: false };
+const ids = systemIds(() => systemClock.now());
 const onProgress = (): void => undefined;
 let dir: string;
 let config: Config;
@@ -124,6 +134,17 @@ describe("a restored backup", () => {
   });
 });
 
+test.runIf(process.getuid?.() === 0)(
+  "is refused to another user than the server's, whose files it could not open",
+  async () => {
+    await asOperator((admin) => admin.createUser(ann));
+    const { file } = await backup();
+    chownSync(config.dataDir, 12_345, 12_345);
+    await expect(restore(file)).rejects.toThrow(/belongs to another user.*sudo -u '#12345'/);
+    await expect(backup()).rejects.toThrow(/belongs to another user/);
+  },
+);
+
 test("a folder keeps the newest backups, as many as it is told", async () => {
   await asOperator((admin) => admin.createUser(ann));
   const { file } = await backup();
@@ -134,7 +155,50 @@ test("a folder keeps the newest backups, as many as it is told", async () => {
   expect(existsSync(report.file)).toBe(true);
 });
 
+/** A store as the version before this one left it. */
+async function openedByFormerVersion(): Promise<void> {
+  makeDataDir(config.dataDir);
+  createMasterKey(config.masterKeyFile);
+  const store = openDatabase({ file: join(config.dataDir, "fairlead.db") });
+  const { db } = store;
+  await migrate(db, { clock: systemClock, migrations: MIGRATIONS.slice(0, -1) });
+  await ensureInstallation(db, { id: ids.next("installation"), epoch: ids.next("storeEpoch"), createdAt: 1 });
+  const sealer = aesSealer(readMasterKey(config.masterKeyFile));
+  await openKeyRing({ store: new KeyRingStore(db), sealer, clock: systemClock, ids });
+  await store.close();
+}
+
+test("a former version's backup is brought to this version as it is restored", async () => {
+  await openedByFormerVersion();
+  const { file } = await backup();
+  await asOperator((admin) => admin.createUser(ann));
+  await restore(file);
+  expect(await operations().migrations()).toMatchObject({ missing: [] });
+  expect(await read()).toMatchObject({ users: [] });
+});
+
 describe("an upgrade", () => {
+  test("leaves a backup of before, by which the former version goes on", async () => {
+    await openedByFormerVersion();
+    await asOperator((admin) => admin.createUser(ann));
+    const folder = join(config.dataDir, "backups");
+    const [name = ""] = readdirSync(folder);
+    const { manifest } = await unpackBackup({
+      file: join(folder, name),
+      folder: mkdtempSync(join(dir, "un-")),
+      onProgress,
+    });
+    expect(manifest.migrations).toEqual(MIGRATIONS.slice(0, -1).map((migration) => migration.name));
+  });
+
+  test("leaves none where the settings say so", async () => {
+    await openedByFormerVersion();
+    const dataDir = config.dataDir;
+    config = loadConfig({ env: { FAIRLEAD_DATA_DIR: dataDir, FAIRLEAD_DATABASE_BACKUP_BEFORE_MIGRATION: "false" } });
+    await asOperator((admin) => admin.createUser(ann));
+    expect(existsSync(join(dataDir, "backups"))).toBe(false);
+  });
+
   const newest = MIGRATIONS.at(-1)?.name ?? "";
 
   async function forget(name: string): Promise<void> {

@@ -20,6 +20,7 @@ export type HostName = "platform" | "inference";
 export async function checkPort({ server }: Config, host: HostName, runs: boolean): Promise<Finding> {
   const check = `${host} host`;
   const { host: address, port } = server[host];
+  if (port === 0) return skipped(check, "it takes any free port");
   if (!runs) {
     try {
       await (await reservePort({ host: address, port, setting: `server.${host}.port` })).release();
@@ -29,7 +30,6 @@ export async function checkPort({ server }: Config, host: HostName, runs: boolea
       throw error;
     }
   }
-  if (port === 0) return skipped(check, "it takes any free port");
   const url = `${urlOf(address, port, server.tls === undefined ? "http" : "https")}/readyz`;
   // The certificate is for the public name, and this is the machine's own address.
   const { status } = await ask(url, { anyCertificate: true });
