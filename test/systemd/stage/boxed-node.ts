@@ -16,6 +16,10 @@ export interface EngineRun {
   readonly startedAt: string;
 }
 
+/** How an update can end. */
+const UPDATE_ENDS = ["done", "rolled_back", "refused"];
+const UPDATE_MS = 180_000;
+
 /** A node on a machine of its own, seen from inside the machine and from the platform. */
 export class BoxedNode {
   readonly box: Box;
@@ -84,6 +88,23 @@ export class BoxedNode {
     await waitFor("another daemon", ACTIVE_MS, async () => {
       const pid = await this.mainPid();
       return pid !== "0" && pid !== than && (await this.property("ActiveState")) === "active";
+    });
+  }
+
+  /** Asks for a version of the daemon, and waits until the node has told how that ended. */
+  async update(version: string): Promise<Node> {
+    const since = Date.now();
+    const path = `/v1/nodes/${this.machine.nodeId}/daemon-version`;
+    const response = await this.#installation.call("PUT", path, { version });
+    if (!response.ok) throw new Error(await response.text());
+    return waitFor(`the update to ${version} to end`, UPDATE_MS, async () => {
+      const node = await this.machine.node();
+      const update = node.daemonUpdate;
+      if (update?.wanted !== version || Date.parse(update.since) < since) return false;
+      return UPDATE_ENDS.includes(update.state) && node.status === "active" && node;
+    }).catch(async (error: unknown) => {
+      const { daemonUpdate } = await this.machine.node();
+      throw new Error(`${JSON.stringify(daemonUpdate)}\n${await this.journal(60)}`, { cause: error });
     });
   }
 

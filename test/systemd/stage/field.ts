@@ -2,8 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "vitest";
-import { buildDaemon } from "../../../scripts/builds/build-daemon.ts";
-import { readSource } from "../../../scripts/builds/checkout.ts";
+import { DaemonBuilds } from "../../support/daemon-builds.ts";
 import { docker, ensureDemoImage } from "../../support/docker.ts";
 import { Installation } from "../../support/installation.ts";
 import { Machine } from "../../support/machine.ts";
@@ -26,24 +25,26 @@ const FLEET = { minHeartbeatSeconds: 1, missedHeartbeats: 3 };
 /** A control plane that offers builds of this checkout's daemon, and machines that reach it over Docker's bridge. */
 export class Field {
   readonly installation: Installation;
-  /** Holds one folder for each version. */
-  readonly builds: string;
+  /** What it offers; more can be added. */
+  readonly builds: DaemonBuilds;
   readonly #boxes: Box[] = [];
 
-  private constructor(installation: Installation, builds: string) {
+  private constructor(installation: Installation, builds: DaemonBuilds) {
     this.installation = installation;
     this.builds = builds;
   }
 
   static async create(): Promise<Field> {
     await ensureDemoImage();
-    const builds = mkdtempSync(join(tmpdir(), "fairlead-field-"));
+    const folder = mkdtempSync(join(tmpdir(), "fairlead-field-"));
     try {
-      await buildDaemon(readSource(VERSION), { architectures: ["x64"], out: builds });
-      const address = await docker("network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}");
-      return new Field(await Installation.start(address, { fleet: FLEET, builds: { dir: builds } }), builds);
+      const builds = await DaemonBuilds.make(folder, VERSION);
+      return new Field(
+        await Installation.start(await bridgeAddress(), { fleet: FLEET, builds: { dir: folder } }),
+        builds,
+      );
     } catch (error) {
-      rmSync(builds, { recursive: true });
+      rmSync(folder, { recursive: true });
       throw error;
     }
   }
@@ -66,6 +67,11 @@ export class Field {
   async remove(): Promise<void> {
     for (const box of this.#boxes) await box.remove();
     await this.installation.remove();
-    rmSync(this.builds, { recursive: true, force: true });
+    rmSync(this.builds.out, { recursive: true, force: true });
   }
+}
+
+/** Of this machine, as boxes reach it. */
+function bridgeAddress(): Promise<string> {
+  return docker("network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}");
 }
