@@ -16,6 +16,22 @@ test.runIf(hasShellcheck)("shellcheck finds nothing (where it is installed)", ()
   expect(execFileSync("shellcheck", [SCRIPT, CONTROL_PLANE], { encoding: "utf8" })).toBe("");
 });
 
+describe("install-control-plane.sh", () => {
+  test.each([
+    [["--public-url", "ftp://x.example"], 2, "needs an address"],
+    [["--public-url", "https://x.example/\nadmin: yes"], 2, "needs an address"],
+    [["--public-url", "https://x.example/"], 2, "needs an address"],
+    [["--models-url"], 2, "needs an address"],
+    [["--data"], 2, "goes with --uninstall"],
+    [["--nonsense"], 2, "unknown option"],
+    [["--dry-run"], 1, process.getuid?.() === 0 ? "not in an unpacked build" : "needs root"],
+  ])("refuses %j and changes nothing", (args, code, words) => {
+    const { status, stderr } = spawnSync(CONTROL_PLANE, args, { encoding: "utf8" });
+    expect(stderr).toContain(words);
+    expect(status).toBe(code);
+  });
+});
+
 describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () => {
   let machine: InstallMachine;
   const named = (): { version: string; sha256: { x64: string } } => ({
