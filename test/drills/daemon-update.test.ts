@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import type { Node } from "@fairlead/protocol/resources";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { DaemonBuilds, installDaemon } from "../support/daemon-builds.ts";
@@ -9,6 +11,8 @@ import { Installation } from "../support/installation.ts";
 import { ANSWER, type Machine } from "../support/machine.ts";
 import { waitFor } from "../support/wait-for.ts";
 
+const run = promisify(execFile);
+const CLI = new URL("../../packages/cli/bin/fairlead.js", import.meta.url).pathname;
 const SUPERVISOR = new URL("../support/supervisor.sh", import.meta.url).pathname;
 const TRIAL_SECONDS = "20";
 const UPDATE_MS = 120_000;
@@ -133,6 +137,22 @@ describeWithDocker("a daemon that updates itself", () => {
       daemonUpdate: { state: "rolled_back", message: `within ${TRIAL_SECONDS} s it did not reach the control plane` },
     });
     expect(current()).toBe(`versions/${NEXT}`);
+    await expectSameEngine();
+  });
+
+  test("is brought from version to version from the command line, which stops at what is given up", async () => {
+    const update = (version: string) =>
+      run(process.execPath, [CLI, "node", "update-daemon", "--all", "--to", version], {
+        env: { ...process.env, ...installation.environment },
+      });
+    await expect(update(UNREADABLE)).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("cannot read the state") as string,
+    });
+    const { stdout, stderr } = await update(FIRST);
+    expect(stdout).toMatch(new RegExp(`${NEXT} +${FIRST} +updated`));
+    expect(stderr).toContain(`${FIRST}, trial`);
+    expect((await update(FIRST)).stdout).toMatch(new RegExp(`${FIRST} +${FIRST} +already`));
     await expectSameEngine();
   });
 

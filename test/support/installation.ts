@@ -73,6 +73,11 @@ export class Installation {
     return fetch(`${this.platformUrl}${path}`, { method, headers, body: JSON.stringify(body) });
   }
 
+  /** What the command line needs in its environment to act as the administrator. */
+  get environment(): Readonly<Record<string, string>> {
+    return { FAIRLEAD_BASE_URL: this.platformUrl, FAIRLEAD_TOKEN: this.#token, FAIRLEAD_PROJECT_ID: this.projectId };
+  }
+
   /** A project that machines and keys belong to from now on. */
   async useNewProject(): Promise<void> {
     this.projectId = await this.createProject("Drill");
