@@ -12,7 +12,7 @@ export interface DaemonAttempt {
 }
 
 interface Procedure {
-  readonly method: "mutation" | "subscription";
+  readonly method: "mutation" | "query" | "subscription";
   readonly input: unknown;
 }
 
@@ -36,6 +36,7 @@ const PROCEDURES: Readonly<Record<string, Procedure>> = {
   heartbeat: { method: "mutation", input: { epoch: "epo", generation: 1 } },
   observe: { method: "mutation", input: { epoch: "epo", generation: 1, workloadReports: [] } },
   events: { method: "mutation", input: [] },
+  secret: { method: "query", input: { name: "NONE" } },
   desiredState: { method: "subscription", input: {} },
 };
 

@@ -205,6 +205,7 @@ export const DAEMON_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "LINK heartbeat": node,
   "LINK hello": node,
   "LINK observe": node,
+  "LINK secret": node,
 };
 
 /** The relay to nodes' workloads, on the platform host: every method and every path. */
