@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { startVitest, type TestCase, type TestResult, type Vitest } from "vitest/node";
 
 /**
- * Runs the checks and every suite, or the drills alone. `node scripts/test-suites.ts FILE [--drills]`: writes the summary to
+ * Runs the checks and every suite, or one kind alone. `node scripts/test-suites.ts FILE [--drills|--systemd]`: writes the summary to
  * FILE, for the last lines of scripts/test: each skipped test with its reason, then `N passed, N failed`.
  */
 
@@ -13,9 +13,12 @@ interface Counts {
   readonly skipped: string[];
 }
 
-const SUITES = ["unit", "system", "drills", "clients"];
-/** Those too that take too long for every run. */
-const ALL_DRILLS = ["every-drill"];
+const SUITES = ["unit", "system", "drills", "systemd", "clients"];
+/** Of one kind all, those too that take too long for every run. */
+const ALL_OF: Readonly<Record<string, readonly string[]>> = {
+  "--drills": ["every-drill"],
+  "--systemd": ["systemd", "long-systemd"],
+};
 
 function count(counts: Counts, vitest: Vitest): void {
   for (const module of vitest.state.getTestModules()) {
@@ -58,8 +61,8 @@ function countChecks(counts: Counts): void {
 
 const [, , file, only] = process.argv;
 const counts: Counts = { passed: 0, failed: 0, skipped: [] };
-if (only !== "--drills") countChecks(counts);
-for (const suite of only === "--drills" ? ALL_DRILLS : SUITES) count(counts, await runSuite(suite));
+if (only === undefined) countChecks(counts);
+for (const suite of only === undefined ? SUITES : (ALL_OF[only] ?? [])) count(counts, await runSuite(suite));
 
 if (file !== undefined) writeFileSync(file, summary(counts));
 process.exit(counts.failed > 0 ? 1 : 0);

@@ -151,6 +151,34 @@ ensure_drill_tools() {
     fail "apt could not install ${needed[*]} (see above). The drills that need them are not run here."
 }
 
+# Debian roots for the tests on machines that systemd runs. Where they cannot be had, those are skipped, and the summary says so.
+ensure_roots() {
+  local suites=(bookworm) suite
+  [ "${1:-}" = '' ] || [ "$1" = --systemd ] || return 0
+  [ "${1:-}" = '' ] || suites+=(trixie)
+  docker_answers && [ "$(id -u)" = 0 ] || return 0
+  command -v debootstrap >/dev/null || step "installing debootstrap (apt)" install_packages debootstrap ||
+    fail "apt could not install debootstrap (see above). What needs machines of its own is not tested here."
+  for suite in "${suites[@]}"; do
+    step "making a Debian root ($suite)" test/systemd/stage/build-root.sh "$suite" "fairlead-test/$suite:1" ||
+      fail "no Debian root could be made (see above). What needs machines of its own is not tested here."
+  done
+}
+
+# Machines of tests that were broken off: containers whose owner does not run any more.
+remove_boxes() {
+  local box owner waited
+  docker_answers || return 0
+  for box in $(docker ps --all --quiet --filter label=dev.fairlead.test.owner); do
+    owner=$(docker inspect --format '{{index .Config.Labels "dev.fairlead.test.owner"}}' "$box" 2>/dev/null) || continue
+    for waited in $(seq 10); do
+      [ -e "/proc/$owner" ] || break
+      sleep 0.5
+    done
+    [ -e "/proc/$owner" ] || docker rm --force --volumes "$box" >/dev/null 2>&1 || true
+  done
+}
+
 # A browser for the tests of the pages. Where there is none, they are skipped, and the summary says so.
 ensure_chromium() {
   [ -x /usr/bin/chromium ] || step "installing Chromium (apt)" install_packages chromium ||

@@ -19,14 +19,22 @@ export type Suite = "bookworm" | "trixie";
  * Before systemd: what a machine has and a container lacks. Shared mounts for LoadCredential; kernel parameters and control groups that
  * the Docker engine inside can write. systemd 257 runs on control groups of the first kind only where it is told to.
  */
-const BOOT = `set -e
+const OPEN = `set -e
 mount --make-rshared /
 mount -o remount,rw /proc/sys
 mount -o remount,rw /sys
 while read -r _ point kind _; do
   case $kind in cgroup | cgroup2) mount -o remount,bind,rw "$point" ;; esac
-done </proc/mounts
+done </proc/mounts`;
+
+const BOOT = `${OPEN}
 exec /lib/systemd/systemd SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1`;
+
+/** What systemd and the Docker engine do first. */
+const PROBE = `group=$(find /sys/fs/cgroup -name cgroup.procs | head -n 1)
+mkdir "\${group%/*}/probe" && rmdir "\${group%/*}/probe"
+mount -t overlay -o lowerdir=/etc:/usr none /mnt
+iptables -t nat -N PROBE`;
 
 /** Not --privileged: it asks for more than machines give that are themselves narrow. */
 const CAPABILITIES = ["SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE", "DAC_READ_SEARCH", "SYS_NICE", "SYSLOG", "IPC_LOCK"];
@@ -57,9 +65,8 @@ export class Box {
 
   /** A machine on which nothing but Docker was installed, and the demo engine's image is there. */
   static async boot(suite: Suite): Promise<Box> {
-    const image = `fairlead-test/${suite}:1`;
-    await run(BUILD_ROOT, [suite, image], { maxBuffer: 16 * 1024 * 1024 });
-    const command = ["--hostname", suite, "--entrypoint", "/bin/sh", image, "-c", BOOT];
+    await run(BUILD_ROOT, [suite, imageOf(suite)], { maxBuffer: 16 * 1024 * 1024 });
+    const command = ["--hostname", suite, "--entrypoint", "/bin/sh", imageOf(suite), "-c", BOOT];
     const box = new Box(await docker("run", "--detach", ...CONTAINER, ...command));
     try {
       await box.#untilUp();
@@ -90,6 +97,17 @@ export class Box {
   /** Waits until a script ends with 0. @returns what it printed. */
   async until(script: string, seconds = 60): Promise<string> {
     return waitFor(script, seconds * 1000, () => this.run(script));
+  }
+
+  /** Makes a Node program turn in a circle for ever, by the debugger that Node opens when it is told to. @param node the runtime. */
+  async blockEventLoop(pid: string, node: string): Promise<void> {
+    const evaluate = JSON.stringify({ id: 1, method: "Runtime.evaluate", params: { expression: "for (;;) {}" } });
+    const program = `const [target] = await (await fetch("http://127.0.0.1:9229/json/list")).json();
+      const socket = new WebSocket(target.webSocketDebuggerUrl);
+      socket.onopen = () => { socket.send(${JSON.stringify(evaluate)}); setTimeout(() => process.exit(0), 500); };`;
+    await this.run(`kill -USR1 ${pid}`);
+    await this.until("curl -fsS http://127.0.0.1:9229/json/version");
+    await this.run(`${node} --input-type=module -e '${program}'`);
   }
 
   /** As `systemctl reboot`. */
@@ -135,11 +153,18 @@ export class Box {
   }
 }
 
-/** @returns why this machine cannot have such boxes, or null where it can. */
-export function whyNoBoxes(): string | null {
+/** @returns why this machine cannot have such boxes, or null where it can. Makes the root where it is not there. */
+export function whyNoBoxes(suite: Suite): string | null {
   if (spawnSync("docker", ["info"], { stdio: "ignore" }).status !== 0)
     return "no Docker engine answers on this machine";
   if (process.getuid?.() !== 0) return "a Debian root can only be made by root";
   if (spawnSync("which", ["debootstrap"]).status !== 0) return "there is no debootstrap on this machine";
-  return null;
+  const root = spawnSync(BUILD_ROOT, [suite, imageOf(suite)], { encoding: "utf8" });
+  if (root.status !== 0) return `no root of ${suite} could be made: ${lastLine(root.stderr)}`;
+  const image = ["--entrypoint", "/bin/sh", imageOf(suite), "-c", `${OPEN}\n${PROBE}`];
+  const probe = spawnSync("docker", ["run", "--rm", ...CONTAINER, ...image], { encoding: "utf8" });
+  return probe.status === 0 ? null : `systemd and Docker cannot run in a container here: ${lastLine(probe.stderr)}`;
 }
+
+const imageOf = (suite: Suite): string => `fairlead-test/${suite}:1`;
+const lastLine = (text: string): string => text.trim().split("\n").at(-1) ?? "";

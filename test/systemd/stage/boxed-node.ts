@@ -124,15 +124,9 @@ export class BoxedNode {
     await this.box.until(`curl -fsS "http://$(docker port $(docker ps -q ${ofNode}) | sed 's/.* //')/health"`, 90);
   }
 
-  /** Makes the daemon turn in a circle for ever, by the debugger that Node opens when it is told to. */
+  /** Makes the daemon turn in a circle for ever. */
   async blockEventLoop(): Promise<void> {
-    const evaluate = JSON.stringify({ id: 1, method: "Runtime.evaluate", params: { expression: "for (;;) {}" } });
-    const program = `const [target] = await (await fetch("http://127.0.0.1:9229/json/list")).json();
-      const socket = new WebSocket(target.webSocketDebuggerUrl);
-      socket.onopen = () => { socket.send(${JSON.stringify(evaluate)}); setTimeout(() => process.exit(0), 500); };`;
-    await this.box.run(`kill -USR1 ${await this.mainPid()}`);
-    await this.box.until("curl -fsS http://127.0.0.1:9229/json/version");
-    await this.box.run(`/opt/fairlead-daemon/current/bin/node --input-type=module -e '${program}'`);
+    await this.box.blockEventLoop(await this.mainPid(), "/opt/fairlead-daemon/current/bin/node");
   }
 
   /** What the daemon said, the end of it. */

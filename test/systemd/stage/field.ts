@@ -10,8 +10,8 @@ import { Box, type Suite, whyNoBoxes } from "./box.ts";
 import { BoxedNode } from "./boxed-node.ts";
 
 /** A suite on machines that systemd runs. Where this machine cannot have such it is one skipped test that says why. */
-export function describeOnSystemd(name: string, suite: () => void): void {
-  const reason = whyNoBoxes();
+export function describeOnSystemd(name: string, suite: () => void, root: Suite = "bookworm"): void {
+  const reason = whyNoBoxes(root);
   if (reason === null) describe(name, suite);
   else test(name, ({ skip }) => skip(reason));
 }
