@@ -1,4 +1,4 @@
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "@fairlead/protocol/clock";
@@ -100,6 +100,8 @@ describe("a restored backup", () => {
     const { file } = await backup();
     await asOperator((admin) => admin.createUser(bob));
     const [before, folder] = [await read(), readdirSync(config.dataDir)];
+    // As a restore that was killed leaves it.
+    mkdirSync(join(config.dataDir, ".restore-killed"));
     expect(await restore(file, true)).toMatchObject({ epoch: null, replaced: null });
     expect(await read()).toEqual(before);
     expect(readdirSync(config.dataDir)).toEqual(folder);
@@ -144,6 +146,13 @@ test.runIf(process.getuid?.() === 0)(
     await expect(backup()).rejects.toThrow(/belongs to another user/);
   },
 );
+
+test("a broken store is told in words, and never makes a backup", async () => {
+  await asOperator((admin) => admin.createUser(ann));
+  writeFileSync(join(config.dataDir, "fairlead.db"), "x".repeat(8192));
+  await expect(backup()).rejects.toMatchObject({ name: "StartError" });
+  expect(existsSync(backups)).toBe(false);
+});
 
 test("a folder keeps the newest backups, as many as it is told", async () => {
   await asOperator((admin) => admin.createUser(ann));

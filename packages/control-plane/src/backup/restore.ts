@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { chmod, link, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
+import { chmod, link, mkdir, mkdtemp, readdir, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { type Clock, rfc3339 } from "@fairlead/protocol/clock";
 import type { IdSource } from "@fairlead/protocol/ids";
@@ -45,10 +45,13 @@ export interface RestoreReport {
   readonly recheck: readonly Recheck[] | null;
 }
 
+const UNPACKED = ".restore-";
+
 /** The caller holds the data folder's lock, and the store's. @throws StartError, with everything as it was */
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
   const { dataDir } = options.config;
-  const folder = await mkdtemp(join(dataDir, ".restore-"));
+  await removeUnpacked(dataDir);
+  const folder = await mkdtemp(join(dataDir, UNPACKED));
   try {
     const unpacked = await unpackBackup({ ...options, folder });
     refuseOtherStore(options, unpacked.manifest);
@@ -57,6 +60,13 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
     return await ("url" in storeLocation(options.config) ? restorePostgres : restoreSqlite)(options, unpacked);
   } finally {
     await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** What a restore that was killed has left behind. */
+async function removeUnpacked(dataDir: string): Promise<void> {
+  for (const name of await readdir(dataDir)) {
+    if (name.startsWith(UNPACKED)) await rm(join(dataDir, name), { recursive: true, force: true });
   }
 }
 

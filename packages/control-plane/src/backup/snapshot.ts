@@ -6,6 +6,7 @@ import { z } from "zod";
 import type { StoreLocation } from "../db/open.ts";
 import type { Database } from "../db/schema.ts";
 import { copyStore } from "../db/store-copy.ts";
+import { StartError } from "../start-error.ts";
 import { BackupStore } from "./backup-store.ts";
 import { type StoreFacts, storeFactsSchema } from "./manifest.ts";
 
@@ -34,7 +35,11 @@ export async function takeSnapshot({ dataDir, location, db, ids }: SnapshotDeps)
     return { facts, copy: await copyStore(db, location, folder), folder };
   } catch (error) {
     await rm(folder, { recursive: true, force: true });
-    throw error;
+    if (error instanceof StartError) throw error;
+    const why = error instanceof Error ? error.message : String(error);
+    throw new StartError(
+      `The store could not be copied into ${snapshotsFolder(dataDir)}: ${why}. Is there room for it?`,
+    );
   }
 }
 

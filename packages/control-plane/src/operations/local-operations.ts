@@ -151,11 +151,20 @@ async function onStore<T>(
   if ("file" in location && !existsSync(location.file)) {
     throw new StartError(`There is no store in ${config.dataDir} yet; the first start makes it.`);
   }
-  const opened = openDatabase(location);
+  const opened = openStore(location);
   try {
     return await work(opened, location);
   } finally {
     await opened.close();
+  }
+}
+
+function openStore(location: StoreLocation): OpenedDatabase {
+  try {
+    return openDatabase(location);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new StartError(`The store cannot be opened: ${why}. See docs/disaster.md.`);
   }
 }
 
