@@ -3,6 +3,7 @@ import { ANSWER } from "../support/machine.ts";
 import type { BoxedNode } from "./stage/boxed-node.ts";
 import { describeOnSystemd, Field, VERSION } from "./stage/field.ts";
 import { differences, type Files, filesOf } from "./stage/files.ts";
+import { judge, promisedExposure } from "./stage/units.ts";
 
 /** The way of docs/install.md on an empty Debian 12, and back. */
 describeOnSystemd("install.sh", () => {
@@ -64,6 +65,12 @@ describeOnSystemd("install.sh", () => {
       journalctl --no-pager | grep -E 'flb_${body}'
       cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -E 'flb_${body}'`);
     expect(found.out).toBe("");
+  });
+
+  test("systemd finds no mistake in the unit, and it is no more exposed than docs/install.md says", async () => {
+    const { mistakes, exposure } = await judge(node.box, "fairlead-daemon.service");
+    expect(mistakes).toBe("");
+    expect(exposure).toBeLessThanOrEqual(promisedExposure("daemon"));
   });
 
   test("run again without a token it repairs: the unit, the link, a file of the build; the engine runs on", async () => {

@@ -9,6 +9,7 @@ import { BoxedPlatform } from "../stage/boxed-platform.ts";
 import { Callers, type Delivered } from "../stage/callers.ts";
 import { describeOnSystemd } from "../stage/field.ts";
 import { differences, type Files, filesOf } from "../stage/files.ts";
+import { judge, promisedExposure } from "../stage/units.ts";
 
 const SOON_MS = 60_000;
 const PRICES = { input: 3_000_001, output: 7_000_003, perRequest: 11 };
@@ -75,6 +76,12 @@ describeOnSystemd("the control plane under systemd", () => {
     ).toBe("enabled");
   });
 
+  test("systemd finds no mistake in the unit, and it is no more exposed than docs/install.md says", async () => {
+    const { mistakes, exposure } = await judge(platform.box, "fairlead-control-plane.service");
+    expect(mistakes).toBe("");
+    expect(exposure).toBeLessThanOrEqual(promisedExposure("control plane"));
+  });
+
   test("three commands lead to a node that answers", async () => {
     await platform.open({ FAIRLEAD_PROVIDERS_NODE_MODELS: JSON.stringify(MODELS) });
     projectId = (await platform.call("POST", "/v1/projects", { schema: withProject, body: { name: "Field" } })).project
@@ -131,7 +138,7 @@ describeOnSystemd("the control plane under systemd", () => {
     expect(kept.keys.map(({ id }) => id)).toEqual(expect.arrayContaining(made));
     await waitFor("the last calls", SOON_MS, async () => (await balance()).runningCalls === 0);
     expect((await balance()).heldNanoDollars).toBe(0);
-    expect(await platform.locally("admin check-ledger --json")).toContain('"wrong":[]');
+    expect(JSON.parse(await platform.locally("admin check-ledger --json"))).toMatchObject({ projects: 1, wrong: [] });
     expectRightCharges(await settled(), { confirmed, all: callers.delivered });
   });
 

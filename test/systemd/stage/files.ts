@@ -3,16 +3,20 @@ import type { Box } from "./box.ts";
 /** Every file of a machine: its path, and what would tell that it changed. */
 export type Files = ReadonlyMap<string, string>;
 
-/**
- * What changes on a machine by itself, and through any package: logs, the package manager's caches, and what systemd keeps.
- * Nothing else may differ after an uninstall.
- */
+/** What changes on a machine by itself: logs, and what systemd, Docker and the accounts' tools keep. Nothing else may differ afterwards. */
 const ELSEWHERE = [
   "/var/log/",
   "/var/lib/systemd/",
   "/var/tmp/systemd-private-",
   // Docker's own.
   "/var/lib/containerd/",
+  // What stood there before the last account came or went.
+  "/etc/passwd-",
+  "/etc/shadow-",
+  "/etc/group-",
+  "/etc/gshadow-",
+  "/etc/subuid-",
+  "/etc/subgid-",
 ];
 
 const LIST = `
