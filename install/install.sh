@@ -316,6 +316,11 @@ install_service() {
 
 status_has() { "$root/current/bin/fairlead-daemon" status --json --state-dir "$state" 2>/dev/null | grep -q "$1"; }
 
+# What the daemon tells systemd of itself.
+is_connected() {
+  case $(systemctl show fairlead-daemon --property=StatusText --value) in Connected*) return 0 ;; *) return 1 ;; esac
+}
+
 start_daemon() {
   if [ -z "$start" ]; then
     say "Not started: \`systemctl enable --now fairlead-daemon\` does that. A bootstrap token is good for 30 minutes."
@@ -328,7 +333,8 @@ start_daemon() {
   systemctl reset-failed fairlead-daemon 2>/dev/null || true
   systemctl restart fairlead-daemon || explain_failure
   waited=0
-  until systemctl is-active --quiet fairlead-daemon && status_has '"enrolled":true'; do
+  # That it runs and has an identity is not enough: the platform may have disowned it.
+  until systemctl is-active --quiet fairlead-daemon && is_connected; do
     if [ "$waited" -ge 60 ] || systemctl is-failed --quiet fairlead-daemon; then explain_failure; fi
     waited=$((waited + 1))
     sleep 1
@@ -336,7 +342,7 @@ start_daemon() {
   # It is spent.
   rm -f "$token_path"
   node=$("$root/current/bin/fairlead-daemon" status --state-dir "$state" | sed -n 's/^node *//p')
-  ok "the daemon runs and is enrolled"
+  ok "the daemon runs, and is connected to the platform"
   say "" "This machine is node $node. Its engine is being started; \`fairlead node get $node\` shows when it is active." \
     "The daemon's log: journalctl -u fairlead-daemon -f"
 }
@@ -348,7 +354,7 @@ explain_failure() {
   case $code in
   2 | 3) fail "the daemon cannot start" "Read its words above: often the token is missing, spent or of another node." ;;
   5) fail "the platform refuses this node" "Get a fresh token (fairlead node bootstrap-token NODE) and run this again with it." ;;
-  *) fail "the daemon is not enrolled yet" \
+  *) fail "the daemon has not reached the platform yet" \
     "While it runs it goes on trying (journalctl -u fairlead-daemon -f). Or run this again with a fresh token." ;;
   esac
 }
