@@ -26,7 +26,7 @@ import { registerLimitRoutes } from "./limits/limit-routes.ts";
 import { daemonUpgrades } from "./link/daemon-upgrades.ts";
 import { registerInvitationRoutes } from "./members/invitation-routes.ts";
 import { registerMemberRoutes } from "./members/member-routes.ts";
-import { createMetrics } from "./metrics/metrics.ts";
+import { createMetrics, type MetricSources } from "./metrics/metrics.ts";
 import { registerMetricsRoutes } from "./metrics/metrics-routes.ts";
 import { registerDesiredDaemonRoutes } from "./nodes/desired-daemon-routes.ts";
 import { registerNodeDaemonRoutes } from "./nodes/node-daemon-routes.ts";
@@ -68,22 +68,8 @@ export function createPlatform(context: Context, services: PlatformServices, inf
   const { authenticate, links, tunnels } = services;
   const requests = new RequestTally();
   const limits = createRateLimits(context.config.rateLimits);
-  const { nodes } = nodeStores(installation.longReads);
-  const nodesByStatus = (): ReturnType<typeof nodes.countByStatus> => nodes.countByStatus();
-  const { connectsPerSecond } = context.config.fleet;
-  const admissions = {
-    links: new UpgradeAdmission(connectsPerSecond, ports.clock, () => services.hub.greeting >= MAX_GREETING),
-    tunnels: new UpgradeAdmission(connectsPerSecond, ports.clock),
-  };
-  const metrics = createMetrics({
-    ...services,
-    ...context,
-    platformRequests: requests,
-    inference,
-    nodesByStatus,
-    fleet: services.nodes.liveness,
-    admissions,
-  });
+  const admissions = createAdmissions(context, services);
+  const metrics = createPlatformMetrics(context, services, { platformRequests: requests, inference, admissions });
   let closed: Promise<void> | null = null;
   const app = createPlatformHost({
     ids: ports.ids,
@@ -130,6 +116,25 @@ export function createPlatform(context: Context, services: PlatformServices, inf
       app.server.closeAllConnections();
       await closed;
     },
+  };
+}
+
+function createPlatformMetrics(
+  context: Context,
+  services: PlatformServices,
+  counted: Pick<MetricSources, "platformRequests" | "inference" | "admissions">,
+): ReturnType<typeof createMetrics> {
+  const { nodes } = nodeStores(context.installation.longReads);
+  const nodesByStatus = (): ReturnType<typeof nodes.countByStatus> => nodes.countByStatus();
+  return createMetrics({ ...services, ...context, ...counted, nodesByStatus, fleet: services.nodes.liveness });
+}
+
+/** How many daemons come in at a time: after a restart all of them are at the door. */
+function createAdmissions({ config, ports }: Context, { hub }: Pick<PlatformServices, "hub">) {
+  const { connectsPerSecond } = config.fleet;
+  return {
+    links: new UpgradeAdmission(connectsPerSecond, ports.clock, () => hub.greeting >= MAX_GREETING),
+    tunnels: new UpgradeAdmission(connectsPerSecond, ports.clock),
   };
 }
 

@@ -1,15 +1,12 @@
 import { randomBytes } from "node:crypto";
-import { join } from "node:path";
-import { BUILD } from "@fairlead/protocol/build-info";
 import { AnswerService } from "./answers/answer-service.ts";
 import { AnswerStore } from "./answers/answer-store.ts";
 import { AuditReadService } from "./audit/audit-read-service.ts";
 import { type BillingServices, createBillingServices } from "./billing/billing-services.ts";
-import { DaemonBuildService } from "./builds/daemon-build-service.ts";
-import { programFolder } from "./builds/program-folder.ts";
 import { type ChatServices, createChatServices } from "./chat/chat-services.ts";
 import type { Context } from "./context.ts";
 import { type Credentials, createCredentials } from "./credentials.ts";
+import { createFleet, type Fleet } from "./fleet.ts";
 import { IdempotencyService } from "./idempotency/idempotency-service.ts";
 import { KeyService } from "./keys/key-service.ts";
 import { KeyStore } from "./keys/key-store.ts";
@@ -19,14 +16,10 @@ import { serverLimits } from "./limits/call-limits.ts";
 import { LimitService } from "./limits/limit-service.ts";
 import { LimitStore } from "./limits/limit-store.ts";
 import { Limiter } from "./limits/limiter.ts";
-import { LinkHub } from "./link/link-hub.ts";
-import { LinkServer } from "./link/link-server.ts";
 import { InvitationService } from "./members/invitation-service.ts";
 import { MemberService } from "./members/member-service.ts";
 import { MembershipService } from "./members/membership-service.ts";
-import { livenessOptions } from "./nodes/fleet-settings.ts";
-import { NodeLogService } from "./nodes/node-log-service.ts";
-import { createNodeIdentities, createNodeServices, type NodeServices } from "./nodes/node-services.ts";
+import { createNodeIdentities } from "./nodes/node-services.ts";
 import { LinkEntryService } from "./pages/link-entry-service.ts";
 import { ProjectRemovalService } from "./projects/project-removal-service.ts";
 import { ProjectService } from "./projects/project-service.ts";
@@ -39,16 +32,12 @@ import {
   type ProviderServicesDeps,
 } from "./providers/provider-services.ts";
 import { WorkloadConnectService } from "./relay/workload-connect-service.ts";
-import { SecretService } from "./secrets/secret-service.ts";
 import { createSignInServices, type SignInServices } from "./sign-in/sign-in-services.ts";
-import { TunnelHub } from "./tunnel/tunnel-hub.ts";
 import { createUsageServices, type UsageServices } from "./usage/usage-services.ts";
 import type { SessionService } from "./users/session-service.ts";
 import type { UserService } from "./users/user-service.ts";
 
 /** Composition: every service on its stores, and what they tell each other. */
-
-const LINK_RESYNC_MS = 10 * 60_000;
 
 export interface Services
   extends SignInServices,
@@ -56,10 +45,10 @@ export interface Services
     BillingServices,
     UsageServices,
     ProviderServices,
-    ChatServices {
+    ChatServices,
+    Fleet {
   readonly answers: AnswerService;
   readonly auditLog: AuditReadService;
-  readonly daemonBuilds: DaemonBuildService;
   readonly idempotency: IdempotencyService;
   readonly users: UserService;
   readonly sessions: SessionService;
@@ -73,64 +62,28 @@ export interface Services
   readonly projectLimits: LimitService;
   readonly limiter: Limiter;
   readonly callLimiter: CallLimiter;
-  readonly nodes: NodeServices;
-  readonly hub: LinkHub;
-  readonly links: LinkServer;
-  readonly tunnels: TunnelHub;
-  readonly nodeLogs: NodeLogService;
   readonly workloadConnect: WorkloadConnectService;
 }
 
 export function createServices(context: Context): Services {
   const { config, log, ports, installation, addresses } = context;
-  const { db, writes, audit, tokens, users, record } = installation;
+  const { db, writes, audit, users, oneTimeLinks } = installation;
   const { publicUrl } = addresses;
   const identities = createNodeIdentities(db);
   const memberships = new MembershipService({ db });
   const stores = projectStores(db);
   const projects = new ProjectService({ ...ports, audit, stores, memberships });
   const { access } = projects;
-  const secrets = new SecretService({ db, sealer: installation.sealer, clock: ports.clock });
-  const tunnels = new TunnelHub({ log });
   const names = new ProjectNames(config.providers.platform.map(({ name }) => name));
-  const daemonBuilds = createDaemonBuilds(context);
-  const nodes = createNodeServices({
-    ...ports,
-    db,
-    writeTogether: installation.writeTogether,
-    names,
-    access,
-    audit,
-    issuer: tokens,
-    secrets,
-    calls: tunnels,
-    people: users,
-    log,
-    installation: record,
-    publicUrl,
-    builds: daemonBuilds,
-    liveness: livenessOptions(config.fleet),
-  });
-  const signInServices = createSignInServices({
-    ...ports,
-    ...installation,
-    randomBytes,
-    log,
-    publicUrl,
-    settings: config.signIn,
-  });
+  const fleet = createFleet(context, { access, names });
+  const { nodes, tunnels } = fleet;
+  const signInServices = createSignIn(context);
   const keyUse = new KeyUse({ keys: new KeyStore(writes), clock: ports.clock, log });
   const keys = new KeyService({ ...ports, keys: new KeyStore(db), use: keyUse, access, audit, randomBytes });
   const chat = createChatServices({ ...ports, ...installation, access });
-  const { oneTimeLinks } = installation;
-  const credentials = createCredentials({
-    ...ports,
-    ...installation,
-    identities,
-    memberships,
-    changes: nodes.changes,
-    addresses,
-  });
+  const changes = nodes.changes;
+  const credentials = createCredentials({ ...ports, ...installation, identities, memberships, changes, addresses });
+  const removals = { nodes: nodes.removal, chats: chat.chatRemoval };
   return {
     ...signInServices,
     users,
@@ -139,7 +92,7 @@ export function createServices(context: Context): Services {
     ...credentials,
     answers: createAnswers(context),
     ...chat,
-    daemonBuilds,
+    ...fleet,
     auditLog: new AuditReadService({ longReads: installation.longReads, access }),
     ...createBillingServices({ ...ports, ...installation, mode: config.billing.mode, projects, log }),
     ...createUsageServices({ ...ports, ...installation, access, log }),
@@ -147,49 +100,18 @@ export function createServices(context: Context): Services {
     ...createProviders(context, { projects, names, tunnels, engines: nodes.engines }),
     idempotency: new IdempotencyService({ db, clock: ports.clock }),
     projects,
-    projectRemoval: new ProjectRemovalService({
-      ...ports,
-      stores,
-      access,
-      keys,
-      nodes: nodes.removal,
-      chats: chat.chatRemoval,
-      audit,
-    }),
+    projectRemoval: new ProjectRemovalService({ ...ports, stores, access, keys, audit, ...removals }),
     members: new MemberService({ db, access, keys, links: oneTimeLinks, audit }),
     invitations: new InvitationService({ ...ports, db, access, links: oneTimeLinks, audit, publicUrl }),
     keys,
     keyUse,
-    nodes,
-    ...createLinks(context, nodes, tunnels),
-    tunnels,
-    nodeLogs: new NodeLogService({ ...nodes, db, access, audit, sessions: users, daemons: tunnels }),
-    workloadConnect: new WorkloadConnectService({
-      ...nodes,
-      db,
-      access,
-      audit,
-      tokens: credentials.connectTokens,
-      publicUrl,
-    }),
+    workloadConnect: new WorkloadConnectService({ ...nodes, ...credentials, db, access, audit, publicUrl }),
   };
 }
 
-function createLinks(
-  { log, ports }: Context,
-  nodes: NodeServices,
-  tunnels: TunnelHub,
-): Pick<Services, "hub" | "links"> {
-  const { reports, liveness, nodeSecrets: secrets, changes } = nodes;
-  const hub = new LinkHub({ reports, liveness, secrets, changes, clock: ports.clock, log, resyncMs: LINK_RESYNC_MS });
-  const links = new LinkServer({ links: hub, log });
-  cutRemovedNodes(nodes, { links, tunnels });
-  return { hub, links };
-}
-
-function createDaemonBuilds({ config, log }: Context): DaemonBuildService {
-  const folders = [config.builds.dir, join(programFolder(), "daemon-builds")];
-  return new DaemonBuildService({ folders, serverVersion: BUILD.version, log });
+function createSignIn({ config, log, ports, installation, addresses }: Context): SignInServices {
+  const { publicUrl } = addresses;
+  return createSignInServices({ ...ports, ...installation, randomBytes, log, publicUrl, settings: config.signIn });
 }
 
 function createAnswers({ ports, installation }: Context): AnswerService {
@@ -225,18 +147,5 @@ function createProviders(
     access: projects.access,
     projects,
     log,
-  });
-}
-
-/** A deleted node's credential is void at once, and so is what it has open. */
-function cutRemovedNodes(
-  { changes, liveness }: NodeServices,
-  { links, tunnels }: Pick<Services, "links" | "tunnels">,
-): void {
-  changes.listen(({ aspect, nodeId }) => {
-    if (aspect !== "removed") return;
-    links.disconnect(nodeId);
-    tunnels.disconnect(nodeId);
-    liveness.forget(nodeId);
   });
 }

@@ -88,8 +88,9 @@ test("a first start enrols, keeps the identity for itself, and ends with 0 when 
   await giveToken();
   const ended = run();
   const file = join(folder, "state/identity.json");
-  await vi.waitFor(async () =>
-    expect(JSON.parse(await readFile(file, "utf8"))).toMatchObject({ enrolled: { projectId: "prj_1" } }),
+  await vi.waitFor(
+    async () => expect(JSON.parse(await readFile(file, "utf8"))).toMatchObject({ enrolled: { projectId: "prj_1" } }),
+    { timeout: 30_000 },
   );
   expect(pathsSeen()[0]).toBe("/v1/nodes/nod_1/enroll");
   expect((await stat(file)).mode & 0o777).toBe(0o600);

@@ -1,6 +1,7 @@
 import type { Kysely, Selectable } from "kysely";
 import { z } from "zod";
-import type { ChatItemTable, Database } from "../db/schema.ts";
+import type { ChatItemTable } from "../db/chat-tables.ts";
+import type { Database } from "../db/schema.ts";
 import { parseExact } from "../inference/bridge/exact-json.ts";
 import { isObject } from "../inference/bridge/parse.ts";
 import {

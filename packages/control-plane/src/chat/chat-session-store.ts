@@ -1,6 +1,7 @@
 import { type Kysely, type Selectable, sql } from "kysely";
 import { z } from "zod";
-import type { ChatSessionTable, Database } from "../db/schema.ts";
+import type { ChatSessionTable } from "../db/chat-tables.ts";
+import type { Database } from "../db/schema.ts";
 import type { ChatScope } from "./chat-scope.ts";
 import { likePattern, searchable } from "./chat-search.ts";
 import type { SessionPage, SessionRecord } from "./chat-session.ts";

@@ -1,7 +1,8 @@
 import type { ProjectId, UserId } from "@fairlead/protocol/ids";
 import { type Kysely, type Selectable, sql } from "kysely";
 import { z } from "zod";
-import type { ChatTurnTable, Database } from "../db/schema.ts";
+import type { ChatTurnTable } from "../db/chat-tables.ts";
+import type { Database } from "../db/schema.ts";
 import { parseExact } from "../inference/bridge/exact-json.ts";
 import { isObject } from "../inference/bridge/parse.ts";
 import type { JsonObject } from "../inference/bridge/wire.ts";

@@ -1,3 +1,4 @@
+import type { ChatItemTable, ChatSessionTable, ChatTurnTable } from "./chat-tables.ts";
 import type {
   KeySpendingTable,
   LedgerEntryTable,
@@ -6,6 +7,16 @@ import type {
   UsageHourTable,
   UsageRecordTable,
 } from "./metering-tables.ts";
+import type {
+  BootstrapTokenTable,
+  DeletedNodeTable,
+  DesiredDaemonTable,
+  NodeDesiredTable,
+  NodeEventTable,
+  NodeReportTable,
+  NodeSecretTable,
+  NodeTable,
+} from "./node-tables.ts";
 
 /**
  * Rows as they rest, the same on SQLite and PostgreSQL: text, integers (booleans are 0 or 1, times are Unix milliseconds),
@@ -228,117 +239,6 @@ export interface ModelAliasTable {
   updated_at: number;
 }
 
-export interface NodeTable {
-  id: string;
-  project_id: string;
-  user_id: string;
-  name: string;
-  identifier: string;
-  plan_id: string;
-  status: string;
-  status_message: string;
-  status_since: number;
-  public_ip: string;
-  operating_system: string;
-  direct_secrets: number;
-  connectors: string;
-  engine_config: string;
-  /** Set when the daemon enrols; JWKs as JSON. */
-  signing_key: string | null;
-  sealing_key: string | null;
-  enrolled_at: number | null;
-  daemon_version: string;
-  last_seen_at: number | null;
-  /** JSON; what the daemon last said of its machine. */
-  conditions: string;
-  /** Until when its running calls are waited for; null where nobody asked. */
-  drain_until: number | null;
-  restarts: number;
-  /** JSON; how its daemon's last update stands, by its own word. */
-  daemon_update: string | null;
-  created_at: number;
-}
-
-/** Which daemon version is to run. The fleet's own row has neither a project nor a node. */
-export interface DesiredDaemonTable {
-  /** The node's or the project's id, or `fleet`. */
-  id: string;
-  project_id: string | null;
-  node_id: string | null;
-  version: string;
-  requested_at: number;
-}
-
-/** A node that was deleted after it had enrolled. */
-export interface DeletedNodeTable {
-  id: string;
-  /** A JWK as JSON. */
-  signing_key: string;
-  deleted_at: number;
-}
-
-/** The desired state of one node; the workloads are rendered when they change, so that a read is one row. */
-export interface NodeDesiredTable {
-  node_id: string;
-  generation: number;
-  workloads: string;
-}
-
-/** What the daemon last said of its workloads. */
-export interface NodeReportTable {
-  node_id: string;
-  epoch: string;
-  generation: number;
-  reports: string;
-  worker_image_digest: string;
-  /** The engine's version when it was last known: it outlives the engine's stop. */
-  last_version: string;
-  reported_at: number;
-}
-
-export interface NodeEventTable {
-  id: string;
-  node_id: string;
-  /** The daemon's own id of the event, behind the node's: a repeat is told apart by it. Null for the server's own. */
-  source_id: string | null;
-  at: number;
-  kind: string;
-  status: string | null;
-  message: string;
-}
-
-export interface BootstrapTokenTable {
-  id: string;
-  node_id: string;
-  /** SHA-256 (hex) of the whole token. */
-  token_hash: string;
-  expires_at: number;
-  voided_at: number | null;
-  /** The public key (JWK thumbprint) that spent it; the same key may repeat the call. */
-  used_by: string | null;
-  used_at: number | null;
-  created_at: number;
-}
-
-export interface NodeSecretTable {
-  node_id: string;
-  name: string;
-  /** Grows with every change. */
-  version: number;
-  /** `master`: an envelope by the master key. `node`: a JWE that only the node can open. */
-  sealed_by: string;
-  /** "" once it is deleted. */
-  sealed: string;
-  /** The node's public sealing key that a JWE is for; null for an envelope. */
-  sealed_to: string | null;
-  /** 1: the node's engine gets it without its config naming it. */
-  provider_key: number;
-  /** 1: kept for its version, so that none is used twice. */
-  deleted: number;
-  created_at: number;
-  updated_at: number;
-}
-
 /** What a create answered, so that a repeat of the call answers the same (design §4). */
 export interface IdempotencyRecordTable {
   user_id: string;
@@ -411,83 +311,4 @@ export interface ProjectLimitsTable {
   requests_per_minute: number | null;
   tokens_per_minute: number | null;
   parallel_calls: number | null;
-}
-
-export interface ChatSessionTable {
-  id: string;
-  project_id: string;
-  user_id: string;
-  /** Of one that `/new` opened: the session before it, "" where there was none. Null: a first turn opened it. */
-  opened_from: string | null;
-  /** Of its last turn. */
-  model: string | null;
-  /** Messages and items of its history: what is superseded does not count. */
-  message_count: number;
-  item_count: number;
-  next_position: number;
-  last_turn_id: string | null;
-  created_at: number;
-  /** When a turn last began or ended. */
-  updated_at: number;
-  deleted_at: number | null;
-  titled_by_person: number;
-  title: string;
-  /** As `search_text` of an item. */
-  search_title: string;
-  /** JSON. */
-  metadata: string;
-}
-
-export interface ChatTurnTable {
-  id: string;
-  session_id: string;
-  project_id: string;
-  user_id: string;
-  /** `question` or `outputs`. */
-  kind: string;
-  /** `open` while it runs. */
-  status: string;
-  why: string;
-  dialect: string;
-  model: string;
-  /** SHA-256 (hex) of what it adds to the history: a repeat is told by it. */
-  question_hash: string;
-  /** SHA-256 (hex) of the request. */
-  request_hash: string;
-  idempotency_key: string | null;
-  /** Of its first item; its `question_count` items of the user come first, with nothing between them. */
-  first_position: number;
-  question_count: number;
-  answer_count: number;
-  began_at: number;
-  ended_at: number | null;
-  /** JSON. */
-  usage: string | null;
-  /** JSON: the items of the answer so far, while it runs. */
-  partial: string | null;
-  /** JSON: the final response object, for repeats with its `Idempotency-Key`. */
-  response: string | null;
-}
-
-/** Never changed but for its status, and only to `superseded`. */
-export interface ChatItemTable {
-  session_id: string;
-  position: number;
-  id: string;
-  turn_id: string;
-  status: string;
-  type: string;
-  /** Of a message. */
-  role: string | null;
-  /** Estimated. */
-  tokens: number;
-  /** Length of `item`. */
-  bytes: number;
-  created_at: number;
-  /** JSON: of the whole turn, on the last item of its answer. */
-  usage: string | null;
-  /** A message's text in one spelling, for searches. */
-  search_text: string | null;
-  /** JSON. */
-  item: string;
 }

@@ -1,5 +1,6 @@
 import type { Kysely, Selectable } from "kysely";
-import type { Database, DesiredDaemonTable } from "../db/schema.ts";
+import type { DesiredDaemonTable } from "../db/node-tables.ts";
+import type { Database } from "../db/schema.ts";
 import type { DaemonTarget, DesiredDaemon } from "./desired-daemon.ts";
 
 const FLEET = "fleet";

@@ -5,7 +5,8 @@ import { sealingPublicKeySchema, signingPublicKeySchema } from "@fairlead/protoc
 import { NODE_STATUSES, type NodeStatus, nodeStatusSchema } from "@fairlead/protocol/resources";
 import type { CompiledQuery, Insertable, Kysely, Selectable, Updateable } from "kysely";
 import { z } from "zod";
-import type { Database, NodeTable } from "../db/schema.ts";
+import type { NodeTable } from "../db/node-tables.ts";
+import type { Database } from "../db/schema.ts";
 import type { NodeRecord } from "./node.ts";
 
 /** Rows of one statement: both databases bound how many values one may carry. */

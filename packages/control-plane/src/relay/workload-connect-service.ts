@@ -14,7 +14,7 @@ export interface WorkloadConnectDeps {
   readonly nodes: Pick<NodeService, "get">;
   readonly engines: Engines;
   readonly access: ProjectAccess;
-  readonly tokens: Pick<ConnectTokens, "issue">;
+  readonly connectTokens: Pick<ConnectTokens, "issue">;
   readonly audit: AuditService;
   readonly publicUrl: string;
 }
@@ -55,7 +55,7 @@ export class WorkloadConnectService {
     const engine = (await this.#deps.engines.list(projectId)).find((target) => target.nodeId === nodeId);
     if (engine === undefined || node.engineConfig === null)
       throw noEngine("This node has no engine: set its `engineConfig`.");
-    const authToken = await this.#deps.tokens.issue({ nodeId, workload: engine.workload, projectId, holder });
+    const authToken = await this.#deps.connectTokens.issue({ nodeId, workload: engine.workload, projectId, holder });
     if (holder !== null && !engine.ready) {
       throw noEngine(`This node's engine does not run just now; the node is ${node.status}.`);
     }

@@ -1,6 +1,7 @@
 import type { Kysely, Selectable } from "kysely";
 import { z } from "zod";
-import type { Database, NodeSecretTable } from "../db/schema.ts";
+import type { NodeSecretTable } from "../db/node-tables.ts";
+import type { Database } from "../db/schema.ts";
 import type { NodeSecretRecord } from "./secret.ts";
 
 const sealedBySchema = z.enum(["master", "node"]);

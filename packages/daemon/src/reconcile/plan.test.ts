@@ -389,13 +389,12 @@ group("what no workload wants", () => {
 });
 
 test("planning does not depend on the order in which containers are listed", () => {
-  const input = inputOf({
-    pieces: [
-      { is: "v0", ...STOPPED },
-      { is: "v1", ...READY },
-      { is: "v2", state: "created" },
-    ],
-  });
+  const pieces: Piece[] = [
+    { is: "v0", ...STOPPED },
+    { is: "v1", ...READY },
+    { is: "v2", state: "created" },
+  ];
+  const input = inputOf({ pieces });
   const reversed = { ...input, observed: { ...input.observed, containers: input.observed.containers.toReversed() } };
   expect(plan(reversed)).toEqual(plan(input));
 });

@@ -73,6 +73,12 @@ export class FakeControlPlane implements ControlPlaneDouble, ControlLink {
     for (const connection of this.#open) connection.end(new LinkTakenOver());
   }
 
+  #reportWanted(): { report?: true } {
+    if (!this.wantsReport) return {};
+    this.wantsReport = false;
+    return { report: true };
+  }
+
   async connect(signal: AbortSignal): Promise<LinkConnection> {
     this.attempts += 1;
     const refusal = this.#refusal;
@@ -102,11 +108,7 @@ export class FakeControlPlane implements ControlPlaneDouble, ControlLink {
         this.#answer(
           entry,
           () => void this.received.heartbeats.push(heartbeat),
-          () => {
-            const report = this.wantsReport;
-            this.wantsReport = false;
-            return { ...answer(), ...(report ? { report } : {}) };
-          },
+          () => ({ ...answer(), ...this.#reportWanted() }),
         ),
       observe: (observation) =>
         this.#answer(

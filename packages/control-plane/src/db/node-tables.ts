@@ -1,0 +1,112 @@
+/** Rows of nodes and of what they are to run; `schema.ts` says how rows rest. */
+
+export interface NodeTable {
+  id: string;
+  project_id: string;
+  user_id: string;
+  name: string;
+  identifier: string;
+  plan_id: string;
+  status: string;
+  status_message: string;
+  status_since: number;
+  public_ip: string;
+  operating_system: string;
+  direct_secrets: number;
+  connectors: string;
+  engine_config: string;
+  /** Set when the daemon enrols; JWKs as JSON. */
+  signing_key: string | null;
+  sealing_key: string | null;
+  enrolled_at: number | null;
+  daemon_version: string;
+  last_seen_at: number | null;
+  /** JSON; what the daemon last said of its machine. */
+  conditions: string;
+  /** Until when its running calls are waited for; null where nobody asked. */
+  drain_until: number | null;
+  restarts: number;
+  /** JSON; how its daemon's last update stands, by its own word. */
+  daemon_update: string | null;
+  created_at: number;
+}
+
+/** Which daemon version is to run. The fleet's own row has neither a project nor a node. */
+export interface DesiredDaemonTable {
+  /** The node's or the project's id, or `fleet`. */
+  id: string;
+  project_id: string | null;
+  node_id: string | null;
+  version: string;
+  requested_at: number;
+}
+
+/** A node that was deleted after it had enrolled. */
+export interface DeletedNodeTable {
+  id: string;
+  /** A JWK as JSON. */
+  signing_key: string;
+  deleted_at: number;
+}
+
+/** The desired state of one node; the workloads are rendered when they change, so that a read is one row. */
+export interface NodeDesiredTable {
+  node_id: string;
+  generation: number;
+  workloads: string;
+}
+
+/** What the daemon last said of its workloads. */
+export interface NodeReportTable {
+  node_id: string;
+  epoch: string;
+  generation: number;
+  reports: string;
+  worker_image_digest: string;
+  /** The engine's version when it was last known: it outlives the engine's stop. */
+  last_version: string;
+  reported_at: number;
+}
+
+export interface NodeEventTable {
+  id: string;
+  node_id: string;
+  /** The daemon's own id of the event, behind the node's: a repeat is told apart by it. Null for the server's own. */
+  source_id: string | null;
+  at: number;
+  kind: string;
+  status: string | null;
+  message: string;
+}
+
+export interface BootstrapTokenTable {
+  id: string;
+  node_id: string;
+  /** SHA-256 (hex) of the whole token. */
+  token_hash: string;
+  expires_at: number;
+  voided_at: number | null;
+  /** The public key (JWK thumbprint) that spent it; the same key may repeat the call. */
+  used_by: string | null;
+  used_at: number | null;
+  created_at: number;
+}
+
+export interface NodeSecretTable {
+  node_id: string;
+  name: string;
+  /** Grows with every change. */
+  version: number;
+  /** `master`: an envelope by the master key. `node`: a JWE that only the node can open. */
+  sealed_by: string;
+  /** "" once it is deleted. */
+  sealed: string;
+  /** The node's public sealing key that a JWE is for; null for an envelope. */
+  sealed_to: string | null;
+  /** 1: the node's engine gets it without its config naming it. */
+  provider_key: number;
+  /** 1: kept for its version, so that none is used twice. */
+  deleted: number;
+  created_at: number;
+  updated_at: number;
+}

@@ -1,0 +1,80 @@
+import { join } from "node:path";
+import { BUILD } from "@fairlead/protocol/build-info";
+import type { ProjectAccess } from "./auth/access.ts";
+import { DaemonBuildService } from "./builds/daemon-build-service.ts";
+import { programFolder } from "./builds/program-folder.ts";
+import type { Context } from "./context.ts";
+import { LinkHub } from "./link/link-hub.ts";
+import { LinkServer } from "./link/link-server.ts";
+import { livenessOptions } from "./nodes/fleet-settings.ts";
+import { NodeLogService } from "./nodes/node-log-service.ts";
+import type { TakenNames } from "./nodes/node-service.ts";
+import { createNodeServices, type NodeServices } from "./nodes/node-services.ts";
+import { SecretService } from "./secrets/secret-service.ts";
+import { TunnelHub } from "./tunnel/tunnel-hub.ts";
+
+/** Composition: nodes, and what connects them to here. */
+
+const LINK_RESYNC_MS = 10 * 60_000;
+
+export interface Fleet {
+  readonly nodes: NodeServices;
+  readonly nodeLogs: NodeLogService;
+  readonly daemonBuilds: DaemonBuildService;
+  readonly hub: LinkHub;
+  readonly links: LinkServer;
+  readonly tunnels: TunnelHub;
+}
+
+interface FleetDeps {
+  readonly access: ProjectAccess;
+  readonly names: TakenNames;
+}
+
+export function createFleet(context: Context, { access, names }: FleetDeps): Fleet {
+  const { config, log, ports, installation, addresses } = context;
+  const { db, audit, tokens, users, record, sealer, writeTogether } = installation;
+  const tunnels = new TunnelHub({ log });
+  const daemonBuilds = createDaemonBuilds(context);
+  const nodes = createNodeServices({
+    ...ports,
+    db,
+    writeTogether,
+    names,
+    access,
+    audit,
+    issuer: tokens,
+    secrets: new SecretService({ db, sealer, clock: ports.clock }),
+    calls: tunnels,
+    people: users,
+    log,
+    installation: record,
+    publicUrl: addresses.publicUrl,
+    builds: daemonBuilds,
+    liveness: livenessOptions(config.fleet),
+  });
+  const { reports, liveness, nodeSecrets: secrets, changes } = nodes;
+  const hub = new LinkHub({ reports, liveness, secrets, changes, clock: ports.clock, log, resyncMs: LINK_RESYNC_MS });
+  const links = new LinkServer({ links: hub, log });
+  cutRemovedNodes(nodes, { links, tunnels });
+  const nodeLogs = new NodeLogService({ ...nodes, db, access, audit, sessions: users, daemons: tunnels });
+  return { nodes, nodeLogs, daemonBuilds, hub, links, tunnels };
+}
+
+function createDaemonBuilds({ config, log }: Context): DaemonBuildService {
+  const folders = [config.builds.dir, join(programFolder(), "daemon-builds")];
+  return new DaemonBuildService({ folders, serverVersion: BUILD.version, log });
+}
+
+/** A deleted node's credential is void at once, and so is what it has open. */
+function cutRemovedNodes(
+  { changes, liveness }: NodeServices,
+  { links, tunnels }: Pick<Fleet, "links" | "tunnels">,
+): void {
+  changes.listen(({ aspect, nodeId }) => {
+    if (aspect !== "removed") return;
+    links.disconnect(nodeId);
+    tunnels.disconnect(nodeId);
+    liveness.forget(nodeId);
+  });
+}
