@@ -1,3 +1,5 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { createLog } from "./log.ts";
 
@@ -21,4 +23,23 @@ test("secrets that slip in by name are left out, at the top and one level down",
   log.info({ node: { providerToken: secret, password: secret }, request: { body: secret, headers: [secret] } }, "x");
   expect(lines).toHaveLength(2);
   expect(lines.join("")).not.toContain(secret);
+});
+
+const HOW_IT_ENDS = {
+  "ends by itself": "",
+  "is told to exit": "process.exit(0);",
+  "dies of an exception": "throw new Error('boom');",
+};
+
+test.each(Object.entries(HOW_IT_ENDS))("all that was logged is there when the process %s", async (_how, end) => {
+  const program = `
+    import { createLog } from ${JSON.stringify(new URL("log.ts", import.meta.url).href)};
+    const log = createLog({ level: "info" });
+    for (let n = 0; n < 1000; n++) log.info({ n }, "said");
+    ${end}`;
+  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program]).catch(
+    (error: { readonly stdout: string }) => error,
+  );
+  const lines = stdout.trimEnd().split("\n");
+  expect(lines.map((line) => (JSON.parse(line) as { n: number }).n)).toEqual(Array.from({ length: 1000 }, (_, n) => n));
 });
