@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
+import { RuntimeError } from "../runtime/container-runtime.ts";
 import { containerName, ownershipLabels } from "../runtime/ownership.ts";
 import { aDesiredState, aSpec, OWNER } from "../testing/builders.ts";
 import { Machine } from "../testing/loop-harness.ts";
@@ -95,6 +96,22 @@ describe("failures of the workload", () => {
     expect(machine.running()).toEqual([name1]);
     expect(machine.events).toContainEqual(expect.stringContaining("ended: exit code 139; it is started again"));
     expect(machine.snapshot?.records.get(name1)).toMatchObject({ restarts: 1, lastExit: { code: 139 } });
+  });
+
+  test("what a container engine took down with it, and would not start while it went, is started at once when it is back", async () => {
+    start().startDaemon(wants(1, v1));
+    await machine.time.advance(10_000);
+    for (let stop = 0; stop < 3; stop++) {
+      for (let call = 0; call < 2; call++)
+        machine.runtime.failNext("start", new RuntimeError("rejected", "shutting down"));
+      await crash();
+      for (let call = 0; call < 3; call++) machine.runtime.failNext("list", new RuntimeError("unavailable", "away"));
+      machine.loop.wake();
+      await machine.time.advance(4000);
+      machine.runtime.forgetFailures();
+      await machine.time.advance(3000);
+      expect(machine.running()).toEqual([name1]);
+    }
   });
 
   test("a crash loop backs off 10 s × 2ⁿ, at most 5 min", async () => {

@@ -9,7 +9,15 @@ import { execute, type PullPorts } from "./execute.ts";
 import type { HealthMonitor, HealthOf, ProbeTarget } from "./health.ts";
 import { type Observed, observe } from "./observe.ts";
 import { plan } from "./plan.ts";
-import { NO_RUNS, type RunEnd, type RunRecord, type RunRecords, refusedStart, updateRecords } from "./run-record.ts";
+import {
+  NO_RUNS,
+  pardoned,
+  type RunEnd,
+  type RunRecord,
+  type RunRecords,
+  refusedStart,
+  updateRecords,
+} from "./run-record.ts";
 import { eventOf, newlyReady } from "./step-events.ts";
 import { StepRetries } from "./step-retries.ts";
 import { describe, keyOf, type Step } from "./steps.ts";
@@ -209,6 +217,7 @@ export class ReconcileLoop {
       this.#observed = await observe(runtime, owner, desired);
       if (this.#away !== null) {
         health.pardon();
+        this.#records = pardoned(this.#records);
         onEvent("runtime_back", null, "the container engine answers again");
       }
       this.#away = null;

@@ -121,6 +121,16 @@ function exitOf(record: RunRecord, container: Container, time: string): LastExit
   return { code: exitCode, reason: record.stopping?.detail ?? ended, at: finishedAt ?? time };
 }
 
+/**
+ * The container engine was away and is back. What ended with it, or was refused while it went, says nothing of containers that had worked:
+ * they wait for nothing. An update that was given up stays so.
+ */
+export function pardoned(records: RunRecords): RunRecords {
+  return new Map(
+    [...records].map(([name, record]) => [name, record.everReady ? { ...record, failures: 0, notBefore: 0 } : record]),
+  );
+}
+
 /** A create or start that the engine turned down is a failed run that never began. */
 export function refusedStart(record: RunRecord, refusal: { message: string; now: number; time: string }): RunRecord {
   const failures = record.failures + 1;
