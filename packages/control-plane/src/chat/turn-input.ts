@@ -22,6 +22,7 @@ export interface NewTurnItems {
  */
 export function readTurn(body: JsonObject): NewTurnItems {
   requireOneAnswer(body);
+  requireStreamOrNot(body);
   const messages = messagesOf(body);
   const instructions = messages.filter(isInstruction).map(toMessage);
   const said = messages.filter((message) => !isInstruction(message));
@@ -39,6 +40,11 @@ export function readTurn(body: JsonObject): NewTurnItems {
 function requireOneAnswer({ n = null }: JsonObject): void {
   if (n === null || n === 1) return;
   throw invalid("must be 1 in a chat, since one answer is what the session goes on with", "n");
+}
+
+/** A wish that is misread would be answered in a form that its caller cannot read. */
+function requireStreamOrNot({ stream = null }: JsonObject): void {
+  if (stream !== null && typeof stream !== "boolean") throw invalid("must be true or false", "stream");
 }
 
 interface Submitted {

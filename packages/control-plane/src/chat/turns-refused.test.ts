@@ -76,6 +76,12 @@ describe.each(ROUTES)("POST %s", (path) => {
       }
     });
 
+    test("400 with `param: stream` for what is neither true nor false", async () => {
+      for (const stream of ["true", 1, {}]) {
+        expect(await ask({ ...hi, stream })).toMatchObject({ status: 400, code: "invalid_request", param: "stream" });
+      }
+    });
+
     test("400 for what is no JSON, and no object", async () => {
       const init = {
         method: "POST",
