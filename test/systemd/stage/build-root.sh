@@ -49,11 +49,9 @@ fi
 if [ ! -e "$tar" ]; then
   mkdir -p "$cache"
   work=$(mktemp -d "$cache/$suite.half-XXXXXX")
-  trap 'rm -rf "$work"' EXIT
-  make_root "$work/root" >"$work/log" 2>&1 || {
-    tail -n 20 "$work/log" "$work/root/debootstrap/debootstrap.log" >&2 2>/dev/null
-    exit 1
-  }
+  trap '[ $? = 0 ] || tail -n 20 "$work/log" >&2; rm -rf "$work"' EXIT
+  # Nothing behind it in a condition: `set -e` would not hold inside.
+  make_root "$work/root" >"$work/log" 2>&1
   tar -C "$work/root" --numeric-owner -cf "$work/tar" .
   # Roots of earlier versions of this script.
   rm -f "$cache/$suite"-*.tar
