@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { formatDollars, MAX_NANO_DOLLARS } from "./money.ts";
+import { formatDollars, MAX_NANO_DOLLARS, NANO_PER_DOLLAR } from "./money.ts";
 import { costOf, pricesSchema } from "./prices.ts";
 
 describe("dollars", () => {
@@ -24,6 +24,13 @@ describe("the cost of a call", () => {
     expect(costOf({ inputTokens: 1, cachedInputTokens: 1, outputTokens: 1 }, prices)).toBe(8);
     expect(costOf({ inputTokens: 500_000, cachedInputTokens: 0, outputTokens: 500_000 }, prices)).toBe(8);
     expect(costOf({ inputTokens: 500_001, cachedInputTokens: 0, outputTokens: 500_000 }, prices)).toBe(9);
+  });
+
+  // BerriAI/litellm#22726: a price for a million tokens was taken as one for a token.
+  test("counts a published price for a million tokens as that", () => {
+    const prices = pricesSchema.parse({ input: 3 * NANO_PER_DOLLAR, output: 15 * NANO_PER_DOLLAR });
+    const cost = costOf({ inputTokens: 2000, cachedInputTokens: 0, outputTokens: 400 }, prices);
+    expect(formatDollars(cost)).toBe("$0.012");
   });
 
   test("never falls when more is used, and stays a whole number that a store can hold", () => {

@@ -113,6 +113,8 @@ describe("a call to a provider", () => {
       headers: {
         cookie: "session=ours",
         "x-api-key": "secret",
+        // headroomlabs-ai/headroom#3122: a list of forbidden names can miss one.
+        "x-operators-own": "secret",
         "x-forwarded-for": "10.0.0.1",
         "openai-organization": "org-of-the-caller",
         "x-stainless-lang": "js",
@@ -200,6 +202,21 @@ describe("a provider's answer", () => {
     const answer = await send({ body: '{"model":"openai/gpt"}' }).answer;
     expect(answer.headers).toMatchObject({ "content-encoding": "gzip", "content-length": String(body.length) });
     expect((await buffer(answer)).equals(body)).toBe(true);
+  });
+
+  // remix-run/remix#10759: both together are a mistake of the protocol, and smuggling where two read them differently.
+  test.each([
+    ["a whole answer with a length", JSON_TYPE, '{"choices":[]}', '{"model":"openai/gpt"}'],
+    ["a stream that claims a length", SSE, chunk("Hi") + DONE, STREAM],
+  ])("%s never has a length and chunks at once", async (...row) => {
+    const [, type, body, submitted] = row;
+    onRequest = (_request, response) => {
+      response.writeHead(200, { ...type, "content-length": Buffer.byteLength(body) }).end(body);
+    };
+    const answer = await send({ body: submitted }).answer;
+    expect(await text(answer)).toBe(body);
+    const framed = ["content-length", "transfer-encoding"].filter((name) => name in answer.headers);
+    expect(framed).toHaveLength(1);
   });
 
   test("that is shorter than it said is a broken connection, not an end", async () => {

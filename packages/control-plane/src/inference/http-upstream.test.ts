@@ -169,6 +169,20 @@ describe("a provider over HTTP", () => {
     expect(await answer).toMatchObject({ status: 200, text: "ok" });
   });
 
+  // kortix-ai/suna#3696: a time-out of the runtime's own cut those that think for long.
+  test("may be silent before and within its answer for as long as its caller waits", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] });
+    closers.push(() => vi.useRealTimers());
+    const provider = await startProvider();
+    const answer = ask(openUpstreams().open(targetAt(provider.port)));
+    const [, response] = await provider.next();
+    await vi.advanceTimersByTimeAsync(20 * 60_000);
+    response.write("a");
+    await vi.advanceTimersByTimeAsync(20 * 60_000);
+    response.end("b");
+    expect(await answer).toMatchObject({ status: 200, text: "ab" });
+  });
+
   test("that cannot be reached is told of without its address", async () => {
     const provider = await startProvider();
     provider.close();

@@ -1,11 +1,15 @@
+import { systemIds } from "@fairlead/protocol/ids";
+import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { AnswerService } from "../answers/answer-service.ts";
 import type { AnsweredCall, AnswerRecord, AnswerStore } from "../answers/answer-store.ts";
 import { MAX_ANSWER_BYTES } from "../answers/kept-answer.ts";
 import { memorySealer } from "../auth/memory-sealer.ts";
+import { BillingService } from "../billing/billing-service.ts";
 import type { ScriptedUpstream } from "../testing/scripted-upstream.ts";
-import { asKey } from "../testing.fixture.ts";
+import { asKey, openMemoryStore } from "../testing.fixture.ts";
 import { ANSWER, CHAT, HostStage } from "./host-stage.fixture.ts";
+import type { InferenceHostOptions } from "./inference-host.ts";
 import { JSON_TYPE } from "./relay.fixture.ts";
 import type { FarEnd } from "./upstream.contract.ts";
 
@@ -32,13 +36,15 @@ let store: MemoryAnswers;
 beforeEach(async () => {
   stage = new HostStage();
   store = new MemoryAnswers();
-  const answers = store as unknown as AnswerStore;
-  await stage.open({
-    answers: new AnswerService({ answers, writes: answers, sealer: memorySealer(), clock: stage.clock }),
-  });
-
+  await openStage();
   upstream = stage.place("box");
 });
+
+function openStage(options: Partial<InferenceHostOptions> = {}): Promise<void> {
+  const answers = store as unknown as AnswerStore;
+  const service = new AnswerService({ answers, writes: answers, sealer: memorySealer(), clock: stage.clock });
+  return stage.open({ answers: service, ...options });
+}
 
 afterEach(() => stage.close());
 function answer(far: FarEnd, body: object = ANSWER): void {
@@ -138,6 +144,48 @@ describe("a call with an Idempotency-Key", () => {
     expect(upstream.calls[0]?.closed).toBe(false);
     const repeat = await stage.chat(CHAT, KEY);
     expect(await repeat.json()).toEqual(ANSWER);
+  });
+
+  // Augustas11/macprovider#762, danny-avila/LibreChat#14344: the answer was lost, the message sent again, and both were charged.
+  test("is charged once, however often it is sent", async () => {
+    await stage.close();
+    const database = await openMemoryStore();
+    const ports = { clock: stage.clock, ids: systemIds(() => 0), log: pino({ level: "silent" }) };
+    const billing = new BillingService({ ...ports, ...database, mode: "prepaid" });
+    const credit = { projectId: "prj_1", kind: "credit", amount: 10_000, note: "" } as const;
+    await billing.change(credit, (write) => database.db.transaction().execute(write));
+    await openStage({ billing });
+    stage.candidates = [];
+    upstream = stage.place("priced", undefined, { prices: { input: 0, output: 0, perRequest: 7 } });
+    await callAndAnswer();
+    for (let repeat = 0; repeat < 3; repeat++) expect((await stage.chat(CHAT, KEY)).status).toBe(200);
+    await vi.waitFor(async () => {
+      expect(await billing.account("prj_1")).toMatchObject({ running: 0, balance: 10_000 - 7 });
+    });
+    expect(upstream.calls).toHaveLength(1);
+    await billing.close();
+    await database.close();
+  });
+
+  // Menci/Floway#447: whoever reads on for a caller that left may read for ever.
+  test("goes on for no longer than any other when its caller left, and frees its key", async () => {
+    await stage.close();
+    await openStage({ limits: { totalMs: 10_000, idleMs: 5000, sweepMs: 5 } });
+    const leaving = new AbortController();
+    const arrived = upstream.nextCall();
+    const first = stage.chat(CHAT, { ...KEY, signal: leaving.signal });
+    const far = await arrived;
+    far.respond(200, JSON_TYPE);
+    leaving.abort();
+    await expect(first).rejects.toThrow();
+    const nextSecond = (): void => {
+      far.write(" ");
+      stage.clock.advance(1000);
+      expect(upstream.calls[0]?.closed).toBe(true);
+    };
+    await vi.waitFor(nextSecond, { timeout: 10_000 });
+    await vi.waitFor(() => expect(stage.ends).toMatchObject([{ outcome: "upstream_timeout" }]));
+    expect((await callAndAnswer()).status).toBe(200);
   });
 
   test("ends as any other when its upstream fails after its caller left", async () => {

@@ -41,6 +41,15 @@ describe("a failure before the first byte", () => {
         far.end();
       },
     ],
+    [
+      // OpenCSGs/csghub-server#1369: taken for a good answer, since its status was 200.
+      "an empty account told in a stream with status 200",
+      (far: ScriptedCall) => {
+        far.respond(200, SSE);
+        far.write('data: {"error":{"message":"No balance.","code":"insufficient_balance"}}\n\ndata: [DONE]\n\n');
+        far.end();
+      },
+    ],
   ])("%s leads to the next place, unnoticed", async (_name, play) => {
     await stage.open();
     stage.place("bad", play);

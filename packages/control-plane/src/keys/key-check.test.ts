@@ -1,4 +1,6 @@
 import { randomBytes } from "node:crypto";
+import { inspect } from "node:util";
+import { DomainError } from "@fairlead/protocol/errors";
 import { beforeEach, describe, expect, test } from "vitest";
 import { TestClock } from "../testing.fixture.ts";
 import { hashKey, type KeyRecord } from "./key.ts";
@@ -122,6 +124,24 @@ describe("the check of a project key", () => {
     check.forget(["key_1"]);
     away = true;
     await expect(check.authenticate(value)).rejects.toMatchObject({ code: "unavailable" });
+  });
+
+  // BerriAI/litellm#18731: an expired key stood in the refusal, and so in everything that kept refusals.
+  test("no refusal says the credential that it refuses, nor does its cause", async () => {
+    const refuse = async (secret: string): Promise<void> => {
+      const refusal = await check.authenticate(secret).catch((error: unknown) => error);
+      expect(refusal).toBeInstanceOf(DomainError);
+      expect(inspect(refusal, { depth: 10 })).not.toContain(secret);
+    };
+    for (const secret of [`${value}x`, "flb_0123456789abcdef", "sk-proj-0123456789", "' OR 1=1 --"])
+      await refuse(secret);
+    for (const refused of [null, { ...record, enabled: false }, { ...record, expiresAt: clock.now() }]) {
+      row = refused;
+      await refuse(value);
+      check.forget(["key_1"]);
+    }
+    away = true;
+    await refuse(value);
   });
 
   test("credentials of another kind are told where they belong, without a look into the store", async () => {

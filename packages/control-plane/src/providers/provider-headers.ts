@@ -22,8 +22,11 @@ const OURS: ReadonlySet<string> = new Set([
   "x-real-ip",
 ]);
 
-/** What holds a credential, by its name: the one of the provider has a field of its own, and a caller's must not leave. */
-const CREDENTIAL = /auth|cookie|credential|password|secret|session|token|(^|-)key$|api-?key/;
+/**
+ * What holds a credential, by its name: the one of the provider has a field of its own, and a caller's must not leave. Nor what a proxy
+ * in front of this server says of whom it let in (`x-goog-iap-jwt-assertion`, `x-amzn-oidc-data`, `x-ssl-client-cert`).
+ */
+const CREDENTIAL = /assertion|auth|(^|-)cert|cookie|credential|jwt|oidc|passw|secret|session|token|(^|-)key$|api-?key/;
 
 export const headerNameSchema = z
   .string()

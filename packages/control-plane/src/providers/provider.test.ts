@@ -104,6 +104,10 @@ describe("a provider's settings", () => {
     ["a header with Unicode", { headers: { "x-a": "ü" } }],
     ["a caller's credential forwarded", { forwardHeaders: ["authorization"] }],
     ["a caller's cookie forwarded", { forwardHeaders: ["Cookie"] }],
+    // NVIDIA-NeMo/Switchyard#410: what proxies in front of the server say of their users is theirs.
+    ["a proxy's assertion of its user forwarded", { forwardHeaders: ["x-goog-iap-jwt-assertion"] }],
+    ["a proxy's claims of its user forwarded", { forwardHeaders: ["x-amzn-oidc-data"] }],
+    ["a client's certificate forwarded", { forwardHeaders: ["x-ssl-client-cert"] }],
     ["our own header forwarded", { forwardHeaders: ["x-fairlead-upstream"] }],
     ["the credential in a header of the message", { credentialHeader: "content-length" }],
     ["a negative price", { models: [{ name: "m", prices: { input: -1, output: 0 } }] }],
