@@ -28,7 +28,12 @@ export default defineConfig({
         test: {
           name: "unit",
           root,
-          include: ["packages/*/src/**/*.test.ts", "test/architecture.test.ts", "test/docs.test.ts"],
+          include: [
+            "packages/*/src/**/*.test.ts",
+            "test/architecture.test.ts",
+            "test/docs.test.ts",
+            "test/units.test.ts",
+          ],
           isolate: false,
         },
       },

@@ -70,6 +70,14 @@ describe("tokens", () => {
     await expect(tokens.verify(token)).rejects.toMatchObject({ code: "expired_credential" });
   });
 
+  test("are good where the clock that reads them is behind the one that issued them (dgrijalva/jwt-go#226, lcobucci/jwt#191)", async () => {
+    for (const behindMs of [1000, 3_600_000]) {
+      const token = await tokens.issueSession(session);
+      clock.advance(-behindMs);
+      await expect(tokens.verify(token)).resolves.toMatchObject({ userId: "usr_1" });
+    }
+  });
+
   test.each(["", "x", "a.b.c", "eyJhbGciOiJub25lIn0.e30."])("%j is no token", async (text) => {
     await expect(tokens.verify(text)).rejects.toMatchObject({ code: "invalid_credential" });
   });

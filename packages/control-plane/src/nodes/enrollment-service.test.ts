@@ -112,6 +112,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       });
     });
 
+    // k3s-io/k3s#802: a password kept for the name shut the new machine out.
     it("enrols a re-installed machine anew with a fresh token: the new key replaces the old", async () => {
       const { node, key } = await fixture.createEnrolled("Box");
       const { token } = await fixture.enrollment.issueBootstrapToken(OWNER, node.id);
@@ -148,6 +149,12 @@ describe.each(STORES)("on $name", ({ open }) => {
         const skewed = assertion(node.id, key, { iat: now + skew, exp: now + skew + 60 });
         await expect(fixture.enrollment.renewIdentity(node.id, skewed)).resolves.toBeDefined();
       }
+    });
+
+    it("takes the key of a node that was away for years: it runs out only with the node (tailscale/tailscale#16566)", async () => {
+      const { node, key } = await fixture.createEnrolled("Box");
+      fixture.clock.advance(3 * 365 * 24 * 3_600_000);
+      await expect(fixture.enrollment.renewIdentity(node.id, assertion(node.id, key))).resolves.toBeDefined();
     });
 
     it("takes an assertion once", async () => {

@@ -115,6 +115,27 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(calls.held).toEqual(new Set([id]));
     });
 
+    it("holds through restarts of the daemon and of the server (gpustack/gpustack#4207)", async () => {
+      const id = await start();
+      const served = await desired(id);
+      await fixture.life.drain(OWNER, id, 0);
+      await expect.poll(() => fixture.statusOf(id)).toBe("drained");
+      fixture.drain.close();
+      calls.held = new Set();
+      await fixture.drain.sweep();
+      expect(calls.held).toEqual(new Set([id]));
+      await reportReady(id);
+      // What the daemon ran last, told by one that has not heard of the drain yet.
+      await fixture.reports.ready(id, {
+        id,
+        workloadReports: [reportFor(served)],
+        operatingSystem: "",
+        workerImageDigest: "",
+      });
+      expect(await fixture.statusOf(id)).toBe("drained");
+      expect((await desired(id)).workloads).toEqual([]);
+    });
+
     it("is refused where no daemon has enrolled, and to those who may not", async () => {
       const id = await start();
       const fresh = await fixture.create("Fresh");
