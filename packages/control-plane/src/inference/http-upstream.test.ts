@@ -1,4 +1,7 @@
+import { execFileSync } from "node:child_process";
+import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import {
   createServer,
   type IncomingHttpHeaders,
@@ -6,7 +9,10 @@ import {
   type Server,
   type ServerResponse,
 } from "node:http";
+import { createSecureServer } from "node:http2";
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { systemClock } from "@fairlead/protocol/clock";
 import type { DomainError } from "@fairlead/protocol/errors";
@@ -50,10 +56,23 @@ async function startProvider(host = "127.0.0.1"): Promise<Provider> {
   };
 }
 
-function openUpstreams({ lookup, clock = systemClock }: Partial<HttpUpstreamsOptions> = {}): HttpUpstreams {
-  const upstreams = new HttpUpstreams({ lookup, clock });
+function openUpstreams(options: Partial<HttpUpstreamsOptions> = {}): HttpUpstreams {
+  const upstreams = new HttpUpstreams({ clock: systemClock, ...options });
   closers.push(() => upstreams.close());
   return upstreams;
+}
+
+/** For 127.0.0.1, and its own authority. */
+function certificateOfItsOwn(): { readonly key: string; readonly cert: string } {
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "prime256v1" });
+  const key = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+  const folder = mkdtempSync(join(tmpdir(), "fairlead-"));
+  closers.push(() => rmSync(folder, { recursive: true }));
+  const keyFile = join(folder, "key.pem");
+  writeFileSync(keyFile, key);
+  const whose = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"];
+  const cert = execFileSync("openssl", ["req", "-x509", "-days", "1", "-key", keyFile, ...whose], { encoding: "utf8" });
+  return { key, cert };
 }
 
 const targetAt = (port: number, rest: Partial<HttpTarget> = {}): HttpTarget => ({
@@ -167,6 +186,21 @@ describe("a provider over HTTP", () => {
     response.writeEarlyHints({ link: "</a>; rel=preload" });
     response.end("ok");
     expect(await answer).toMatchObject({ status: 200, text: "ok" });
+  });
+
+  // apache/maka#1658: in one HTTP/2 session whole answers waited for each other.
+  test("is asked over HTTP/1.1 although it offers HTTP/2", async () => {
+    const { key, cert } = certificateOfItsOwn();
+    const server = createSecureServer({ key, cert, allowHTTP1: true }, (request, response) => {
+      response.end(request.httpVersion);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    closers.push(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    const upstream = openUpstreams({ authorities: [cert] }).open(
+      targetAt(port, { baseUrl: `https://127.0.0.1:${port}/v1` }),
+    );
+    expect(await ask(upstream)).toMatchObject({ status: 200, text: "1.1" });
   });
 
   // kortix-ai/suna#3696: a time-out of the runtime's own cut those that think for long.
