@@ -216,7 +216,8 @@ check_docker() {
 # Under `curl | sh` the script itself is the standard input, so a person is asked through the terminal.
 agree() {
   [ -z "$yes" ] || return 0
-  { : >/dev/tty; } 2>/dev/null || return 1
+  # In a shell of its own: a redirection of `:` that fails ends the shell.
+  (: >/dev/tty) 2>/dev/null || return 1
   printf '  %s [y/N] ' "$1" >/dev/tty
   read -r answer </dev/tty || return 1
   case $answer in [yY]*) return 0 ;; *) return 1 ;; esac

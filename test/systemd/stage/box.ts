@@ -70,7 +70,7 @@ export class Box {
     const box = new Box(await docker("run", "--detach", ...CONTAINER, ...command));
     try {
       await box.#untilUp();
-      await box.#copyImage(DEMO_IMAGE);
+      await box.copyImage(DEMO_IMAGE);
       return box;
     } catch (error) {
       await box.remove();
@@ -122,6 +122,17 @@ export class Box {
     await this.#start();
   }
 
+  /** From the outer machine's Docker engine to this one's. */
+  async copyImage(image: string): Promise<void> {
+    const save = spawn("docker", ["save", image], { stdio: ["ignore", "pipe", "ignore"] });
+    const load = spawn("docker", ["exec", "--interactive", this.id, "docker", "load"], {
+      stdio: ["pipe", "ignore", "inherit"],
+    });
+    save.stdout.pipe(load.stdin);
+    const [code] = await once(load, "close");
+    if (code !== 0) throw new Error(`${image} could not be copied`);
+  }
+
   /** Leaves nothing. */
   async remove(): Promise<void> {
     await docker("rm", "--force", "--volumes", this.id);
@@ -140,16 +151,6 @@ export class Box {
         throw new Error(`the machine does not come up:\n${words}\n${out}`, { cause: error });
       },
     );
-  }
-
-  async #copyImage(image: string): Promise<void> {
-    const save = spawn("docker", ["save", image], { stdio: ["ignore", "pipe", "ignore"] });
-    const load = spawn("docker", ["exec", "--interactive", this.id, "docker", "load"], {
-      stdio: ["pipe", "ignore", "inherit"],
-    });
-    save.stdout.pipe(load.stdin);
-    const [code] = await once(load, "close");
-    if (code !== 0) throw new Error(`${image} could not be copied`);
   }
 }
 
