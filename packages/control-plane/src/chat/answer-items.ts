@@ -1,5 +1,6 @@
 import { isObject } from "../inference/bridge/parse.ts";
-import { type ReadEvent, readEvent } from "../inference/bridge/response-event.ts";
+import { itemIdOf, type ReadEvent, readEvent } from "../inference/bridge/response-event.ts";
+import type { ItemPlace } from "../inference/bridge/streamed-items.ts";
 import type { JsonObject } from "../inference/bridge/wire.ts";
 
 /** What the events of a response have told of its items so far. Pure. */
@@ -71,8 +72,8 @@ export class AnswerItems {
 
   #add({ item, place }: ReadEvent, done: boolean): void {
     if (!isObject(item)) return;
-    const id = typeof item["id"] === "string" ? item["id"] : "";
-    const known = this.#byId.get(id) ?? (id === "" && done ? this.#find(place.id, place.index) : undefined);
+    const id = itemIdOf(item);
+    const known = this.#byId.get(id) ?? (done ? this.#begun(item, place) : undefined);
     if (known !== undefined) {
       known.item = item;
       known.done ||= done;
@@ -135,6 +136,12 @@ export class AnswerItems {
       case "response.custom_tool_call_input.done":
         item.argsTold = true;
     }
+  }
+
+  /** The item that ends here under another id than it began with, or under none: an open one of its kind, at its place. */
+  #begun({ type }: JsonObject, { id, index }: ItemPlace): GrowingItem | undefined {
+    const known = this.#find(id, index);
+    return known?.done === false && known.item["type"] === type ? known : undefined;
   }
 
   /** Some upstreams name no index, and some change an item's id from event to event. */

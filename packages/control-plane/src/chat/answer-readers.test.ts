@@ -140,3 +140,59 @@ test("items that an upstream tells of in its last event alone are kept", () => {
   read(reader, [`data: ${JSON.stringify({ type: "response.completed", response })}\n\n`]);
   expect(reader.items()).toEqual([item]);
 });
+
+const frameOf = (event: object): string => `data: ${JSON.stringify(event)}\n\n`;
+
+test("an item whose id changes from event to event is kept once", () => {
+  const reader = new ResponsesReader(CALL);
+  const item = (id: string, text: string) => ({
+    id,
+    type: "message",
+    role: "assistant",
+    content: text === "" ? [] : [{ type: "output_text", text }],
+  });
+  const done = item("msg_3", "Hi");
+  read(
+    reader,
+    [
+      { type: "response.output_item.added", output_index: 0, item: item("msg_1", "") },
+      { type: "response.output_text.delta", output_index: 0, content_index: 0, item_id: "msg_2", delta: "Hi" },
+      { type: "response.output_item.done", output_index: 0, item: done },
+      { type: "response.completed", response: { id: "resp_1", status: "completed", output: [done] } },
+    ].map(frameOf),
+  );
+  expect(reader.items()).toEqual([done]);
+});
+
+test("items that share an index are kept apart, also where one is never finished", () => {
+  const reader = new ResponsesReader(CALL);
+  const text = { id: "msg_1", type: "message", role: "assistant", content: [] };
+  const call = (args: string) => ({ id: "fc_1", type: "function_call", call_id: "a", name: "look", arguments: args });
+  read(
+    reader,
+    [
+      { type: "response.output_item.added", output_index: 0, item: text },
+      { type: "response.output_text.delta", output_index: 0, item_id: "msg_1", delta: "Hi" },
+      { type: "response.output_item.added", output_index: 0, item: call("") },
+      { type: "response.output_item.done", output_index: 0, item: call("{}") },
+    ].map(frameOf),
+  );
+  expect(reader.items()).toMatchObject([{ id: "msg_1", content: [{ text: "Hi" }] }, call("{}")]);
+});
+
+test("calls without ids and indexes of their own are known by their call ids (lemonade-sdk/lemonade#3607)", () => {
+  const reader = new ResponsesReader(CALL);
+  const call = (call_id: string, args: string) => ({ type: "function_call", call_id, name: "look", arguments: args });
+  const calls = [call("fc_a", '{"a":1}'), call("fc_b", '{"b":2}')];
+  const frames = [
+    { type: "response.output_item.added", item: call("fc_a", "") },
+    { type: "response.function_call_arguments.delta", item_id: "fc_a", delta: '{"a":' },
+    { type: "response.output_item.added", item: call("fc_b", "") },
+    { type: "response.function_call_arguments.delta", item_id: "fc_b", delta: '{"b":2}' },
+    { type: "response.function_call_arguments.delta", item_id: "fc_a", delta: "1}" },
+    ...calls.map((item) => ({ type: "response.output_item.done", item })),
+    { type: "response.completed", response: { id: "resp_1", status: "completed", output: calls } },
+  ].map(frameOf);
+  read(reader, frames);
+  expect(reader.items()).toEqual(calls);
+});

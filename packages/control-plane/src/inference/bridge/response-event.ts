@@ -47,10 +47,9 @@ export function readEvent(value: unknown): ReadEvent | null {
   const typed = value["type"] === undefined && value["error"] ? { ...value, type: "error" } : value;
   const { data } = eventSchema.safeParse(typed);
   if (!data) return null;
-  const itemId = isObject(data.item) && typeof data.item["id"] === "string" ? data.item["id"] : "";
   return {
     type: data.type,
-    place: { index: data.output_index ?? null, id: data.item_id || itemId },
+    place: { index: data.output_index ?? null, id: data.item_id || itemIdOf(data.item) },
     part: data.content_index ?? data.summary_index ?? 0,
     delta: data.delta,
     logprobs: data.logprobs,
@@ -59,4 +58,17 @@ export function readEvent(value: unknown): ReadEvent | null {
     response: data.response ?? null,
     source: value,
   };
+}
+
+/** What an item is known by within its stream: a call without an id of its own is known by its call id (lemonade-sdk/lemonade#3607). */
+export function itemIdOf(item: unknown): string {
+  if (!isObject(item)) return "";
+  const { id, call_id: callId } = item;
+  if (typeof id === "string" && id !== "") return id;
+  return typeof callId === "string" && !isOutput(item) ? callId : "";
+}
+
+/** Outputs of hosted tools carry the id of the call that they answer. */
+function isOutput({ type }: JsonObject): boolean {
+  return typeof type === "string" && type.endsWith("_output");
 }

@@ -125,6 +125,7 @@ describe("a responses stream told as chat completions", () => {
       ],
     ],
     ["without indexes", [{ type: "response.output_text.delta", item_id: "msg_1", delta: "Hello" }]],
+    ["without ids and indexes", [{ type: "response.output_text.delta", delta: "Hello" }]],
     ["without ids", [{ type: "response.output_text.delta", delta: "Hello", output_index: 0 }]],
   ])("gives text once that an upstream tells %s", (_what, events) => {
     const told = streamChat([created, ...events, completed([message("Hello")])]);
@@ -138,6 +139,26 @@ describe("a responses stream told as chat completions", () => {
     expect(deltas(told).flatMap((each) => each["tool_calls"] ?? [])).toEqual([
       { index: 0, id: "a", type: "function", function: { name: "look", arguments: "" } },
       { index: 0, function: { arguments: '{"x":1}' } },
+    ]);
+  });
+
+  test("tells calls once that have neither ids nor indexes of their own (lemonade-sdk/lemonade#3607)", () => {
+    const call = (callId: string, args: string) => ({ ...called(callId, args), id: undefined });
+    const calls = [call("fc_a", '{"a":1}'), call("fc_b", '{"b":2}')];
+    const told = streamChat([
+      created,
+      { type: "response.output_item.added", item: call("fc_a", "") },
+      { type: "response.output_item.added", item: call("fc_b", "") },
+      { type: "response.function_call_arguments.delta", item_id: "fc_a", delta: '{"a":1}' },
+      ...calls.map((item) => ({ type: "response.output_item.done", item })),
+      completed(calls),
+    ]);
+    assertChatOrder(told);
+    expect(deltas(told).flatMap((each) => each["tool_calls"] ?? [])).toEqual([
+      { index: 0, id: "fc_a", type: "function", function: { name: "look", arguments: "" } },
+      { index: 1, id: "fc_b", type: "function", function: { name: "look", arguments: "" } },
+      { index: 0, function: { arguments: '{"a":1}' } },
+      { index: 1, function: { arguments: '{"b":2}' } },
     ]);
   });
 

@@ -2,8 +2,7 @@ import { DomainError } from "@fairlead/protocol/errors";
 import { toChatAnnotations } from "./annotations.ts";
 import type { ChatContext } from "./chat-to-responses-request.ts";
 import { type Logprobs, toChatLogprobs } from "./logprobs.ts";
-import { isObject } from "./parse.ts";
-import { type ReadEvent, readEvent } from "./response-event.ts";
+import { itemIdOf, type ReadEvent, readEvent } from "./response-event.ts";
 import { endOf, type OutputPiece, piecesOf } from "./response-output.ts";
 import { BETWEEN_THOUGHTS } from "./responses-to-chat-answer.ts";
 import { type StreamedItem, StreamedItems } from "./streamed-items.ts";
@@ -185,8 +184,7 @@ export class ChatStream {
     this.#start();
     const output = Array.isArray(response["output"]) ? response["output"] : [];
     output.forEach((item: unknown, index) => {
-      const id = isObject(item) && typeof item["id"] === "string" ? item["id"] : "";
-      this.#complete(this.#items.get({ index, id }), item);
+      this.#complete(this.#items.get({ index, id: itemIdOf(item) }), item);
     });
     this.#chunk({}, null, finish === "stop" && this.#items.callCount > 0 ? "tool_calls" : finish);
     if (this.#context.includeUsage)

@@ -24,6 +24,8 @@ export class StreamedItems {
   readonly #byIndex = new Map<number, StreamedItem>();
   readonly #byId = new Map<string, StreamedItem>();
   #latest: StreamedItem | null = null;
+  /** Begun by an event that named neither an index nor an id: the next item that has one is it. */
+  #nameless: StreamedItem | null = null;
   #count = 0;
   callCount = 0;
   hasThought = false;
@@ -40,7 +42,18 @@ export class StreamedItems {
     const { index, id } = place;
     const known = (id === "" ? undefined : this.#byId.get(id)) ?? this.#at(index);
     if (known) return known;
-    return (index === null && id === "" ? this.#latest : null) ?? this.#keep(place, new StreamedItem(this));
+    if (index !== null || id !== "") return this.#adopt(place) ?? this.#keep(place, new StreamedItem(this));
+    if (this.#latest !== null) return this.#latest;
+    this.#nameless = this.#keep(place, new StreamedItem(this));
+    return this.#nameless;
+  }
+
+  #adopt({ index, id }: ItemPlace): StreamedItem | null {
+    const item = this.#nameless;
+    this.#nameless = null;
+    if (item !== null && index !== null) this.#byIndex.set(index, item);
+    if (item !== null && id !== "") this.#byId.set(id, item);
+    return item;
   }
 
   #at(index: number | null): StreamedItem | undefined {
