@@ -54,6 +54,14 @@ const all: readonly Scenario[] = [
     figures: [idleMb, grownMb, first50],
   },
   {
+    name: "hold5000",
+    about: "5,000 streams open at once, a chunk a second each: memory",
+    load: ["-S", "-o", "-n", "5000", "-c", "25", "-d", "1000", "-g", "15000"],
+    onceSeconds: 120,
+    fresh: true,
+    figures: [idleMb, grownMb, first50],
+  },
+  {
     name: "body8m",
     about: "bodies of 8 MB, 4 at once",
     load: ["-n", "4", "-B", "8000000"],
