@@ -27,7 +27,12 @@ export default defineConfig({
         test: {
           name: "unit",
           root,
-          include: ["packages/*/src/**/*.test.ts", "test/architecture.test.ts", "test/docs.test.ts"],
+          include: [
+            "packages/*/src/**/*.test.ts",
+            "test/fakes/*/src/*.test.ts",
+            "test/architecture.test.ts",
+            "test/docs.test.ts",
+          ],
           isolate: false,
         },
       },
