@@ -7,7 +7,7 @@ import type { ScriptResult } from "../../support/run-script.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 const run = promisify(execFile);
-const BUILD_ROOT = new URL("build-root.sh", import.meta.url).pathname;
+const BUILD_ROOT = new URL("../../../scripts/lib/build-debian-root.sh", import.meta.url).pathname;
 const BOOT_MS = 120_000;
 
 /** Names the process that a box belongs to, so that scripts/test can remove what a killed one left. */
