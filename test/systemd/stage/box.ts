@@ -56,10 +56,10 @@ export class Box {
   }
 
   /** A machine on which nothing but Docker was installed, and the demo engine's image is there. */
-  static async boot(suite: Suite): Promise<Box> {
+  static async boot(suite: Suite, hostname: string = suite): Promise<Box> {
     const image = `fairlead-test/${suite}:1`;
     await run(BUILD_ROOT, [suite, image], { maxBuffer: 16 * 1024 * 1024 });
-    const command = ["--hostname", suite, "--entrypoint", "/bin/sh", image, "-c", BOOT];
+    const command = ["--hostname", hostname, "--entrypoint", "/bin/sh", image, "-c", BOOT];
     const box = new Box(await docker("run", "--detach", ...CONTAINER, ...command));
     try {
       await box.#untilUp();

@@ -106,7 +106,7 @@ function serverType(sketch: TypeSketch): ServerType {
 
 /** With the tax of Germany, to the provider's sixteen places. */
 function money(net: string): { readonly net: string; readonly gross: string } {
-  return { net, gross: (Number(net) * 1.19).toFixed(16) };
+  return { net, gross: `${(Number(net) * 1.19).toFixed(10)}000000` };
 }
 
 const EUROPE = ["fsn1", "nbg1", "hel1"];
