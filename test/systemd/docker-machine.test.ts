@@ -1,8 +1,6 @@
-import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { systemClock } from "@fairlead/protocol/clock";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { DockerMachines } from "../../packages/control-plane/src/machines/docker-machines.ts";
@@ -12,10 +10,10 @@ import { docker, ensureDemoImage } from "../support/docker.ts";
 import { Installation } from "../support/installation.ts";
 import { ANSWER, Machine } from "../support/machine.ts";
 import { waitFor } from "../support/wait-for.ts";
+import { buildMachineImage } from "./stage/box.ts";
 import { describeOnSystemd, VERSION } from "./stage/field.ts";
 
 const IMAGE = "fairlead/machine:debian-12";
-const BUILD_IMAGE = new URL("../../scripts/build-machine-image", import.meta.url).pathname;
 const SECRET = 'o\'pen\n"sesame" ü';
 
 /** What a person gets who tries it all on one machine: systemd, the installer and the daemon, beside the host's own engine. */
@@ -32,7 +30,7 @@ describeOnSystemd("a machine of the docker provider", () => {
   let machineId = "";
 
   beforeAll(async () => {
-    await promisify(execFile)(BUILD_IMAGE, [IMAGE], { maxBuffer: 16 * 1024 * 1024 });
+    await buildMachineImage();
     await ensureDemoImage();
     await buildDaemon(readSource(VERSION), { architectures: ["x64"], out: builds });
     installation = await Installation.start("127.0.0.1", { builds: { dir: builds } });

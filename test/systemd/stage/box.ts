@@ -8,6 +8,7 @@ import { waitFor } from "../../support/wait-for.ts";
 
 const run = promisify(execFile);
 const BUILD_ROOT = new URL("../../../scripts/lib/build-debian-root.sh", import.meta.url).pathname;
+const MACHINE_IMAGE = new URL("../../../scripts/build-machine-image", import.meta.url).pathname;
 const BOOT_MS = 120_000;
 
 /** Names the process that a box belongs to, so that scripts/test can remove what a killed one left. */
@@ -133,6 +134,11 @@ export class Box {
     const [code] = await once(load, "close");
     if (code !== 0) throw new Error(`${image} could not be copied`);
   }
+}
+
+/** As the `docker` provider needs it. */
+export async function buildMachineImage(): Promise<void> {
+  await run(MACHINE_IMAGE, [], { maxBuffer: 16 * 1024 * 1024 });
 }
 
 /** @returns why this machine cannot have such boxes, or null where it can. */
