@@ -272,6 +272,18 @@ describe("the fake of the Hetzner Cloud API", () => {
       expect(project.servers.map(({ parts }) => parts.name)).toEqual(["one"]);
     });
 
+    test("whoever waits for a call is told once, before it is answered", async () => {
+      await start();
+      const seen: number[] = [];
+      fake.once(
+        ({ method }) => method === "POST",
+        () => void seen.push(project.servers.length),
+      );
+      await create();
+      await create({ name: "two" });
+      expect(seen).toEqual([1]);
+    });
+
     test("a locked server is not deleted this time", async () => {
       await start({ faults: { locked: 1 } });
       const { id } = (await create()).body.server;

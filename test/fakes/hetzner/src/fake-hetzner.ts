@@ -22,6 +22,11 @@ export interface FakeOptions {
   readonly now?: () => number;
 }
 
+interface Watch {
+  readonly matches: (call: Call) => boolean;
+  readonly work: () => Promise<void> | void;
+}
+
 interface Grant {
   readonly project: Project;
   readonly kind: TokenKind;
@@ -32,14 +37,13 @@ export class FakeHetzner {
   readonly faults: Faults;
   /** What it was asked, in order. */
   readonly calls: Call[] = [];
-  /** Called when a call has been carried out, before it is answered: whoever wants to break something right then. */
-  onCarriedOut: ((call: Call) => Promise<void> | void) | null = null;
   readonly #options: FakeOptions;
   readonly #now: () => number;
   readonly #routes: Routes;
   readonly #grants = new Map<string, Grant>();
   readonly #budgets = new Map<Project, RequestBudget>();
   readonly #http: HttpServer;
+  readonly #watches = new Set<Watch>();
   #lastId = 1000;
   #lastCall = 0;
 
@@ -86,6 +90,17 @@ export class FakeHetzner {
     this.#grants.delete(token);
   }
 
+  /** Does something once: when such a call has been carried out, and before it is answered. */
+  once(matches: (call: Call) => boolean, work: () => Promise<void> | void): void {
+    this.#watches.add({ matches, work });
+  }
+
+  /** Everything works again, and nothing waits to break it. */
+  heal(): void {
+    this.#watches.clear();
+    Object.assign(this.faults, structuredClone(NO_FAULTS));
+  }
+
   /** Ends it, and removes every machine that it started. */
   async close(): Promise<void> {
     this.#http.closeAllConnections();
@@ -106,12 +121,20 @@ export class FakeHetzner {
     response.setHeader("content-type", "application/json");
     response.setHeader("x-correlation-id", `fake-${++this.#lastCall}`);
     const { status, body } = this.#answer(call, { bearer: request.headers.authorization ?? "", response });
-    await this.onCarriedOut?.(call);
+    await this.#tellWatches(call);
     if (status < 300 && method !== "GET" && strikes(this.faults, "lostAnswers")) {
       response.destroy();
       return;
     }
     response.writeHead(status).end(JSON.stringify(body));
+  }
+
+  async #tellWatches(call: Call): Promise<void> {
+    for (const watch of this.#watches) {
+      if (!watch.matches(call)) continue;
+      this.#watches.delete(watch);
+      await watch.work();
+    }
   }
 
   #answer(call: Call, { bearer, response }: { bearer: string; response: ServerResponse }): Answer {
