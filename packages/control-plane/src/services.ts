@@ -21,6 +21,15 @@ import { LimitStore } from "./limits/limit-store.ts";
 import { Limiter } from "./limits/limiter.ts";
 import { LinkHub } from "./link/link-hub.ts";
 import { LinkServer } from "./link/link-server.ts";
+import {
+  createMachineOrders,
+  createMachineServices,
+  type MachineOrders,
+  type MachineOrdersDeps,
+  type MachineServices,
+  machineProviders,
+} from "./machines/machine-services.ts";
+import { provisioningOptions } from "./machines/provisioning-settings.ts";
 import { InvitationService } from "./members/invitation-service.ts";
 import { MemberService } from "./members/member-service.ts";
 import { MembershipService } from "./members/membership-service.ts";
@@ -74,6 +83,7 @@ export interface Services
   readonly limiter: Limiter;
   readonly callLimiter: CallLimiter;
   readonly nodes: NodeServices;
+  readonly machines: MachineOrders & MachineServices;
   readonly hub: LinkHub;
   readonly links: LinkServer;
   readonly tunnels: TunnelHub;
@@ -94,9 +104,11 @@ export function createServices(context: Context): Services {
   const tunnels = new TunnelHub({ log });
   const names = new ProjectNames(config.providers.platform.map(({ name }) => name));
   const daemonBuilds = createDaemonBuilds(context);
+  const renting = createRenting(context);
   const nodes = createNodeServices({
     ...ports,
     db,
+    machines: renting.orders,
     writeTogether: installation.writeTogether,
     names,
     access,
@@ -161,6 +173,7 @@ export function createServices(context: Context): Services {
     keys,
     keyUse,
     nodes,
+    machines: { ...renting, ...createMachineServices({ ...renting, nodes: nodes.nodeMachines, access, audit, log }) },
     ...createLinks(context, nodes, tunnels),
     tunnels,
     nodeLogs: new NodeLogService({ ...nodes, db, access, audit, sessions: users, daemons: tunnels }),
@@ -185,6 +198,15 @@ function createLinks(
   const links = new LinkServer({ links: hub, log });
   cutRemovedNodes(nodes, { links, tunnels });
   return { hub, links };
+}
+
+function createRenting({ config, ports, installation, addresses }: Context): MachineOrders & MachineOrdersDeps {
+  const { db, sealer, record } = installation;
+  const parts = { installationId: record.id, clock: ports.clock };
+  const providers = machineProviders(config.provisioning, parts);
+  const options = provisioningOptions(config.provisioning);
+  const deps = { db, providers, sealer, clock: ports.clock, publicUrl: addresses.publicUrl, options };
+  return { ...deps, ...createMachineOrders(deps) };
 }
 
 function createDaemonBuilds({ config, log }: Context): DaemonBuildService {
