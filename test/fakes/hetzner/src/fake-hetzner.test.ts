@@ -256,6 +256,10 @@ describe("the fake of the Hetzner Cloud API", () => {
         "ratelimit-reset": "1700003600",
       });
       expect((await call("GET", "/servers")).status).toBe(429);
+      fake.heal();
+      expect((await call("GET", "/servers")).status).toBe(200);
+      fake.faults.rateLimited = 1;
+      expect((await call("GET", "/servers")).status).toBe(429);
       now += 1000;
       expect((await call("GET", "/servers")).status).toBe(200);
     });

@@ -98,6 +98,7 @@ export class FakeHetzner {
   /** Everything works again, and nothing waits to break it. */
   heal(): void {
     this.#watches.clear();
+    for (const budget of this.#budgets.values()) budget.refill();
     Object.assign(this.faults, structuredClone(NO_FAULTS));
   }
 

@@ -24,19 +24,24 @@ export class RequestBudget {
 
   /** @returns whether there was one left. */
   spend(): boolean {
-    this.#refill();
+    this.#earn();
     if (this.#left < 1) return false;
     this.#left -= 1;
     return true;
   }
 
   exhaust(): void {
-    this.#refill();
+    this.#earn();
     this.#left = 0;
   }
 
+  /** As after an hour without a call. */
+  refill(): void {
+    this.#left = this.#limit;
+  }
+
   get headers(): BudgetHeaders {
-    this.#refill();
+    this.#earn();
     const missing = Math.ceil((this.#limit - this.#left) * (PER_HOUR / this.#limit));
     return {
       "ratelimit-limit": String(this.#limit),
@@ -45,7 +50,7 @@ export class RequestBudget {
     };
   }
 
-  #refill(): void {
+  #earn(): void {
     const now = this.#now();
     this.#left = Math.min(this.#limit, this.#left + ((now - this.#at) / 1000) * (this.#limit / PER_HOUR));
     this.#at = now;
