@@ -7,11 +7,13 @@ import { readSource } from "../../scripts/builds/checkout.ts";
 import { docker, ensureDemoImage } from "../support/docker.ts";
 import { ANSWER, Machine } from "../support/machine.ts";
 import { Rental } from "../support/rental.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { buildMachineImage } from "../systemd/stage/box.ts";
 import { describeOnSystemd, VERSION } from "../systemd/stage/field.ts";
 import { RentedMachines } from "../systemd/stage/rented-machines.ts";
 
 const ACTIVE_MS = 180_000;
+const SOON_MS = 30_000;
 
 /** From one call to a node that answers, and back to nothing: real machines, a real installer, a real daemon, a real engine. */
 describeOnSystemd("a node that brings its machine", () => {
@@ -77,6 +79,33 @@ describeOnSystemd("a node that brings its machine", () => {
     await rental.delete(id);
     await deleted;
     await rental.installation.startServer();
+    await rental.untilGone(id);
+    await expectNothingLeft(id);
+  });
+
+  test("a server that went behind our back is missed by the next sweep, and said on the node", async () => {
+    const { id } = await rental.rent();
+    await rental.untilStatus(id, "active", ACTIVE_MS);
+    await waitFor("the machine to serve", SOON_MS, async () => JSON.stringify(rental.rowsOf(id)).includes('"serving"'));
+    const [server] = rental.project.servers;
+    const machineId = server?.parts.id ?? 0;
+    rental.project.delete(machineId);
+    await rental.project.settled();
+    const body = { projectId: rental.installation.projectId };
+    const missed = await waitFor("the sweep to miss it", SOON_MS, async () => {
+      const answer = await (await rental.installation.call("POST", "/v1/nodes:sweep", body)).text();
+      return answer.includes('"missing":[{') && answer;
+    });
+    expect(JSON.parse(missed)).toMatchObject({
+      orphans: [],
+      missing: [{ provider: "hetzner", nodeId: id, machineId: String(machineId) }],
+    });
+    await rental.installation.server.kill();
+    await rental.installation.startServer();
+    await waitFor("the event", SOON_MS, async () =>
+      JSON.stringify(await rental.events(id)).includes(`hetzner does not know machine ${machineId}`),
+    );
+    await rental.delete(id);
     await rental.untilGone(id);
     await expectNothingLeft(id);
   });
