@@ -3,8 +3,10 @@ import { type DaemonBuild, daemonBuildFile, type NamedBuild } from "@fairlead/pr
 import type { EngineConfig } from "@fairlead/protocol/engine-config";
 import type { EnrollRequest, SigningPublicKey } from "@fairlead/protocol/enrollment";
 import { signingPublicKeySchema } from "@fairlead/protocol/enrollment";
+import { DomainError } from "@fairlead/protocol/errors";
 import type { Role } from "@fairlead/protocol/resources";
 import type { DesiredState, WorkloadReport } from "@fairlead/protocol/workload";
+import type { Kysely } from "kysely";
 import { pino } from "pino";
 import { AuditService } from "../audit/audit-service.ts";
 import { type Memberships, ProjectAccess } from "../auth/access.ts";
@@ -12,6 +14,7 @@ import { memorySealer } from "../auth/memory-sealer.ts";
 import { NodeSealingKey } from "../auth/node-sealing.fixture.ts";
 import type { CallOrigin, UserPrincipal } from "../auth/principal.ts";
 import type { OpenedDatabase } from "../db/open.ts";
+import type { Database } from "../db/schema.ts";
 import { ProjectNames } from "../providers/project-names.ts";
 import { SecretService } from "../secrets/secret-service.ts";
 import { SecretStore } from "../secrets/secret-store.ts";
@@ -28,6 +31,7 @@ import type { NodeRecord } from "./node.ts";
 import type { NodeCalls } from "./node-drain-service.ts";
 import type { NodeIdentities } from "./node-identities.ts";
 import { DEFAULT_LIVENESS, type LivenessOptions } from "./node-liveness.ts";
+import type { NodeMachines } from "./node-machines.ts";
 import { createNodeIdentities, createNodeServices, type NodeServices } from "./node-services.ts";
 import { type NodeStores, nodeStores } from "./node-stores.ts";
 
@@ -89,20 +93,31 @@ export interface NodeFixture extends NodeServices {
 export interface NodeFixtureOptions {
   readonly liveness?: Partial<LivenessOptions>;
   readonly calls?: NodeCalls;
+  readonly machines?: (db: Kysely<Database>, clock: TestClock) => NodeMachines;
   /** By the real clock, since that is what a drain waits by. */
   readonly drainMs?: number;
 }
+
+const PEOPLE = { get: async (userId: string) => ({ email: `${userId}@example.org` }) };
+
+/** Nobody rents machines. */
+const OWN_MACHINES: NodeMachines = {
+  prepare: () => Promise.reject(new DomainError("invalid_request", "no such plan", { param: "planId" })),
+  checkToken: () => Promise.reject(new DomainError("invalid_request", "no machine", { param: "providerToken" })),
+  release: async () => false,
+};
 
 const IDLE: NodeCalls = { drain: async () => undefined, hold: () => undefined };
 
 export async function nodeFixture(
   open: OpenStore = openMemoryStore,
-  { liveness = {}, calls = IDLE, drainMs = 50 }: NodeFixtureOptions = {},
+  { liveness = {}, calls = IDLE, machines = () => OWN_MACHINES, drainMs = 50 }: NodeFixtureOptions = {},
 ): Promise<NodeFixture> {
   const store = await open();
   const { db } = store;
   const clock = new TestClock();
   const ids = countingIds();
+  const stores = nodeStores(db);
   await insertProjects(store);
   const secrets = new SecretStore(db);
   const access = new ProjectAccess(MEMBERSHIPS);
@@ -123,7 +138,8 @@ export async function nodeFixture(
     builds: { forNewNodes: async () => NAMED_BUILD, list: async () => OFFERED },
     liveness: { ...DEFAULT_LIVENESS, ...liveness },
     calls,
-    people: { get: async (userId) => ({ email: `${userId}@example.org` }) },
+    machines: machines(db, clock),
+    people: PEOPLE,
     drainMs,
   });
   const create = (name: string, engineConfig: EngineConfig | null = { preset: "fairlead-demo" }): Promise<NodeRecord> =>
@@ -131,11 +147,10 @@ export async function nodeFixture(
   const enroll = async (nodeId: string): Promise<NodeKey> => {
     const key = new NodeKey();
     const { token } = await services.enrollment.issueBootstrapToken(OWNER, nodeId);
-    const request = key.enrollRequest(nodeId, token);
-    await services.enrollment.enroll({ nodeId, bootstrapToken: token, request, origin: ORIGIN });
+    const call = { nodeId, bootstrapToken: token, request: key.enrollRequest(nodeId, token), origin: ORIGIN };
+    await services.enrollment.enroll(call);
     return key;
   };
-  const stores = nodeStores(db);
   return {
     ...services,
     access,
