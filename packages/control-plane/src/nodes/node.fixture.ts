@@ -115,8 +115,7 @@ export async function nodeFixture(
 ): Promise<NodeFixture> {
   const store = await open();
   const { db } = store;
-  const clock = new TestClock();
-  const ids = countingIds();
+  const [clock, ids] = [new TestClock(), countingIds()];
   const stores = nodeStores(db);
   await insertProjects(store);
   const secrets = new SecretStore(db);
