@@ -227,6 +227,26 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
     expect(recorded).toHaveLength(1);
   });
 
+  test.each(["create", "get"])(
+    "a deletion while the provider carries out a %s is not undone by its answer",
+    async (call) => {
+      rooms.provider.faults.failLater = call === "get" ? 1 : 0;
+      const { id } = await rooms.create({ location: "north,south" });
+      let deleted = false;
+      rooms.provider.meanwhile = async (carriedOut) => {
+        if (carriedOut !== call || deleted) return;
+        deleted = true;
+        await rooms.fixture.nodeChanges.delete(OWNER, id);
+      };
+      while (!deleted) await rooms.provisioning.advance(id);
+      expect(await rooms.machines.find(id)).toMatchObject({ step: "removing", machineId: "1" });
+      await rooms.settle(id, { enrol: false });
+      expect(await rooms.fixture.statusOf(id)).toBeUndefined();
+      expect(rooms.provider.living).toEqual([]);
+      expect(rooms.provider.calls.filter((made) => made === "create")).toHaveLength(1);
+    },
+  );
+
   test("a node whose machine cannot be asked for any more is forgotten where somebody says so", async () => {
     const { id } = await rooms.create({ location: "north" });
     await rooms.settle(id);
