@@ -24,6 +24,10 @@ import { addNodeVersionsCommand } from "./node-versions.ts";
 const createdSchema = z.object({ node: nodeSchema });
 const bootstrapTokenSchema = z.object({ token: z.string(), expiresAt: z.string() });
 
+interface DeleteOptions extends ClientOptions {
+  readonly abandonMachine?: boolean;
+}
+
 interface CreateOptions extends WaitOptions, EngineOptions, ProviderTokenOptions {
   readonly plan: string;
   readonly location?: string;
@@ -52,9 +56,12 @@ export function addNodeCommands(program: Command, context: Context): void {
     .addHelpText("after", "\nExample:\n  fairlead node bootstrap-token attic > token && chmod 600 token")
     .action((name: string, options: ClientOptions) => createBootstrapToken(context, name, options));
   command("delete")
-    .description("delete a node; its daemon stops and removes what ran there, as soon as it hears of it")
+    .description(
+      "delete a node; its daemon stops and removes what ran there, as soon as it hears of it. A rented machine is given back",
+    )
+    .option("--abandon-machine", "forget the node although its rented machine may still be there, and cost")
     .addHelpText("after", "\nExample:\n  fairlead node drain attic && fairlead node delete attic")
-    .action((name: string, options: ClientOptions) => deleteNode(context, name, options));
+    .action((name: string, options: DeleteOptions) => deleteNode(context, name, options));
   addNodeConnectCommand(node, context);
   addNodeSecretCommands(node, context);
 }
@@ -147,9 +154,13 @@ async function createBootstrapToken(context: Context, name: string, options: Cli
   );
 }
 
-async function deleteNode(context: Context, name: string, options: ClientOptions): Promise<void> {
+async function deleteNode(context: Context, name: string, options: DeleteOptions): Promise<void> {
   const host = platformHost(context, options);
   const id = await nodeIdOf(host, name);
-  const answer = await callJson(host, { method: "DELETE", path: nodePath(id) }, z.object({}));
+  const answer = await callJson(
+    host,
+    { method: "DELETE", path: `${nodePath(id)}${options.abandonMachine ? "?abandonMachine=true" : ""}` },
+    z.object({}),
+  );
   print(context.terminal, answer, { json: options.json, text: () => `deleted ${id}\n` });
 }

@@ -38,6 +38,8 @@ export class MemoryMachines implements MachineProvider {
   readonly kept = new Map<string, Kept>();
   readonly calls: string[] = [];
   readonly faults: MemoryFaults = { full: [], failLater: 0, hiddenFromLists: 0, slowAddress: 0, refusal: null };
+  /** Runs once a call has been carried out, before it is answered: what happens meanwhile. */
+  meanwhile: ((call: string) => Promise<void>) | null = null;
   readonly #now: () => number;
   #made = 0;
 
@@ -79,6 +81,7 @@ export class MemoryMachines implements MachineProvider {
     const { label, location } = request;
     const machine: Machine = { id, label, state: "pending", ip: null, location, createdAt: this.#now(), failure: null };
     this.kept.set(id, { request, machine, hidden: this.faults.hiddenFromLists, slow: this.faults.slowAddress });
+    await this.meanwhile?.("create");
     return machine;
   }
 
@@ -91,6 +94,7 @@ export class MemoryMachines implements MachineProvider {
       return null;
     }
     this.#bringOn(one);
+    await this.meanwhile?.("get");
     return one.machine;
   }
 

@@ -62,6 +62,20 @@ describe.each(STORES)("a machine's journal on $name", ({ open }) => {
     60_000,
   );
 
+  test("a delete after a lost answer waits out the provider's late list, and leaves no machine", async () => {
+    const calm = await live(CALM, {});
+    let left = 0;
+    for (let place = 0; place < calm.mortal.passed; place += 1) {
+      // The list shows the machine once it has been asked three times.
+      const world = { ...CALM, hiddenFromLists: 3 };
+      const { provider, machines, nodeId } = await live(world, { deaths: [place], deleteAt: 2 });
+      left += provider.living.length;
+      expect(await machines.find(nodeId), `place ${place}`).toBeNull();
+      await fixtures.pop()?.fixture.close();
+    }
+    expect(left).toBe(0);
+  });
+
   test("with a delete at any step and deaths at any places, no machine and no node is left", async () => {
     await fc.assert(
       fc.asyncProperty(

@@ -29,6 +29,11 @@ export interface UpdateNode extends NodePatch {
   readonly providerToken?: string | undefined;
 }
 
+export interface DeleteNode {
+  /** Do not wait for the end of its rented machine, nor ask for it. */
+  readonly abandonMachine?: boolean;
+}
+
 export interface NodeChangeDeps {
   readonly stores: NodeStores;
   readonly nodes: NodeService;
@@ -83,20 +88,26 @@ export class NodeChangeService {
    * Revokes the node's identity at once and forgets the node. Its daemon hears of it by its key, and takes down what it ran. One with
    * a rented machine stays `deleting` until its provider says that the machine is gone.
    */
-  async delete(caller: UserPrincipal, id: string): Promise<void> {
+  async delete(caller: UserPrincipal, id: string, { abandonMachine = false }: DeleteNode = {}): Promise<void> {
     const node = await this.#requireNode(caller, id, "node.delete");
-    if (!(await this.remove(node, { actor: caller }))) throw nodeNotFound();
+    const entry = abandonMachine ? { actor: caller, detail: { machineAbandoned: true } } : { actor: caller };
+    const removed = await this.remove(node, entry, { abandonMachine });
+    if (!removed) throw nodeNotFound();
   }
 
   /** The same for whoever has judged that the node goes. Asking again changes nothing. @returns false where it was gone already. */
-  async remove(node: NodeRecord, entry: Pick<AuditEntry, "actor" | "detail">): Promise<boolean> {
+  async remove(
+    node: NodeRecord,
+    entry: Pick<AuditEntry, "actor" | "detail">,
+    { abandonMachine = false }: DeleteNode = {},
+  ): Promise<boolean> {
     const removed = await this.#deps.stores.transaction(async (stores, transaction) => {
       const current = await stores.nodes.findForUpdate(node.id);
       if (current === null) return false;
-      if (current.status === "deleting") return true;
+      if (current.status === "deleting" && !abandonMachine) return true;
       const { id, signingKey } = current;
       await this.#record(transaction, { ...entry, action: "node.delete" }, node);
-      if (await this.#deps.machines.release(transaction, id)) {
+      if (!abandonMachine && (await this.#deps.machines.release(transaction, id))) {
         const reason = "Waiting for the provider to say that its machine is gone.";
         await this.#deps.status.applyWithin(stores, id, { event: "delete_requested", reason });
         return true;

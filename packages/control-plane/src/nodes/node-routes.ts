@@ -172,6 +172,12 @@ const deleteNode = {
   tags,
   errors: ["not_found", "permission_denied"],
   params: nodeParams,
+  querystring: z.strictObject({
+    abandonMachine: z
+      .stringbool()
+      .default(false)
+      .describe("Forget the node although a machine that was rented for it may still be there, and cost."),
+  }),
   response: { 200: z.strictObject({}) },
 } satisfies FastifySchema;
 
@@ -245,7 +251,7 @@ function registerItemRoutes(app: PlatformApp, { nodes, nodeChanges, views, enrol
   });
 
   app.delete(NODE_PATH, { onRequest, schema: deleteNode }, async (request) => {
-    await nodeChanges.delete(principalOf(request, "user"), request.params.id);
+    await nodeChanges.delete(principalOf(request, "user"), request.params.id, request.query);
     return {};
   });
 

@@ -118,7 +118,6 @@ export async function nodeFixture(
   const [clock, ids] = [new TestClock(), countingIds()];
   const stores = nodeStores(db);
   await insertProjects(store);
-  const secrets = new SecretStore(db);
   const access = new ProjectAccess(MEMBERSHIPS);
   const audit = new AuditService({ clock, ids });
   const services = createNodeServices({
@@ -141,13 +140,13 @@ export async function nodeFixture(
     people: PEOPLE,
     drainMs,
   });
-  const create = (name: string, engineConfig: EngineConfig | null = { preset: "fairlead-demo" }): Promise<NodeRecord> =>
+  const create: NodeFixture["create"] = (name, engineConfig = { preset: "fairlead-demo" }) =>
     services.nodes.create(OWNER, { projectId: PROJECT, planId: "byo", name, directSecrets: false, engineConfig });
   const enroll = async (nodeId: string): Promise<NodeKey> => {
     const key = new NodeKey();
     const { token } = await services.enrollment.issueBootstrapToken(OWNER, nodeId);
-    const call = { nodeId, bootstrapToken: token, request: key.enrollRequest(nodeId, token), origin: ORIGIN };
-    await services.enrollment.enroll(call);
+    const request = key.enrollRequest(nodeId, token);
+    await services.enrollment.enroll({ nodeId, bootstrapToken: token, request, origin: ORIGIN });
     return key;
   };
   return {
@@ -157,7 +156,7 @@ export async function nodeFixture(
     clock,
     store,
     stores,
-    secrets,
+    secrets: new SecretStore(db),
     identities: createNodeIdentities(db),
     create,
     enroll,
