@@ -33,6 +33,7 @@ case "$*" in
   echo '{}' >/var/lib/fairlead-daemon/identity.json
   ;;
 "disable --now --quiet fairlead-daemon") rm -f /run/.active ;;
+"show fairlead-daemon --property=StatusText --value") [ ! -e /run/.active ] || echo "Connected: 1 workload" ;;
 "show fairlead-daemon "*) cat /run/.code 2>/dev/null || echo 0 ;;
 esac
 `;
