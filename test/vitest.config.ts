@@ -30,6 +30,7 @@ export default defineConfig({
           root,
           include: [
             "packages/*/src/**/*.test.ts",
+            "test/fakes/*/src/*.test.ts",
             "test/architecture.test.ts",
             "test/docs.test.ts",
             "test/units.test.ts",

@@ -119,6 +119,13 @@ export const PLATFORM_CALLS: Readonly<Record<string, MakeCall>> = {
   "GET /v1/nodes": ({ projectId }) => ({ path: `/v1/nodes?projectId=${projectId}` }),
   "POST /v1/nodes": ({ projectId }) => ({ path: "/v1/nodes", body: { projectId, planId: "byo", name: "Box" } }),
   "GET /v1/nodes:count-active": ({ projectId }) => ({ path: `/v1/nodes:count-active?projectId=${projectId}` }),
+  "POST /v1/nodes:sweep": ({ projectId }) => ({ path: "/v1/nodes:sweep", body: { projectId } }),
+  "GET /v1/plans": () => ({ path: "/v1/plans" }),
+  "POST /v1/plans:refresh": () => ({
+    path: "/v1/plans:refresh",
+    body: { provider: "nobody" },
+    letIn: ['"param":"provider"'],
+  }),
   "GET /v1/nodes/by-slug/{slug}": (world) => ({
     path: `/v1/nodes/by-slug/${world.node.identifier}?projectId=${world.projectId}`,
   }),

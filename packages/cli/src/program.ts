@@ -14,6 +14,7 @@ import { addKeyCommands } from "./commands/key.ts";
 import { addMemberCommands } from "./commands/member.ts";
 import { addModelsCommand } from "./commands/models.ts";
 import { addNodeCommands } from "./commands/node.ts";
+import { addPlansCommand } from "./commands/plans.ts";
 import { addProjectCommands } from "./commands/project.ts";
 import { addProviderCommands } from "./commands/provider.ts";
 import { addServerCommand } from "./commands/server.ts";
@@ -52,6 +53,7 @@ export function buildProgram(context: Context): Command {
   addProviderCommands(program, context);
   addAliasCommands(program, context);
   addNodeCommands(program, context);
+  addPlansCommand(program, context);
   addModelsCommand(program, context);
   addChatCommand(program, context);
   addChatSessionCommands(program, context);

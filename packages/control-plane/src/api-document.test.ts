@@ -57,6 +57,7 @@ GET /v1/nodes/{id}/workload-version
 GET /v1/nodes/{node_id}/secrets
 GET /v1/nodes:count-active
 GET /v1/oauth/authorize
+GET /v1/plans
 GET /v1/projects
 GET /v1/projects/{id}
 GET /v1/projects/{id}/aliases
@@ -102,6 +103,7 @@ POST /v1/chat/responses
 POST /v1/chat/sessions/{id}:regenerate
 POST /v1/chat/sessions/{id}:stop
 POST /v1/nodes
+POST /v1/nodes:sweep
 POST /v1/nodes/{id}/bootstrap-tokens
 POST /v1/nodes/{id}/enroll
 POST /v1/nodes/{id}/identity-tokens
@@ -112,6 +114,7 @@ POST /v1/nodes/{id}:resume
 POST /v1/oauth/device/code
 POST /v1/oauth/revoke
 POST /v1/oauth/token
+POST /v1/plans:refresh
 POST /v1/projects
 POST /v1/projects/{id}/credits
 POST /v1/projects/{id}/providers

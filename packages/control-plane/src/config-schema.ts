@@ -4,6 +4,7 @@ import { isNetwork } from "./http/client-address.ts";
 import { DEFAULT_LIMITS } from "./inference/limits.ts";
 import { serverLimitsSchema } from "./limits/call-limits.ts";
 import { LOG_LEVELS } from "./log.ts";
+import { provisioningSettings } from "./machines/provisioning-settings.ts";
 import { fleetSettings } from "./nodes/fleet-settings.ts";
 import { modelNameSchema } from "./providers/model-name.ts";
 import { providerSettings } from "./providers/provider-config.ts";
@@ -192,6 +193,7 @@ export const configSchema = z.strictObject({
     })
     .prefault({}),
   fleet: fleetSettings,
+  provisioning: provisioningSettings,
   providers: providerSettings,
   inference: z
     .strictObject({

@@ -6,6 +6,15 @@ import { programFolder } from "./builds/program-folder.ts";
 import type { Context } from "./context.ts";
 import { LinkHub } from "./link/link-hub.ts";
 import { LinkServer } from "./link/link-server.ts";
+import {
+  createMachineOrders,
+  createMachineServices,
+  type MachineOrders,
+  type MachineOrdersDeps,
+  type MachineServices,
+  machineProviders,
+} from "./machines/machine-services.ts";
+import { provisioningOptions } from "./machines/provisioning-settings.ts";
 import { livenessOptions } from "./nodes/fleet-settings.ts";
 import { NodeLogService } from "./nodes/node-log-service.ts";
 import type { TakenNames } from "./nodes/node-service.ts";
@@ -19,6 +28,7 @@ const LINK_RESYNC_MS = 10 * 60_000;
 
 export interface Fleet {
   readonly nodes: NodeServices;
+  readonly machines: MachineOrders & MachineServices;
   readonly nodeLogs: NodeLogService;
   readonly daemonBuilds: DaemonBuildService;
   readonly hub: LinkHub;
@@ -36,9 +46,11 @@ export function createFleet(context: Context, { access, names }: FleetDeps): Fle
   const { db, audit, tokens, users, record, sealer, writeTogether } = installation;
   const tunnels = new TunnelHub({ log });
   const daemonBuilds = createDaemonBuilds(context);
+  const renting = createRenting(context);
   const nodes = createNodeServices({
     ...ports,
     db,
+    machines: renting.orders,
     writeTogether,
     names,
     access,
@@ -53,12 +65,25 @@ export function createFleet(context: Context, { access, names }: FleetDeps): Fle
     builds: daemonBuilds,
     liveness: livenessOptions(config.fleet),
   });
+  const machines = {
+    ...renting,
+    ...createMachineServices({ ...renting, nodes: nodes.nodeMachines, access, audit, log }),
+  };
   const { reports, liveness, nodeSecrets: secrets, changes } = nodes;
   const hub = new LinkHub({ reports, liveness, secrets, changes, clock: ports.clock, log, resyncMs: LINK_RESYNC_MS });
   const links = new LinkServer({ links: hub, log });
   cutRemovedNodes(nodes, { links, tunnels });
   const nodeLogs = new NodeLogService({ ...nodes, db, access, audit, sessions: users, daemons: tunnels });
-  return { nodes, nodeLogs, daemonBuilds, hub, links, tunnels };
+  return { nodes, machines, nodeLogs, daemonBuilds, hub, links, tunnels };
+}
+
+function createRenting({ config, ports, installation, addresses }: Context): MachineOrders & MachineOrdersDeps {
+  const { db, sealer, record } = installation;
+  const parts = { installationId: record.id, clock: ports.clock };
+  const providers = machineProviders(config.provisioning, parts);
+  const options = provisioningOptions(config.provisioning);
+  const deps = { db, providers, sealer, clock: ports.clock, publicUrl: addresses.publicUrl, options };
+  return { ...deps, ...createMachineOrders(deps) };
 }
 
 function createDaemonBuilds({ config, log }: Context): DaemonBuildService {

@@ -24,6 +24,8 @@ import { callersOf } from "./inference/caller.ts";
 import { createInferenceHost, type InferenceHost } from "./inference/inference-host.ts";
 import { type Installation, openInstallation, type Ports } from "./installation.ts";
 import { createLog, type Log } from "./log.ts";
+import { startDailySweep } from "./machines/daily-sweep.ts";
+import { startMachineRunner } from "./machines/machine-runner.ts";
 import { nodeEventRetention } from "./nodes/node-event-retention.ts";
 import { nodeStores } from "./nodes/node-stores.ts";
 import { startNodeSweeper } from "./nodes/node-sweeper.ts";
@@ -126,6 +128,7 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   await services.oauth.start();
   const stopSweeper = startNodeSweeper({ ...services.nodes, log });
   closers.push(stopSweeper);
+  closers.push(...startMachines(context, services));
   closers.push(startProjectRemover(services.projectRemoval, log));
   for (const retention of retentions(context, services)) closers.push(startRetention(retention, log));
   closers.push(() => services.upstreams.close());
@@ -153,6 +156,11 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   const { platformUrl, inferenceUrl } = addresses;
   log.info({ platformUrl, inferenceUrl, installationId: installation.record.id }, "server started");
   return { platformUrl, inferenceUrl, setUpUrl: await linkForFirstStart(installation, log) };
+}
+
+function startMachines({ log, ports: { clock } }: Context, { machines, nodes }: Services): Closers {
+  const { changes } = nodes;
+  return [startMachineRunner({ ...machines, changes, clock, log }), startDailySweep(machines.sweeps, log)];
 }
 
 function createOperationsAdmin({ config, log, ports, installation }: Context): OperationsAdmin {

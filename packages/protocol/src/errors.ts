@@ -38,6 +38,21 @@ export const ERROR_CODES = {
   request_too_large: code("invalid_request_error", false, "The body is over the stated limit."),
   unsupported_media_type: code("invalid_request_error", false, "Send `content-type: application/json`."),
   headers_too_large: code("invalid_request_error", false, "The request's headers are over the limit."),
+  provider_token_invalid: code(
+    "invalid_request_error",
+    false,
+    "The machine provider does not know this `providerToken`: it is wrong, or was revoked.",
+  ),
+  provider_token_read_only: code(
+    "invalid_request_error",
+    false,
+    "The `providerToken` may only read; renting machines takes one that may write.",
+  ),
+  provider_token_wrong_project: code(
+    "invalid_request_error",
+    false,
+    "The `providerToken` is good, but of another of the provider's projects than the node's machine.",
+  ),
   invalid_credential: code(
     "authentication_error",
     false,

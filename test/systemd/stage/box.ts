@@ -7,7 +7,8 @@ import type { ScriptResult } from "../../support/run-script.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 const run = promisify(execFile);
-const BUILD_ROOT = new URL("build-root.sh", import.meta.url).pathname;
+const BUILD_ROOT = new URL("../../../scripts/lib/build-debian-root.sh", import.meta.url).pathname;
+const MACHINE_IMAGE = new URL("../../../scripts/build-machine-image", import.meta.url).pathname;
 const BOOT_MS = 120_000;
 
 /** Names the process that a box belongs to, so that scripts/test can remove what a killed one left. */
@@ -64,9 +65,9 @@ export class Box {
   }
 
   /** A machine on which nothing but Docker was installed, and the demo engine's image is there. */
-  static async boot(suite: Suite): Promise<Box> {
+  static async boot(suite: Suite, hostname: string = suite): Promise<Box> {
     await run(BUILD_ROOT, [suite, imageOf(suite)], { maxBuffer: 16 * 1024 * 1024 });
-    const command = ["--hostname", suite, "--entrypoint", "/bin/sh", imageOf(suite), "-c", BOOT];
+    const command = ["--hostname", hostname, "--entrypoint", "/bin/sh", imageOf(suite), "-c", BOOT];
     const box = new Box(await docker("run", "--detach", ...CONTAINER, ...command));
     try {
       await box.#untilUp();
@@ -152,6 +153,11 @@ export class Box {
       },
     );
   }
+}
+
+/** As the `docker` provider needs it. */
+export async function buildMachineImage(): Promise<void> {
+  await run(MACHINE_IMAGE, [], { maxBuffer: 16 * 1024 * 1024 });
 }
 
 /** @returns why this machine cannot have such boxes, or null where it can. Makes the root where it is not there. */

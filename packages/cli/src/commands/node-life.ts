@@ -9,9 +9,10 @@ import { addEngineOptions, type EngineOptions, readEngineConfig } from "../nodes
 import { NODE_ARGUMENT, nodeIdOf, nodePath } from "../nodes/node-reference.ts";
 import { nodeText } from "../nodes/node-tables.ts";
 import { addWaitOptions, isUpToDate, newestEvent, type WaitOptions, waits, watchNode } from "../nodes/node-watch.ts";
+import { type ProviderTokenOptions, readProviderToken } from "../nodes/provider-token-input.ts";
 import { print } from "../output.ts";
 
-interface UpdateOptions extends WaitOptions, EngineOptions {
+interface UpdateOptions extends WaitOptions, EngineOptions, ProviderTokenOptions {
   readonly name?: string;
 }
 
@@ -28,7 +29,10 @@ export function addNodeLifeCommands(node: Command, context: Context): void {
     "take a variable away; may be repeated",
     addName,
   );
-  addWaitOptions(update.option("--name <name>", "another name; the identifier stays"), "it runs and is ready")
+  update
+    .option("--name <name>", "another name; the identifier stays")
+    .option("--provider-token-file <file>", "another API token at the machine's provider; - for standard input");
+  addWaitOptions(update, "it runs and is ready")
     .description("change a node's engine or name; a new engine takes over once it is ready, or is rolled back")
     .addHelpText(
       "after",
@@ -76,9 +80,18 @@ async function updateNode(context: Context, name: string, options: UpdateOptions
     ...(engineConfig === null ? {} : { engineConfig }),
   };
   const updateMask = Object.keys(changes).join(",");
-  if (updateMask === "") throw new UsageError("say what to change, such as --image or --engine-config FILE");
-  const call = { method: "PATCH", path: nodePath(id), body: { node: changes, updateMask } } as const;
-  await askAndWatch(context, { host, id, call, until: isUpToDate }, options);
+  const { providerTokenFile } = options;
+  const providerToken = providerTokenFile === undefined ? undefined : await readProviderToken(context, options);
+  if (updateMask === "" && providerToken === undefined)
+    throw new UsageError("say what to change, such as --image or --engine-config FILE");
+  const body = {
+    ...(updateMask === "" ? {} : { node: changes, updateMask }),
+    ...(providerToken === undefined ? {} : { providerToken }),
+  };
+  const call = { method: "PATCH", path: nodePath(id), body } as const;
+  // Another token changes nothing that runs.
+  const wait = updateMask === "" ? { ...options, wait: false } : options;
+  await askAndWatch(context, { host, id, call, until: isUpToDate }, wait);
 }
 
 async function drainNode(context: Context, name: string, options: DrainOptions): Promise<void> {

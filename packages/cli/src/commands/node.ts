@@ -9,20 +9,32 @@ import { addLimitOption, type ListOptions, listAll } from "../list-all.ts";
 import { addEngineOptions, type EngineOptions, readEngineConfig } from "../nodes/engine-config-input.ts";
 import { NODE_ARGUMENT, nodeIdOf, nodePath } from "../nodes/node-reference.ts";
 import { nodeTable, nodeText } from "../nodes/node-tables.ts";
-import { isUpToDate, type WaitOptions, watchNode } from "../nodes/node-watch.ts";
+import { isUpToDate, type WaitOptions, waits, watchNode } from "../nodes/node-watch.ts";
+import { PROVIDER_TOKEN_OPTION, type ProviderTokenOptions, readProviderToken } from "../nodes/provider-token-input.ts";
 import { print } from "../output.ts";
 import { addNodeConnectCommand } from "./node-connect.ts";
 import { addNodeEventsCommand } from "./node-events.ts";
 import { addNodeLifeCommands } from "./node-life.ts";
 import { addNodeLogsCommand } from "./node-logs.ts";
 import { addNodeSecretCommands } from "./node-secret.ts";
+import { addNodeSweepCommand } from "./node-sweep.ts";
 import { addNodeUpdateDaemonCommand } from "./node-update-daemon.ts";
 import { addNodeVersionsCommand } from "./node-versions.ts";
 
 const createdSchema = z.object({ node: nodeSchema });
 const bootstrapTokenSchema = z.object({ token: z.string(), expiresAt: z.string() });
 
-type CreateOptions = WaitOptions & EngineOptions;
+interface DeleteOptions extends ClientOptions {
+  readonly abandonMachine?: boolean;
+}
+
+interface CreateOptions extends WaitOptions, EngineOptions, ProviderTokenOptions {
+  readonly plan: string;
+  readonly location?: string;
+}
+
+/** A machine that one has. */
+const BYO = "byo";
 
 export function addNodeCommands(program: Command, context: Context): void {
   const node = program.command("node").description("nodes: machines of a project that run engines");
@@ -38,14 +50,18 @@ export function addNodeCommands(program: Command, context: Context): void {
   addNodeEventsCommand(node, context);
   addNodeVersionsCommand(node, context);
   addNodeUpdateDaemonCommand(node, context);
+  addNodeSweepCommand(node, context);
   command("bootstrap-token")
     .description("make the single-use token that a daemon enrols with")
     .addHelpText("after", "\nExample:\n  fairlead node bootstrap-token attic > token && chmod 600 token")
     .action((name: string, options: ClientOptions) => createBootstrapToken(context, name, options));
   command("delete")
-    .description("delete a node; its daemon stops and removes what ran there, as soon as it hears of it")
+    .description(
+      "delete a node; its daemon stops and removes what ran there, as soon as it hears of it. A rented machine is given back",
+    )
+    .option("--abandon-machine", "forget the node although its rented machine may still be there, and cost")
     .addHelpText("after", "\nExample:\n  fairlead node drain attic && fairlead node delete attic")
-    .action((name: string, options: ClientOptions) => deleteNode(context, name, options));
+    .action((name: string, options: DeleteOptions) => deleteNode(context, name, options));
   addNodeConnectCommand(node, context);
   addNodeSecretCommands(node, context);
 }
@@ -57,13 +73,21 @@ function addCollectionCommands(node: Command, context: Context): void {
     .action((options: ClientOptions & ListOptions) => listNodes(context, options));
   const create = addEngineOptions(addProjectOption(addPlatformOptions(node.command("create"))));
   create
-    .description("add a machine that you have to a project")
+    .description("add a machine that you have to a project, or rent one for it")
     .argument("<name>")
-    .option("--wait", "show what the node does until it is active; install its daemon meanwhile")
+    .option("--plan <id>", "the machine to rent, one of `fairlead plans`; byo: one that you have", BYO)
+    .option(
+      "--location <names>",
+      "where to rent it; several with commas between are tried in order; any: every other place",
+    )
+    .option(...PROVIDER_TOKEN_OPTION)
+    .option("--wait", "show what the node does until it is active (default at a terminal where a machine is rented)")
+    .option("--no-wait", "answer at once")
     .addHelpText(
       "after",
       "\nExamples:\n  fairlead node create attic --preset fairlead-demo\n" +
-        "  fairlead node create rack-1 --engine-config engine.yaml\n  fairlead node create lab --preset ollama --env OLLAMA_KEEP_ALIVE=1h --wait",
+        "  fairlead node create rack-1 --engine-config engine.yaml\n  fairlead node create lab --preset ollama --env OLLAMA_KEEP_ALIVE=1h --wait\n" +
+        "  fairlead node create rented --plan hetzner:cx33 --location fsn1,nbg1 --provider-token-file token --preset fairlead-demo",
     )
     .action((name: string, options: CreateOptions) => createNode(context, name, options));
 }
@@ -84,12 +108,21 @@ async function getNode(context: Context, name: string, options: ClientOptions): 
 async function createNode(context: Context, name: string, options: CreateOptions): Promise<void> {
   const host = platformHost(context, options);
   const engineConfig = await readEngineConfig(context.terminal, options);
-  const engine = engineConfig === null ? {} : { engineConfig };
-  const body = { projectId: host.projectId(), planId: "byo", name, ...engine };
+  const { plan: planId, location } = options;
+  const rents = planId !== BYO;
+  const providerToken = rents ? await readProviderToken(context, options) : undefined;
+  const body = {
+    projectId: host.projectId(),
+    planId,
+    name,
+    ...(engineConfig === null ? {} : { engineConfig }),
+    ...(location === undefined ? {} : { location }),
+    ...(providerToken === undefined ? {} : { providerToken }),
+  };
   const call = { method: "POST", path: "/v1/nodes", body, idempotencyKey: context.ids.next("request") } as const;
   const created = await callJson(host, call, createdSchema);
-  if (!options.json || options.wait) sayHowToInstall(context, host.url, created.node);
-  if (!options.wait) {
+  if (!rents && (!options.json || options.wait)) sayHowToInstall(context, host.url, created.node);
+  if (!(rents ? waits(context.terminal, options) : options.wait)) {
     print(context.terminal, created, { json: options.json, text: (answer) => nodeTable([answer.node]) });
     return;
   }
@@ -121,9 +154,13 @@ async function createBootstrapToken(context: Context, name: string, options: Cli
   );
 }
 
-async function deleteNode(context: Context, name: string, options: ClientOptions): Promise<void> {
+async function deleteNode(context: Context, name: string, options: DeleteOptions): Promise<void> {
   const host = platformHost(context, options);
   const id = await nodeIdOf(host, name);
-  const answer = await callJson(host, { method: "DELETE", path: nodePath(id) }, z.object({}));
+  const answer = await callJson(
+    host,
+    { method: "DELETE", path: `${nodePath(id)}${options.abandonMachine ? "?abandonMachine=true" : ""}` },
+    z.object({}),
+  );
   print(context.terminal, answer, { json: options.json, text: () => `deleted ${id}\n` });
 }

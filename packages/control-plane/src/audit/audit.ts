@@ -26,6 +26,8 @@ export const AUDIT_ACTIONS = {
   "node.create": "A node was created.",
   "node.update": "A node's fields, engine config or provider keys changed.",
   "node.delete": "A node was deleted and its identity revoked.",
+  "machine.orphan": "A rented machine was found that no node has.",
+  "machine.sweep": "Somebody compared rented machines with nodes, and may have removed those without one.",
   "node.drain": "A node was taken out of service.",
   "node.resume": "A node was put back into service.",
   "node.restart": "A node's engine was started anew.",
@@ -75,7 +77,7 @@ export const AUDIT_ACTION_NAMES = Object.keys(AUDIT_ACTIONS) as AuditAction[];
 /** Not a person with a session: the operator on the machine itself, or a part of the program on somebody's behalf. */
 export interface SystemActor {
   readonly kind: "system";
-  readonly name: "local_admin" | "sign_in" | "enrollment" | "server";
+  readonly name: "local_admin" | "sign_in" | "enrollment" | "provisioning" | "server";
   /** Where there was a call. */
   readonly origin?: CallOrigin;
   /** The person who did it, where the program knows them without a session yet: they are told as the actor. */
@@ -94,6 +96,7 @@ export interface AuditResource {
     | "invitation"
     | "key"
     | "node"
+    | "machine"
     | "secret"
     | "provider"
     | "alias"

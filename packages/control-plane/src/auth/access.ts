@@ -40,6 +40,7 @@ export const ROLES_BY_OPERATION = {
   "node.logs": OPERATORS,
   "node.connect": OPERATORS,
   "node.secrets": OPERATORS,
+  "node.sweep": OPERATORS,
 } as const satisfies Record<string, readonly Role[]>;
 
 export type Operation = keyof typeof ROLES_BY_OPERATION;

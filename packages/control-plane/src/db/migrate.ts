@@ -18,6 +18,7 @@ import * as secretVersions from "./migrations/0013-secret-versions.ts";
 import * as nodeConditions from "./migrations/0014-node-conditions.ts";
 import * as nodeLife from "./migrations/0015-node-life.ts";
 import * as desiredDaemons from "./migrations/0016-desired-daemons.ts";
+import * as machines from "./migrations/0025-machines.ts";
 
 /** One step of the schema, named so that the names sort in their order. */
 export interface Migration {
@@ -42,6 +43,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0014-node-conditions", up: nodeConditions.up },
   { name: "0015-node-life", up: nodeLife.up },
   { name: "0016-desired-daemons", up: desiredDaemons.up },
+  { name: "0025-machines", up: machines.up },
 ];
 
 /**

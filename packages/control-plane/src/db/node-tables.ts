@@ -110,3 +110,26 @@ export interface NodeSecretTable {
   created_at: number;
   updated_at: number;
 }
+
+/** The machine that is rented for a node: its journal, from the order to its end at the provider. */
+export interface MachineTable {
+  node_id: string;
+  project_id: string;
+  provider: string;
+  type: string;
+  /** The provider's names for it are unique: a second one of this name cannot be. */
+  name: string;
+  step: string;
+  /** JSON: where to ask for it, the first now. */
+  locations: string;
+  /** The provider's id of it, once it is known. */
+  machine_id: string | null;
+  /** Sealed by the master key; null where the provider asks for none. */
+  sealed_token: string | null;
+  /** The bootstrap token in its user data, sealed by the master key, until it is spent. */
+  sealed_bootstrap: string | null;
+  bootstrap_expires_at: number | null;
+  /** Since when there may be a machine whose id is not known; null: there is none. */
+  attempted_at: number | null;
+  deadline_at: number;
+}

@@ -11,6 +11,7 @@ import type {
   BootstrapTokenTable,
   DeletedNodeTable,
   DesiredDaemonTable,
+  MachineTable,
   NodeDesiredTable,
   NodeEventTable,
   NodeReportTable,
@@ -43,6 +44,7 @@ export interface Database {
   node_report: NodeReportTable;
   desired_daemon: DesiredDaemonTable;
   node_event: NodeEventTable;
+  machine: MachineTable;
   bootstrap_token: BootstrapTokenTable;
   node_secret: NodeSecretTable;
   idempotency_record: IdempotencyRecordTable;

@@ -16,6 +16,8 @@ import { dialectOf } from "../db/dialect.ts";
 import { ensureInstallation } from "../db/installation-store.ts";
 import { migrate } from "../db/migrate.ts";
 import { type OpenedDatabase, openDatabase } from "../db/open.ts";
+import { MachineSecrets } from "../machines/machine-secrets.ts";
+import { MachineStore } from "../machines/machine-store.ts";
 import { ProviderCredentials } from "../providers/provider-credentials.ts";
 import { SecretService } from "../secrets/secret-service.ts";
 import { countingIds, STORES, TestClock } from "../testing.fixture.ts";
@@ -71,11 +73,31 @@ async function fill({ db }: OpenedDatabase): Promise<void> {
   const secrets = new SecretService({ db, sealer, clock });
   const owner = { id: "nod_1", directSecrets: false, sealingKey: null };
   await db.transaction().execute((transaction) => secrets.put(transaction, owner, { name: "TOKEN", value: "s3cret" }));
+  await fillMachine(db, sealer);
   const sealed = await new ProviderCredentials(sealer).seal(PROVIDER, "sk-live");
   await sql`insert into provider (project_id, name, user_id, base_url, settings, sealed_credential, created_at, updated_at)
     values ('prj_1', 'openai', 'usr_1', ${PROVIDER.baseUrl}, '{}', ${sealed}, 1, 1)`.execute(db);
   const { claim } = await answers(db, sealer).begin(CALL);
   await claim?.keep(ANSWER);
+}
+
+async function fillMachine(db: OpenedDatabase["db"], sealer: ReturnType<typeof aesSealer>): Promise<void> {
+  const secrets = new MachineSecrets(sealer);
+  await new MachineStore(db).insert({
+    nodeId: "nod_1",
+    projectId: "prj_1",
+    provider: "hetzner",
+    type: "cx23",
+    name: "box-1",
+    step: "booting",
+    locations: ["fsn1"],
+    machineId: "1",
+    sealedToken: await secrets.sealToken("nod_1", "provider-token"),
+    sealedBootstrap: await secrets.sealBootstrap("nod_1", "flb_token"),
+    bootstrapExpiresAt: 1,
+    attemptedAt: null,
+    deadlineAt: 1,
+  });
 }
 
 function answers(db: OpenedDatabase["db"], sealer: ReturnType<typeof aesSealer>): AnswerService {
@@ -96,13 +118,23 @@ async function readBack({ db }: OpenedDatabase): Promise<unknown> {
   const secret = await db.selectFrom("node_secret").select("sealed").executeTakeFirstOrThrow();
   const credential = new ProviderCredentials(sealer);
   const { kept } = await answers(db, sealer).begin(CALL);
+  const machine = await new MachineStore(db).find("nod_1");
+  const machineSecrets = new MachineSecrets(sealer);
   return {
+    token: machine && (await machineSecrets.openToken(machine)),
+    bootstrap: await machineSecrets.openBootstrap("nod_1", machine?.sealedBootstrap ?? ""),
     credential: await credential.open({ ...PROVIDER, sealedCredential: provider.sealed_credential } as never),
     secret: Buffer.from(await sealer.open(secret.sealed, "node secret nod_1 TOKEN")).toString(),
     answer: kept?.body.toString(),
   };
 }
-const WHOLE = { credential: "sk-live", secret: "s3cret", answer: "an answer" };
+const WHOLE = {
+  token: "provider-token",
+  bootstrap: "flb_token",
+  credential: "sk-live",
+  secret: "s3cret",
+  answer: "an answer",
+};
 
 /** Every text in the store that this key has sealed, as `table.column`. */
 async function sealedTexts({ db }: OpenedDatabase, keyId: string): Promise<string[]> {
@@ -132,6 +164,8 @@ describe.each(STORES)("rotating the master key on $name", ({ open }) => {
     expect(report).toMatchObject({ formerKeyId: before.id, keyId: readMasterKey(file).id });
     expect(report.resealed).toEqual({
       "signing_key.sealed_jwk": 2,
+      "machine.sealed_token": 1,
+      "machine.sealed_bootstrap": 1,
       "provider.sealed_credential": 1,
       "node_secret.sealed": 1,
       "kept_answer.sealed": 1,
@@ -170,7 +204,10 @@ describe.each(STORES)("rotating the master key on $name", ({ open }) => {
     expect(gone).toMatchObject({
       keyId: readMasterKey(file).id,
       providers: [{ projectId: "prj_1", name: "openai" }],
-      secrets: [{ nodeId: "nod_1", name: "TOKEN" }],
+      secrets: [
+        { nodeId: "nod_1", name: "TOKEN" },
+        { nodeId: "nod_1", name: "providerToken" },
+      ],
     });
     const ring = await openKeyRing({
       store: new KeyRingStore(store.db),
@@ -194,6 +231,7 @@ test("nobody else seals", () => {
   expect(sealing.toSorted()).toEqual([
     "answers/answer-service.ts",
     "auth/key-ring.ts",
+    "machines/machine-secrets.ts",
     "providers/provider-credentials.ts",
     "secrets/secret-service.ts",
     // A cookie, which outlives no rotation.

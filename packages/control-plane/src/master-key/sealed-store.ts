@@ -4,6 +4,7 @@ import { answerName } from "../answers/kept-answer.ts";
 import { signingKeyContext } from "../auth/key-ring.ts";
 import { SEALED_PREFIX } from "../auth/sealer.ts";
 import type { Database } from "../db/schema.ts";
+import { bootstrapContext, tokenContext } from "../machines/machine.ts";
 import { credentialContext } from "../providers/provider-credentials.ts";
 import { secretContext } from "../secrets/secret.ts";
 
@@ -50,6 +51,20 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
     also: [],
     contextOf: ({ project_id: projectId = "", caller_id: callerId = "", key = "" }) =>
       answerName({ projectId, callerId, key }),
+  },
+  {
+    table: "machine",
+    column: "sealed_token",
+    key: ["node_id"],
+    also: [],
+    contextOf: ({ node_id: nodeId = "" }) => tokenContext(nodeId),
+  },
+  {
+    table: "machine",
+    column: "sealed_bootstrap",
+    key: ["node_id"],
+    also: [],
+    contextOf: ({ node_id: nodeId = "" }) => bootstrapContext(nodeId),
   },
 ];
 
@@ -111,6 +126,12 @@ export class SealedStore {
     await db.updateTable("signing_key").set({ sealed_jwk: "" }).execute();
     await db.updateTable("signing_key").set({ retired_at: now }).where("retired_at", "is", null).execute();
     await db.deleteFrom("kept_answer").where("sealed", "is not", null).execute();
+    const machines = await db
+      .updateTable("machine")
+      .set({ sealed_token: null, sealed_bootstrap: null })
+      .where("sealed_token", "is not", null)
+      .returning("node_id")
+      .execute();
     const providers = await db
       .updateTable("provider")
       .set({ sealed_credential: null })
@@ -126,7 +147,10 @@ export class SealedStore {
       .execute();
     return {
       providers: providers.map((row) => ({ projectId: row.project_id, name: row.name })),
-      secrets: secrets.map((row) => ({ nodeId: row.node_id, name: row.name })),
+      secrets: [
+        ...secrets.map((row) => ({ nodeId: row.node_id, name: row.name })),
+        ...machines.map((row) => ({ nodeId: row.node_id, name: "providerToken" })),
+      ],
     };
   }
 }

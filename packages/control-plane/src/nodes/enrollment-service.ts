@@ -11,11 +11,14 @@ import {
 } from "@fairlead/protocol/enrollment";
 import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource, NodeId, ProjectId } from "@fairlead/protocol/ids";
+import type { Kysely } from "kysely";
 import { LRUCache } from "lru-cache";
+import type { AuditEntry } from "../audit/audit.ts";
 import type { AuditService } from "../audit/audit-service.ts";
 import type { ProjectAccess } from "../auth/access.ts";
 import { assertionRefused, keyThumbprint, verifyAssertion, verifyEnrollProof } from "../auth/node-assertion.ts";
 import type { CallOrigin, UserPrincipal } from "../auth/principal.ts";
+import type { Database } from "../db/schema.ts";
 import type { BootstrapTokenRecord } from "./bootstrap-token-store.ts";
 import { type NodeRecord, nodeResource } from "./node.ts";
 import { type NodeService, nodeNotFound } from "./node-service.ts";
@@ -55,6 +58,24 @@ export interface EnrollmentDeps {
   readonly builds: OfferedBuilds;
 }
 
+/** Shown once. `expiresAt` is Unix milliseconds. */
+export interface FreshToken {
+  readonly id: string;
+  readonly token: string;
+  readonly expiresAt: number;
+}
+
+interface Within {
+  readonly stores: NodeStores;
+  readonly transaction: Kysely<Database>;
+}
+
+interface Keeping {
+  readonly actor: AuditEntry["actor"];
+  readonly node: NodeRecord;
+  readonly fresh: FreshToken;
+}
+
 export interface EnrollCall {
   readonly nodeId: string;
   /** The whole bootstrap token, as it came. */
@@ -79,28 +100,39 @@ export class EnrollmentService {
   async issueBootstrapToken(caller: UserPrincipal, nodeId: string): Promise<{ token: string; expiresAt: number }> {
     const node = await this.#deps.nodes.get(caller, nodeId);
     await this.#deps.access.require(caller, node.projectId, "node.bootstrap");
-    const now = this.#deps.clock.now();
-    const expiresAt = now + BOOTSTRAP_TOKEN_TTL_MS;
-    const secret = randomBytes(32).toString("base64url");
-    const build = (await this.#deps.builds.forNewNodes()) ?? undefined;
-    const token = formatBootstrapToken({ url: this.#deps.publicUrl, nodeId, secret, build });
-    const { stores, status, audit, ids } = this.#deps;
+    const fresh = await this.newToken(nodeId);
+    const { stores, status } = this.#deps;
     const entered = await stores.transaction(async (within, transaction) => {
       if (!(await within.nodes.findForUpdate(nodeId))) throw nodeNotFound();
-      const id = ids.next("bootstrapToken");
-      await within.bootstrapTokens.issue({ id, nodeId, tokenHash: sha256(token), expiresAt }, now);
-      await audit.record(transaction, {
-        actor: caller,
-        action: "node.bootstrap",
-        projectId: node.projectId,
-        resource: nodeResource(node),
-        detail: { bootstrapTokenId: id },
-      });
+      await this.keepToken({ stores: within, transaction }, { actor: caller, node, fresh });
       const reason = "Waiting for the daemon to enrol.";
       return status.applyWithin(within, nodeId, { event: "bootstrap_token_issued", reason });
     });
     if (entered) status.announce(entered);
-    return { token, expiresAt };
+    return { token: fresh.token, expiresAt: fresh.expiresAt };
+  }
+
+  /** It is worth something once it is kept. */
+  async newToken(nodeId: string): Promise<FreshToken> {
+    const { builds, publicUrl: url, clock, ids } = this.#deps;
+    const secret = randomBytes(32).toString("base64url");
+    const build = (await builds.forNewNodes()) ?? undefined;
+    const token = formatBootstrapToken({ url, nodeId, secret, build });
+    return { id: ids.next("bootstrapToken"), token, expiresAt: clock.now() + BOOTSTRAP_TOKEN_TTL_MS };
+  }
+
+  /** Voids the node's unused tokens, in the caller's transaction, which holds the node's row. */
+  async keepToken({ stores, transaction }: Within, { actor, node, fresh }: Keeping): Promise<void> {
+    const { id, token, expiresAt } = fresh;
+    const kept = { id, nodeId: node.id, tokenHash: sha256(token), expiresAt };
+    await stores.bootstrapTokens.issue(kept, this.#deps.clock.now());
+    await this.#deps.audit.record(transaction, {
+      actor,
+      action: "node.bootstrap",
+      projectId: node.projectId,
+      resource: nodeResource(node),
+      detail: { bootstrapTokenId: id },
+    });
   }
 
   /** The first key spends the token; the same key may ask again (a lost answer must not brick a node), another is refused. */
@@ -172,7 +204,7 @@ export class EnrollmentService {
     const { request } = call;
     const outcome = await this.#deps.stores.transaction(async (stores, transaction) => {
       const node = await stores.nodes.findForUpdate(call.nodeId);
-      if (!node) throw nodeNotFound();
+      if (!node || node.status === "deleting") throw nodeNotFound();
       if (!(await stores.bootstrapTokens.spend(token.id, thumbprint, now)))
         return { node, refused: true, entered: null };
       const known = node.signingKey !== null && keyThumbprint(node.signingKey) === thumbprint;

@@ -14,8 +14,10 @@ import type { SecretService } from "../secrets/secret-service.ts";
 import { type NodeRecord, nodeResource } from "./node.ts";
 import type { NodeChanges } from "./node-changes.ts";
 import type { People } from "./node-life-service.ts";
+import type { NodeMachines } from "./node-machines.ts";
 import { type NodePatch, patchNode, WRITABLE_FIELDS, type WritableNode } from "./node-patch.ts";
 import { type NodeService, nodeNotFound } from "./node-service.ts";
+import type { NodeStatusService } from "./node-status-service.ts";
 import type { NodeStores } from "./node-stores.ts";
 import { toNode } from "./node-view.ts";
 import { replan } from "./replan.ts";
@@ -23,12 +25,21 @@ import { replan } from "./replan.ts";
 export interface UpdateNode extends NodePatch {
   /** Provider → its key, or null to forget it. Write-only: kept as secrets of the node. */
   readonly providerKeys: Readonly<Record<string, string | null>>;
+  /** Another token at the provider of its machine. Write-only. */
+  readonly providerToken?: string | undefined;
+}
+
+export interface DeleteNode {
+  /** Do not wait for the end of its rented machine, nor ask for it. */
+  readonly abandonMachine?: boolean;
 }
 
 export interface NodeChangeDeps {
   readonly stores: NodeStores;
   readonly nodes: NodeService;
   readonly changes: NodeChanges;
+  readonly status: NodeStatusService;
+  readonly machines: Pick<NodeMachines, "checkToken" | "release">;
   readonly secrets: SecretService;
   readonly access: ProjectAccess;
   readonly audit: AuditService;
@@ -53,15 +64,19 @@ export class NodeChangeService {
     const node = await this.#requireNode(caller, id, "node.update");
     const providerKeys = checkedProviderKeys(update.providerKeys);
     patchNode(toNode(node, UNOBSERVED), update);
+    const { providerToken } = update;
+    const token = providerToken === undefined ? null : await this.#deps.machines.checkToken(node.id, providerToken);
     const who = (await this.#deps.people.get(caller.userId)).email;
     const updated = await this.#deps.stores.transaction(async (stores, transaction) => {
       const current = await stores.nodes.findForUpdate(node.id);
       if (!current) throw nodeNotFound();
       for (const [name, value] of providerKeys) await this.#setSecret(transaction, current, { name, value });
+      await token?.store(transaction);
       const written = await write(stores, current, update);
       const desired = await replan({ stores, transaction, secrets: this.#deps.secrets }, written.node);
       if (desired) await this.#tellUpdate(stores, written, who);
-      const detail = { fields: written.fields.join(","), providerKeys: [...providerKeys.keys()].join(",") };
+      const fields = [...written.fields, ...(token === null ? [] : ["providerToken"])].join(",");
+      const detail = { fields, providerKeys: [...providerKeys.keys()].join(",") };
       await this.#record(transaction, { actor: caller, action: "node.update", detail }, written.node);
       return { node: written.node, desired };
     });
@@ -69,21 +84,36 @@ export class NodeChangeService {
     return updated.node;
   }
 
-  /** Revokes the node's identity at once and forgets the node. Its daemon hears of it by its key, and takes down what it ran. */
-  async delete(caller: UserPrincipal, id: string): Promise<void> {
+  /**
+   * Revokes the node's identity at once and forgets the node. Its daemon hears of it by its key, and takes down what it ran. One with
+   * a rented machine stays `deleting` until its provider says that the machine is gone.
+   */
+  async delete(caller: UserPrincipal, id: string, { abandonMachine = false }: DeleteNode = {}): Promise<void> {
     const node = await this.#requireNode(caller, id, "node.delete");
-    if (!(await this.remove(node, { actor: caller }))) throw nodeNotFound();
+    const entry = abandonMachine ? { actor: caller, detail: { machineAbandoned: true } } : { actor: caller };
+    const removed = await this.remove(node, entry, { abandonMachine });
+    if (!removed) throw nodeNotFound();
   }
 
-  /** The same for whoever has judged that the node goes. @returns false where it was gone already. */
-  async remove(node: NodeRecord, entry: Pick<AuditEntry, "actor" | "detail">): Promise<boolean> {
+  /** The same for whoever has judged that the node goes. Asking again changes nothing. @returns false where it was gone already. */
+  async remove(
+    node: NodeRecord,
+    entry: Pick<AuditEntry, "actor" | "detail">,
+    { abandonMachine = false }: DeleteNode = {},
+  ): Promise<boolean> {
     const removed = await this.#deps.stores.transaction(async (stores, transaction) => {
       const current = await stores.nodes.findForUpdate(node.id);
       if (current === null) return false;
+      if (current.status === "deleting" && !abandonMachine) return true;
       const { id, signingKey } = current;
+      await this.#record(transaction, { ...entry, action: "node.delete" }, node);
+      if (!abandonMachine && (await this.#deps.machines.release(transaction, id))) {
+        const reason = "Waiting for the provider to say that its machine is gone.";
+        await this.#deps.status.applyWithin(stores, id, { event: "delete_requested", reason });
+        return true;
+      }
       if (signingKey !== null) await stores.deleted.insert({ id, signingKey }, this.#deps.clock.now());
       await stores.nodes.delete(node.projectId, id);
-      await this.#record(transaction, { ...entry, action: "node.delete" }, node);
       return true;
     });
     if (removed) this.#announce(node, "removed");

@@ -1,6 +1,6 @@
 import { rfc3339 } from "@fairlead/protocol/clock";
 import { engineConfigSchema } from "@fairlead/protocol/engine-config";
-import { DomainError } from "@fairlead/protocol/errors";
+import { DomainError, type ErrorCode } from "@fairlead/protocol/errors";
 import { nodeSchema } from "@fairlead/protocol/resources";
 import { nameSchema } from "@fairlead/protocol/text";
 import type { FastifyRequest, FastifySchema } from "fastify";
@@ -35,10 +35,24 @@ export const NODE_PATH = "/v1/nodes/:id(^[^:]+)";
 const createNodeSchema = z
   .strictObject({
     projectId: reference("The project's id."),
-    planId: reference("`byo`: a machine that you have."),
+    planId: reference("`byo`: a machine that you have; else `<provider>:<type>`, one of `GET /v1/plans`."),
     name: nameSchema,
-    location: z.string().max(128).optional(),
-    providerToken: z.string().max(4096).optional().describe("A credential at the plan's provider; `byo` takes none."),
+    location: z
+      .string()
+      .max(1024)
+      .optional()
+      .describe(
+        "Where to rent the machine: a place of the plan; several with commas between are tried in order, and `any` is every other one. " +
+          "Default: `any`.",
+      ),
+    providerToken: z
+      .string()
+      .min(1)
+      .max(4096)
+      .optional()
+      .describe(
+        "An API token at the plan's provider that may read and write; `byo` takes none. Write-only, used for this node alone.",
+      ),
     directSecrets: z.boolean().default(false).describe("Secrets are sealed to the node, and only it can open them."),
     engineConfig: engineConfigSchema.optional(),
   })
@@ -65,18 +79,34 @@ const updateNodeSchema = z
       .record(z.string().max(64), z.string().nullable())
       .default({})
       .describe("Provider → its key, or null to forget it. Write-only."),
+    providerToken: z
+      .string()
+      .min(1)
+      .max(4096)
+      .optional()
+      .describe("Another API token at the provider that the node's machine is rented from. Write-only."),
   })
   .meta({ examples: [{ node: { name: "Rack 2" }, updateMask: "name" }] });
 
 const tags = ["Nodes"];
 const projectQuery = reference("A project's id.").optional();
 
+const PROVIDER_ERRORS = [
+  "provider_token_invalid",
+  "provider_token_read_only",
+  "provider_token_wrong_project",
+  "rate_limit_exceeded",
+  "unavailable",
+] as const satisfies readonly ErrorCode[];
+
 const createNode = {
   summary: "Create a node",
-  description: "Its identifier is made of its name and stays. No answer about a node ever holds a token.",
+  description:
+    "Its identifier is made of its name and stays. With a plan of a provider its machine is rented, and installs the daemon by itself: " +
+    "follow it by the node's events. No answer about a node ever holds a token.",
   operationId: "createNode",
   tags,
-  errors: ["not_found", "permission_denied", "idempotency_mismatch"],
+  errors: ["not_found", "permission_denied", "idempotency_mismatch", ...PROVIDER_ERRORS, "not_configured"],
   headers: idempotencyHeaders,
   body: createNodeSchema,
   response: { 200: z.object({ node: nodeSchema }) },
@@ -126,7 +156,7 @@ const updateNode = {
   summary: "Change a node",
   operationId: "updateNode",
   tags,
-  errors: ["not_found", "permission_denied", "node_not_enrolled"],
+  errors: ["not_found", "permission_denied", "node_not_enrolled", ...PROVIDER_ERRORS],
   params: nodeParams,
   body: updateNodeSchema,
   response: { 200: nodeSchema },
@@ -136,11 +166,18 @@ const deleteNode = {
   summary: "Delete a node",
   description:
     "Answers at once, and its identity is void from then on. Its daemon stops and removes what ran there as soon as it hears of it; " +
-    "drain the node before, so that no call is cut.",
+    "drain the node before, so that no call is cut. A rented machine is removed, and the node stays `deleting` until its provider says " +
+    "that it is gone.",
   operationId: "deleteNode",
   tags,
   errors: ["not_found", "permission_denied"],
   params: nodeParams,
+  querystring: z.strictObject({
+    abandonMachine: z
+      .stringbool()
+      .default(false)
+      .describe("Forget the node although a machine that was rented for it may still be there, and cost."),
+  }),
   response: { 200: z.strictObject({}) },
 } satisfies FastifySchema;
 
@@ -214,7 +251,7 @@ function registerItemRoutes(app: PlatformApp, { nodes, nodeChanges, views, enrol
   });
 
   app.delete(NODE_PATH, { onRequest, schema: deleteNode }, async (request) => {
-    await nodeChanges.delete(principalOf(request, "user"), request.params.id);
+    await nodeChanges.delete(principalOf(request, "user"), request.params.id, request.query);
     return {};
   });
 

@@ -10,6 +10,7 @@ import type { Database } from "../db/schema.ts";
 import { always, type Once } from "../idempotency/once.ts";
 import { freeIdentifier, identifierFrom, type NodeRecord, nodeResource, PLAN_BYO } from "./node.ts";
 import type { NodeEventQuery, NodeEventRecord } from "./node-event-store.ts";
+import type { MachineOrder, NodeMachines } from "./node-machines.ts";
 import type { NodeStores } from "./node-stores.ts";
 import { planWorkloads } from "./plan-desired.ts";
 
@@ -17,6 +18,7 @@ export interface CreateNode {
   readonly projectId: string;
   readonly planId: string;
   readonly name: string;
+  readonly location?: string | undefined;
   readonly providerToken?: string | undefined;
   readonly directSecrets: boolean;
   readonly engineConfig: EngineConfig | null;
@@ -32,6 +34,8 @@ interface Insertion {
   readonly caller: UserPrincipal;
   readonly input: CreateNode;
   readonly taken: ReadonlySet<string>;
+  /** Null: a machine that the caller has. */
+  readonly order: MachineOrder | null;
 }
 
 interface StorePage {
@@ -42,11 +46,14 @@ interface StorePage {
 export interface NodeServiceDeps {
   readonly stores: NodeStores;
   readonly names: TakenNames;
+  readonly machines: Pick<NodeMachines, "prepare">;
   readonly access: ProjectAccess;
   readonly audit: AuditService;
   readonly clock: Clock;
   readonly ids: IdSource;
 }
+
+const WAITS_FOR_TOKEN = "Waiting for a bootstrap token: install the daemon on your machine with it.";
 
 /** What people do with nodes: create, get, list. */
 export class NodeService {
@@ -56,16 +63,18 @@ export class NodeService {
     this.#deps = deps;
   }
 
-  /** @throws DomainError not_found, permission_denied, invalid_request */
+  /** With the order of its machine, where one is to be rented. @throws DomainError not_found, permission_denied, invalid_request, provider_token_… */
   async create(caller: UserPrincipal, input: CreateNode, once: Once<NodeRecord> = always): Promise<NodeRecord> {
     await this.#deps.access.require(caller, input.projectId, "node.create");
-    refuseUnknownPlan(input);
+    if (input.planId === PLAN_BYO) refuseProviderToken(input);
+    const order = input.planId === PLAN_BYO ? null : await this.#deps.machines.prepare(input);
     return this.#deps.stores.transaction(async (stores, transaction) => {
       const { projectId } = input;
       await this.#deps.access.requireWithin(transaction, { caller, projectId, operation: "node.create" });
       return once(transaction, async () => {
         const taken = await this.#deps.names.taken(transaction, projectId);
-        const node = await this.#insert(stores, { caller, input, taken });
+        const node = await this.#insert(stores, { caller, input, taken, order });
+        await order?.place(transaction, node);
         await this.#recordCreation(transaction, caller, node);
         return node;
       });
@@ -108,8 +117,10 @@ export class NodeService {
     return this.#deps.stores.events.list(node.id, query);
   }
 
-  async #insert(stores: NodeStores, { caller, input, taken }: Insertion): Promise<NodeRecord> {
-    const node = this.#newRecord(caller, input, freeIdentifier(identifierFrom(input.name), taken));
+  async #insert(stores: NodeStores, { caller, input, taken, order }: Insertion): Promise<NodeRecord> {
+    const identifier = freeIdentifier(identifierFrom(input.name), taken);
+    const statusMessage = order?.message ?? WAITS_FOR_TOKEN;
+    const node = { ...this.#newRecord(caller, input, identifier), statusMessage };
     await stores.nodes.insert(node);
     await stores.reports.setDesired(node.id, planWorkloads(node.id, node.engineConfig));
     await stores.events.append([
@@ -145,7 +156,7 @@ export class NodeService {
       identifier,
       planId: input.planId,
       status: "provisioning",
-      statusMessage: "Waiting for a bootstrap token: install the daemon on your machine with it.",
+      statusMessage: WAITS_FOR_TOKEN,
       statusSince: now,
       publicIp: "",
       operatingSystem: "",
@@ -184,19 +195,9 @@ export function nodeNotFound(): DomainError {
 }
 
 /** design §4: `byo` ignores `location` and refuses `providerToken`. */
-function refuseUnknownPlan(input: CreateNode): void {
-  if (input.planId !== PLAN_BYO) {
-    throw new DomainError("invalid_request", `Unknown plan "${input.planId}"; use "byo" for a machine that you have.`, {
-      param: "planId",
-    });
-  }
-  if (input.providerToken !== undefined) {
-    throw new DomainError(
-      "invalid_request",
-      'The plan "byo" takes no provider credential; leave `providerToken` out.',
-      {
-        param: "providerToken",
-      },
-    );
-  }
+function refuseProviderToken(input: CreateNode): void {
+  if (input.providerToken === undefined) return;
+  throw new DomainError("invalid_request", 'The plan "byo" takes no provider credential; leave `providerToken` out.', {
+    param: "providerToken",
+  });
 }

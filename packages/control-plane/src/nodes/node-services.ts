@@ -17,6 +17,8 @@ import { type NodeCalls, NodeDrainService } from "./node-drain-service.ts";
 import { NodeIdentities } from "./node-identities.ts";
 import { NodeLifeService, type People } from "./node-life-service.ts";
 import { DEFAULT_LIVENESS, type LivenessOptions, NodeLiveness } from "./node-liveness.ts";
+import { NodeMachineService } from "./node-machine-service.ts";
+import type { NodeMachines } from "./node-machines.ts";
 import { NodeRemovalService } from "./node-removal-service.ts";
 import { NodeReportService } from "./node-report-service.ts";
 import { NodeSecretService } from "./node-secret-service.ts";
@@ -38,6 +40,7 @@ export interface NodeServicesDeps {
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly log: Logger;
+  readonly machines: NodeMachines;
   readonly installation: { readonly id: string; readonly epoch: string };
   readonly publicUrl: string;
   readonly builds: OfferedBuilds & ListedBuilds;
@@ -60,6 +63,8 @@ export interface NodeServices {
   readonly status: NodeStatusService;
   readonly liveness: NodeLiveness;
   readonly engines: NodeEngineDirectory;
+  /** For the room that rents machines. */
+  readonly nodeMachines: NodeMachineService;
   readonly changes: NodeChanges;
 }
 
@@ -69,13 +74,26 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
   const changes = new NodeChanges();
   const status = new NodeStatusService({ stores, changes, clock, ids, log });
   const nodes = new NodeService({ ...deps, stores });
-  const nodeChanges = new NodeChangeService({ ...deps, stores, nodes, changes });
+  const nodeChanges = new NodeChangeService({ ...deps, stores, nodes, changes, status });
   const desiredDaemons = new DesiredDaemonService({
     ...deps,
     stores,
     nodes,
     changes,
     installationId: installation.id,
+  });
+  const enrollment = new EnrollmentService({
+    stores,
+    nodes,
+    status,
+    access,
+    audit,
+    issuer: deps.issuer,
+    clock,
+    ids,
+    installationId: installation.id,
+    publicUrl: deps.publicUrl,
+    builds: deps.builds,
   });
   const drain = new NodeDrainService({ ...deps, stores, status });
   return {
@@ -89,19 +107,8 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
     life: new NodeLifeService({ ...deps, stores, nodes, status, drain, changes }),
     views: new NodeViewService(stores),
     removal: new NodeRemovalService({ stores, drain, nodeChanges }),
-    enrollment: new EnrollmentService({
-      stores,
-      nodes,
-      status,
-      access,
-      audit,
-      issuer: deps.issuer,
-      clock,
-      ids,
-      installationId: installation.id,
-      publicUrl: deps.publicUrl,
-      builds: deps.builds,
-    }),
+    enrollment,
+    nodeMachines: new NodeMachineService({ stores, status, enrollment, changes, clock, ids }),
     reports: new NodeReportService({
       stores,
       status,

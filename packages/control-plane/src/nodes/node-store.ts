@@ -157,6 +157,10 @@ export class NodeStore {
     });
   }
 
+  async setPublicIp(id: string, publicIp: string): Promise<void> {
+    await this.#update(id, { public_ip: publicIp });
+  }
+
   async setOperatingSystem(id: string, operatingSystem: string): Promise<void> {
     await this.#db
       .updateTable("node")

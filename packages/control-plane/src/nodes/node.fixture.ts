@@ -3,8 +3,10 @@ import { type DaemonBuild, daemonBuildFile, type NamedBuild } from "@fairlead/pr
 import type { EngineConfig } from "@fairlead/protocol/engine-config";
 import type { EnrollRequest, SigningPublicKey } from "@fairlead/protocol/enrollment";
 import { signingPublicKeySchema } from "@fairlead/protocol/enrollment";
+import { DomainError } from "@fairlead/protocol/errors";
 import type { Role } from "@fairlead/protocol/resources";
 import type { DesiredState, WorkloadReport } from "@fairlead/protocol/workload";
+import type { Kysely } from "kysely";
 import { pino } from "pino";
 import { AuditService } from "../audit/audit-service.ts";
 import { type Memberships, ProjectAccess } from "../auth/access.ts";
@@ -12,6 +14,7 @@ import { memorySealer } from "../auth/memory-sealer.ts";
 import { NodeSealingKey } from "../auth/node-sealing.fixture.ts";
 import type { CallOrigin, UserPrincipal } from "../auth/principal.ts";
 import type { OpenedDatabase } from "../db/open.ts";
+import type { Database } from "../db/schema.ts";
 import { ProjectNames } from "../providers/project-names.ts";
 import { SecretService } from "../secrets/secret-service.ts";
 import { SecretStore } from "../secrets/secret-store.ts";
@@ -28,6 +31,7 @@ import type { NodeRecord } from "./node.ts";
 import type { NodeCalls } from "./node-drain-service.ts";
 import type { NodeIdentities } from "./node-identities.ts";
 import { DEFAULT_LIVENESS, type LivenessOptions } from "./node-liveness.ts";
+import type { NodeMachines } from "./node-machines.ts";
 import { createNodeIdentities, createNodeServices, type NodeServices } from "./node-services.ts";
 import { type NodeStores, nodeStores } from "./node-stores.ts";
 
@@ -89,22 +93,31 @@ export interface NodeFixture extends NodeServices {
 export interface NodeFixtureOptions {
   readonly liveness?: Partial<LivenessOptions>;
   readonly calls?: NodeCalls;
+  readonly machines?: (db: Kysely<Database>, clock: TestClock) => NodeMachines;
   /** By the real clock, since that is what a drain waits by. */
   readonly drainMs?: number;
 }
+
+const PEOPLE = { get: async (userId: string) => ({ email: `${userId}@example.org` }) };
+
+/** Nobody rents machines. */
+const OWN_MACHINES: NodeMachines = {
+  prepare: () => Promise.reject(new DomainError("invalid_request", "no such plan", { param: "planId" })),
+  checkToken: () => Promise.reject(new DomainError("invalid_request", "no machine", { param: "providerToken" })),
+  release: async () => false,
+};
 
 const IDLE: NodeCalls = { drain: async () => undefined, hold: () => undefined };
 
 export async function nodeFixture(
   open: OpenStore = openMemoryStore,
-  { liveness = {}, calls = IDLE, drainMs = 50 }: NodeFixtureOptions = {},
+  { liveness = {}, calls = IDLE, machines = () => OWN_MACHINES, drainMs = 50 }: NodeFixtureOptions = {},
 ): Promise<NodeFixture> {
   const store = await open();
   const { db } = store;
-  const clock = new TestClock();
-  const ids = countingIds();
+  const [clock, ids] = [new TestClock(), countingIds()];
+  const stores = nodeStores(db);
   await insertProjects(store);
-  const secrets = new SecretStore(db);
   const access = new ProjectAccess(MEMBERSHIPS);
   const audit = new AuditService({ clock, ids });
   const services = createNodeServices({
@@ -123,10 +136,11 @@ export async function nodeFixture(
     builds: { forNewNodes: async () => NAMED_BUILD, list: async () => OFFERED },
     liveness: { ...DEFAULT_LIVENESS, ...liveness },
     calls,
-    people: { get: async (userId) => ({ email: `${userId}@example.org` }) },
+    machines: machines(db, clock),
+    people: PEOPLE,
     drainMs,
   });
-  const create = (name: string, engineConfig: EngineConfig | null = { preset: "fairlead-demo" }): Promise<NodeRecord> =>
+  const create: NodeFixture["create"] = (name, engineConfig = { preset: "fairlead-demo" }) =>
     services.nodes.create(OWNER, { projectId: PROJECT, planId: "byo", name, directSecrets: false, engineConfig });
   const enroll = async (nodeId: string): Promise<NodeKey> => {
     const key = new NodeKey();
@@ -135,7 +149,6 @@ export async function nodeFixture(
     await services.enrollment.enroll({ nodeId, bootstrapToken: token, request, origin: ORIGIN });
     return key;
   };
-  const stores = nodeStores(db);
   return {
     ...services,
     access,
@@ -143,7 +156,7 @@ export async function nodeFixture(
     clock,
     store,
     stores,
-    secrets,
+    secrets: new SecretStore(db),
     identities: createNodeIdentities(db),
     create,
     enroll,

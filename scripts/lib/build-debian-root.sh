@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the image of a Debian machine that systemd runs, with Docker installed.
 #
-#   build-root.sh SUITE IMAGE     SUITE: bookworm (Debian 12) or trixie (Debian 13)
+#   build-debian-root.sh SUITE IMAGE     SUITE: bookworm (Debian 12) or trixie (Debian 13)
 #
 # Needs root, debootstrap, a Debian mirror and a Docker engine. The root is made once, and kept as a tar in the cache folder.
 #   MIRROR   Debian mirror (default: the one that this machine's apt uses)

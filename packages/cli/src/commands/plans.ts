@@ -1,0 +1,87 @@
+import { type Plan, type PlanSource, planSchema, planSourceSchema } from "@fairlead/protocol/plans";
+import type { Command } from "commander";
+import { z } from "zod";
+import { addPlatformOptions, type ClientOptions, type Platform, platformHost } from "../client-options.ts";
+import type { Context } from "../context.ts";
+import { callJson } from "../http-client.ts";
+import { PROVIDER_TOKEN_OPTION, type ProviderTokenOptions, readProviderToken } from "../nodes/provider-token-input.ts";
+import { print } from "../output.ts";
+import { formatTable } from "../table.ts";
+
+interface PlanOptions extends ClientOptions, ProviderTokenOptions {
+  readonly provider?: string;
+  readonly refresh?: string;
+}
+
+const pageSchema = z.object({
+  plans: z.array(planSchema),
+  sources: z.array(planSourceSchema),
+  nextPageToken: z.string().default(""),
+});
+type Known = Pick<z.output<typeof pageSchema>, "plans" | "sources">;
+
+/** `fairlead plans`. */
+export function addPlansCommand(program: Command, context: Context): void {
+  addPlatformOptions(program.command("plans"))
+    .description("list machine types that a node can be created on, with their prices and places")
+    .option("--provider <name>", "of this provider alone")
+    .option("--refresh <provider>", "ask this provider, with a token of yours")
+    .option(...PROVIDER_TOKEN_OPTION)
+    .addHelpText(
+      "after",
+      "\nExamples:\n  fairlead plans --provider hetzner\n  fairlead plans --refresh hetzner --provider-token-file token",
+    )
+    .action((options: PlanOptions) => showPlans(context, options));
+}
+
+async function showPlans(context: Context, options: PlanOptions): Promise<void> {
+  const host = platformHost(context, options);
+  const { refresh } = options;
+  const known =
+    refresh === undefined ? await listPlans(host, options) : await refreshPlans(context, host, { ...options, refresh });
+  print(context.terminal, known, { json: options.json, text: ({ plans }) => planTable(plans) });
+  if (!options.json) for (const source of known.sources) context.terminal.note(sourceText(source));
+}
+
+async function listPlans(host: Platform, { provider }: PlanOptions): Promise<Known> {
+  const plans: Plan[] = [];
+  for (let pageToken = ""; ; ) {
+    const query = new URLSearchParams({ pageSize: "200", pageToken, ...(provider === undefined ? {} : { provider }) });
+    const page = await callJson(host, { path: `/v1/plans?${query.toString()}` }, pageSchema);
+    plans.push(...page.plans);
+    pageToken = page.nextPageToken;
+    if (pageToken === "") return { plans, sources: page.sources };
+  }
+}
+
+async function refreshPlans(
+  context: Context,
+  host: Platform,
+  { refresh: provider, ...options }: ProviderTokenOptions & { readonly refresh: string },
+): Promise<Known> {
+  const providerToken = await readProviderToken(context, options);
+  const body = { provider, ...(providerToken === undefined ? {} : { providerToken }) };
+  return callJson(host, { method: "POST", path: "/v1/plans:refresh", body }, pageSchema);
+}
+
+function planTable(plans: readonly Plan[]): string {
+  if (plans.length === 0)
+    return "no plans: this platform offers no machines, or its providers must be asked with --refresh\n";
+  const rows = plans.map((plan) => [
+    plan.id,
+    String(plan.cores),
+    `${plan.memoryMb / 1024} GB`,
+    `${plan.diskGb} GB`,
+    plan.gpu === null ? "" : `${plan.gpu.count} × ${plan.gpu.model}`,
+    plan.monthlyPrice === null ? "" : `${plan.monthlyPrice.amount} ${plan.monthlyPrice.currency}`,
+    plan.locations.map(({ name, available }) => (available ? name : `(${name})`)).join(" "),
+  ]);
+  return formatTable(["PLAN", "CORES", "MEMORY", "DISK", "GPU", "A MONTH", "PLACES"], rows);
+}
+
+function sourceText({ provider, from, at }: PlanSource): string {
+  const day = at.slice(0, 10);
+  return from === "catalogue"
+    ? `${provider}: from the catalogue of ${day}; --refresh ${provider} asks for what holds now`
+    : `${provider}: as it said at ${at}; places in brackets have no stock`;
+}

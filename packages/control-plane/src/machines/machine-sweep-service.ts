@@ -1,0 +1,214 @@
+import { createHash } from "node:crypto";
+import type { Kysely } from "kysely";
+import type { Logger } from "pino";
+import type { AuditActor } from "../audit/audit.ts";
+import type { AuditService } from "../audit/audit-service.ts";
+import type { ProjectAccess } from "../auth/access.ts";
+import type { UserPrincipal } from "../auth/principal.ts";
+import { UnsealError } from "../auth/sealer.ts";
+import type { Database } from "../db/schema.ts";
+import type { NodeMachineService } from "../nodes/node-machine-service.ts";
+import type { PlanService } from "../plans/plan-service.ts";
+import type { MachineRecord } from "./machine.ts";
+import { type Machine, type MachineProvider, ProviderRefusal } from "./machine-provider.ts";
+import type { MachineSecrets } from "./machine-secrets.ts";
+import type { MachineStore } from "./machine-store.ts";
+import { providerRefused } from "./provider-refused.ts";
+
+export interface MachineSweepDeps {
+  readonly db: Kysely<Database>;
+  readonly machines: MachineStore;
+  readonly nodes: NodeMachineService;
+  readonly providers: ReadonlyMap<string, MachineProvider>;
+  readonly plans: PlanService;
+  readonly secrets: MachineSecrets;
+  readonly access: ProjectAccess;
+  readonly audit: AuditService;
+  readonly log: Logger;
+}
+
+export interface SweepCall {
+  readonly projectId: string;
+  /** Remove the orphans. */
+  readonly delete: boolean;
+  /** Where to look besides, with a token of the caller's. */
+  readonly provider?: string | undefined;
+  readonly providerToken?: string | undefined;
+}
+
+/** A machine under our label that the store does not know: it costs, and serves nobody. */
+export interface Orphan {
+  readonly provider: string;
+  readonly machine: Machine;
+  /** Its end was asked for just now. */
+  readonly deleted: boolean;
+}
+
+/** A node's machine that its provider does not know. */
+export interface MissingMachine {
+  readonly provider: string;
+  readonly nodeId: string;
+  readonly machineId: string;
+}
+
+export interface Sweep {
+  readonly orphans: readonly Orphan[];
+  readonly missing: readonly MissingMachine[];
+  /** Where it could not look, and why. */
+  readonly unseen: readonly { readonly provider: string; readonly message: string }[];
+}
+
+/** One place where machines of ours may be: a provider, by one token. */
+interface Account {
+  readonly provider: MachineProvider;
+  readonly token: string;
+  /** Null: of no project alone. */
+  readonly projectId: string | null;
+}
+
+type Found = Pick<Sweep, "orphans" | "missing">;
+
+const SERVER = { kind: "system", name: "provisioning" } as const;
+
+/** Compares what providers have under our label with what the store knows, both ways (design §6, Provisioning). */
+export class MachineSweepService {
+  readonly #deps: MachineSweepDeps;
+
+  constructor(deps: MachineSweepDeps) {
+    this.#deps = deps;
+  }
+
+  /** With the tokens of the project's nodes, and the caller's. @throws DomainError not_found, permission_denied, invalid_request */
+  async sweep(caller: UserPrincipal, call: SweepCall): Promise<Sweep> {
+    const { projectId, provider, providerToken } = call;
+    await this.#deps.access.require(caller, projectId, "node.sweep");
+    const { accounts, unseen } = await this.#accounts(projectId);
+    if (provider !== undefined) {
+      const named = this.#deps.plans.provider(provider, "provider");
+      accounts.push({ provider: named, token: providerToken ?? "", projectId });
+    }
+    const swept = await this.#lookEverywhere(accounts, { delete: call.delete });
+    const result = { ...swept, unseen: [...unseen, ...swept.unseen] };
+    await this.#record(caller, projectId, result);
+    return result;
+  }
+
+  /** Of all projects. What it finds is said in the log, in the audit log and as an event of the node; nothing is removed. */
+  async daily(): Promise<Sweep> {
+    const { accounts, unseen } = await this.#accounts(null);
+    const swept = await this.#lookEverywhere(accounts, { delete: false });
+    for (const { provider, nodeId, machineId } of swept.missing) {
+      const message = `${provider} does not know machine ${machineId} of this node any more.`;
+      await this.#deps.nodes.hold(nodeId, (_transaction, node) => node.tell("machine_missing", message));
+    }
+    return { ...swept, unseen: [...unseen, ...swept.unseen] };
+  }
+
+  async #lookEverywhere(accounts: readonly Account[], how: { readonly delete: boolean }): Promise<Sweep> {
+    const orphans = new Map<string, Orphan>();
+    const missing: MissingMachine[] = [];
+    const unseen: { provider: string; message: string }[] = [];
+    for (const account of distinct(accounts)) {
+      const { name } = account.provider;
+      try {
+        const found = await this.#look(account, how);
+        for (const orphan of found.orphans) orphans.set(`${name} ${orphan.machine.id}`, orphan);
+        missing.push(...found.missing);
+      } catch (error) {
+        if (!(error instanceof ProviderRefusal)) throw error;
+        unseen.push({ provider: name, message: providerRefused(name, error).message });
+      }
+    }
+    return { orphans: [...orphans.values()], missing, unseen };
+  }
+
+  /** The provider is asked before the store: what was ordered in between is known to the store already. */
+  async #look(account: Account, how: { readonly delete: boolean }): Promise<Found> {
+    const { provider, token, projectId } = account;
+    const machines = await provider.findByLabel(token, null);
+    const known = new Map((await this.#deps.machines.list(null)).map((record) => [record.nodeId, record]));
+    const orphans: Orphan[] = [];
+    for (const machine of machines.filter((each) => isOrphan(each, known.get(each.label)))) {
+      if (how.delete) await provider.delete(token, machine.id);
+      await this.#tellOrphan(projectId, { provider: provider.name, machine, deleted: how.delete });
+      orphans.push({ provider: provider.name, machine, deleted: how.delete });
+    }
+    return { orphans, missing: await this.#missing(account, { machines, known }) };
+  }
+
+  async #missing(
+    { provider, token }: Account,
+    { machines, known }: { readonly machines: readonly Machine[]; readonly known: ReadonlyMap<string, MachineRecord> },
+  ): Promise<MissingMachine[]> {
+    const seen = new Set(machines.map(({ id }) => id));
+    const missing: MissingMachine[] = [];
+    for (const record of known.values()) {
+      const { nodeId, machineId, step } = record;
+      if (record.provider !== provider.name || machineId === null || step !== "serving" || seen.has(machineId))
+        continue;
+      // Another project's machine is seen by another token alone.
+      if ((await this.#deps.secrets.openToken(record)) !== token) continue;
+      const machine = await provider.get(token, machineId);
+      if (machine === null || machine.state === "gone") missing.push({ provider: provider.name, nodeId, machineId });
+    }
+    return missing;
+  }
+
+  async #accounts(projectId: string | null): Promise<{ accounts: Account[]; unseen: Sweep["unseen"] }> {
+    const { machines, providers, secrets } = this.#deps;
+    const accounts: Account[] = [...providers.values()].flatMap((provider) =>
+      provider.needsToken ? [] : [{ provider, token: "", projectId }],
+    );
+    const unseen: { provider: string; message: string }[] = [];
+    for (const record of await machines.list(projectId)) {
+      const provider = providers.get(record.provider);
+      if (provider === undefined || record.sealedToken === null) continue;
+      try {
+        accounts.push({ provider, token: await secrets.openToken(record), projectId: record.projectId });
+      } catch (error) {
+        if (!(error instanceof UnsealError)) throw error;
+        const message = `the token of node ${record.nodeId} was sealed by another master key; set it again`;
+        unseen.push({ provider: record.provider, message });
+      }
+    }
+    return { accounts, unseen };
+  }
+
+  async #tellOrphan(projectId: string | null, { provider, machine, deleted }: Orphan): Promise<void> {
+    const { id, label, location } = machine;
+    this.#deps.log.warn({ provider, machineId: id, label, location, deleted }, "a machine that no node has");
+    await this.#deps.audit.record(this.#deps.db, {
+      actor: SERVER,
+      action: "machine.orphan",
+      projectId,
+      resource: { type: "machine", id },
+      detail: { provider, label, location, deleted },
+    });
+  }
+
+  async #record(actor: AuditActor, projectId: string, { orphans, missing }: Sweep): Promise<void> {
+    await this.#deps.audit.record(this.#deps.db, {
+      actor,
+      action: "machine.sweep",
+      projectId,
+      resource: { type: "project", id: projectId },
+      detail: {
+        orphans: orphans.length,
+        deleted: orphans.filter(({ deleted }) => deleted).length,
+        missing: missing.length,
+      },
+    });
+  }
+}
+
+function isOrphan({ id, state }: Machine, record: MachineRecord | undefined): boolean {
+  if (state === "gone" || state === "stopping") return false;
+  if (record === undefined || record.step === "failed") return true;
+  return record.machineId !== null && record.machineId !== id;
+}
+
+function distinct(accounts: readonly Account[]): readonly Account[] {
+  const keyOf = ({ provider, token }: Account): string =>
+    `${provider.name} ${createHash("sha256").update(token).digest("hex")}`;
+  return [...new Map(accounts.map((account) => [keyOf(account), account])).values()];
+}

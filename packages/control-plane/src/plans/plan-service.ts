@@ -1,0 +1,100 @@
+import type { Clock } from "@fairlead/protocol/clock";
+import { DomainError } from "@fairlead/protocol/errors";
+import { type MachinePlan, type MachineProvider, ProviderRefusal } from "../machines/machine-provider.ts";
+import { providerRefused } from "../machines/provider-refused.ts";
+import type { PlanCatalogue } from "./plan.ts";
+
+export interface PlanServiceDeps {
+  readonly providers: ReadonlyMap<string, MachineProvider>;
+  readonly catalogues: readonly PlanCatalogue[];
+  readonly clock: Clock;
+}
+
+/** The plans of one provider, and since when they are known. */
+export interface KnownPlans extends PlanCatalogue {
+  readonly from: "catalogue" | "provider";
+}
+
+/** How long what a provider said without a token is believed. */
+const FRESH_MS = 5 * 60_000;
+
+/** Which machines can be had. What somebody's token brought is kept for all, since a provider asks the same price of everybody. */
+export class PlanService {
+  readonly #deps: PlanServiceDeps;
+  readonly #known = new Map<string, KnownPlans>();
+
+  constructor(deps: PlanServiceDeps) {
+    this.#deps = deps;
+    for (const catalogue of deps.catalogues) this.#known.set(catalogue.provider, { ...catalogue, from: "catalogue" });
+  }
+
+  /** Of every provider that this server offers; one that does not answer is left out until it does. */
+  async list(): Promise<readonly KnownPlans[]> {
+    const lists = await Promise.all([...this.#deps.providers.values()].map((provider) => this.#plansOf(provider)));
+    return lists.filter((known) => known !== null);
+  }
+
+  /** Asks the provider. @throws DomainError invalid_request, provider_token_invalid, unavailable */
+  async refresh(name: string, token: string | undefined): Promise<KnownPlans> {
+    const provider = this.provider(name, "provider");
+    requireToken(provider, token);
+    try {
+      return this.#keep(name, await provider.plans(token ?? null));
+    } catch (error) {
+      throw error instanceof ProviderRefusal ? providerRefused(name, error) : error;
+    }
+  }
+
+  /** By what the provider says now. @throws DomainError as `refresh` */
+  async find(
+    { provider, type }: { readonly provider: string; readonly type: string },
+    token: string | undefined,
+  ): Promise<MachinePlan> {
+    const { plans } = await this.refresh(provider, token);
+    const plan = plans.find((each) => each.type === type);
+    if (plan !== undefined) return plan;
+    throw new DomainError("invalid_request", `\`planId\`: ${provider} has no machine type "${type}" to offer now.`, {
+      param: "planId",
+    });
+  }
+
+  /** @param param the field that named it. @throws DomainError invalid_request */
+  provider(name: string, param: string): MachineProvider {
+    const provider = this.#deps.providers.get(name);
+    if (provider !== undefined) return provider;
+    const offered = [...this.#deps.providers.keys()].join(", ");
+    throw new DomainError(
+      "invalid_request",
+      `\`${param}\`: this server offers no machines of "${name}"; of ${offered}.`,
+      {
+        param,
+      },
+    );
+  }
+
+  async #plansOf(provider: MachineProvider): Promise<KnownPlans | null> {
+    const known = this.#known.get(provider.name) ?? null;
+    if (provider.needsToken || (known !== null && this.#deps.clock.now() - known.at < FRESH_MS)) return known;
+    try {
+      return this.#keep(provider.name, await provider.plans(null));
+    } catch (error) {
+      if (error instanceof ProviderRefusal) return known;
+      throw error;
+    }
+  }
+
+  #keep(provider: string, plans: readonly MachinePlan[]): KnownPlans {
+    const known: KnownPlans = { provider, plans, at: this.#deps.clock.now(), from: "provider" };
+    this.#known.set(provider, known);
+    return known;
+  }
+}
+
+/** @throws DomainError invalid_request */
+function requireToken({ name, needsToken }: MachineProvider, token: string | undefined): void {
+  if (needsToken === (token !== undefined)) return;
+  const message = needsToken
+    ? `\`providerToken\`: ${name} wants an API token of yours that may read and write.`
+    : `\`providerToken\`: ${name} takes no token; leave it out.`;
+  throw new DomainError("invalid_request", message, { param: "providerToken" });
+}

@@ -1,0 +1,301 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { HetznerDocument, hasDocument, NEEDS_DOCUMENT } from "./document.fixture.ts";
+import { FakeHetzner, type FakeOptions } from "./fake-hetzner.ts";
+import type { MachineStarter } from "./machine-starter.ts";
+import type { Project } from "./project.ts";
+
+interface Server {
+  readonly id: number;
+  readonly name: string;
+  readonly status: string;
+  readonly public_net: { readonly ipv4: { readonly ip: string } | null };
+}
+
+interface Body {
+  readonly server: Server;
+  readonly servers: readonly Server[];
+  readonly action: { readonly id: number; readonly status: string; readonly error: { readonly code: string } | null };
+  readonly actions: readonly Body["action"][];
+  readonly root_password: string | null;
+  readonly meta: { readonly pagination: { readonly next_page: number | null; readonly total_entries: number } };
+  readonly error: { readonly code: string; readonly message: string; readonly details?: unknown };
+  readonly [field: string]: unknown;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Body;
+}
+
+const WISH = { name: "one", server_type: "cx22", image: "debian-12", location: "nbg1", labels: { fleet: "a" } };
+
+describe("the fake of the Hetzner Cloud API", () => {
+  const document = hasDocument ? new HetznerDocument() : null;
+  let fake: FakeHetzner;
+  let project: Project;
+  let token: string;
+
+  async function start(options: FakeOptions = {}): Promise<void> {
+    fake = await FakeHetzner.start(options);
+    project = fake.addProject("own");
+    token = fake.addToken(project);
+  }
+
+  /** Holds every answer that any test gets to the provider's document. */
+  async function call(
+    method: string,
+    path: string,
+    { body, bearer = token }: { body?: unknown; bearer?: string } = {},
+  ) {
+    const response = await fetch(`${fake.url}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${bearer}` },
+      ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+    const answer: Answer = {
+      status: response.status,
+      headers: response.headers,
+      body: (await response.json()) as Body,
+    };
+    expect(document?.problems(method, path, answer) ?? "", JSON.stringify(answer.body)).toBe("");
+    return answer;
+  }
+
+  const create = (wish: object = {}): Promise<Answer> => call("POST", "/servers", { body: { ...WISH, ...wish } });
+
+  async function untilRunning(id: number): Promise<string[]> {
+    const seen: string[] = [];
+    while (seen.at(-1) !== "running") seen.push((await call("GET", `/servers/${id}`)).body.server.status);
+    return seen;
+  }
+
+  afterEach(() => fake.close());
+
+  test(`answers as the provider's document says${NEEDS_DOCUMENT}`, async ({ skip }) => {
+    await start();
+    if (!hasDocument) skip("the document is not beside the checkout");
+    const { server, action } = (await create()).body;
+    const lists = ["/servers", "/server_types", "/locations", "/datacenters", "/images", "/ssh_keys"];
+    const ones = [`/servers/${server.id}`, `/servers/${server.id}/actions`, `/actions/${action.id}`, "/locations/1"];
+    for (const path of [...lists, ...ones, "/server_types/104", "/servers/1", "/actions/1"]) await call("GET", path);
+    expect((await call("DELETE", `/servers/${server.id}`)).status).toBe(200);
+  });
+
+  test(`notices an answer that the document does not allow${NEEDS_DOCUMENT}`, async ({ skip }) => {
+    await start();
+    if (document === null) return skip("the document is not beside the checkout");
+    const { server } = (await create()).body;
+    expect(document.problems("GET", "/servers/1", { status: 200, body: { server } })).toBe("");
+    const wrong = { server: { ...server, status: "happy" } };
+    expect(document.problems("GET", "/servers/1", { status: 200, body: wrong })).toContain("/server/status");
+  });
+
+  test("a server is made, runs with an address, and is gone after its delete", async () => {
+    await start();
+    const made = await create();
+    expect(made.status).toBe(201);
+    expect(made.body).toMatchObject({ action: { status: "running" }, server: { status: "initializing", name: "one" } });
+    expect(made.body.root_password).not.toBeNull();
+    const { id } = made.body.server;
+    expect(await untilRunning(id)).toEqual(["initializing", "starting", "running"]);
+    expect((await call("GET", `/actions/${made.body.action.id}`)).body.action.status).toBe("success");
+    expect((await call("GET", `/servers/${id}`)).body.server.public_net.ipv4?.ip).toMatch(/^198\.51\.100\./);
+    await call("DELETE", `/servers/${id}`);
+    expect((await call("GET", `/servers/${id}`)).body.server.status).toBe("deleting");
+    await expect.poll(async () => (await call("GET", `/servers/${id}`)).status).toBe(404);
+    expect(await call("DELETE", `/servers/${id}`)).toMatchObject({
+      status: 404,
+      body: { error: { code: "not_found" } },
+    });
+    expect(project.servers).toEqual([]);
+  });
+
+  test.each([
+    [{ name: "not a host name" }, 422, "invalid_input"],
+    [{ name: undefined }, 422, "invalid_input"],
+    [{ server_type: "cx9000" }, 422, "invalid_input"],
+    [{ server_type: "cx11" }, 422, "invalid_input"],
+    [{ server_type: "cx22", location: "ash" }, 422, "invalid_input"],
+    [{ location: "moon" }, 422, "invalid_input"],
+    [{ image: "windows" }, 422, "invalid_input"],
+    [{ labels: { fleet: "no spaces here" } }, 422, "invalid_input"],
+    [{ labels: { "hetzner.cloud/own": "x" } }, 422, "invalid_input"],
+    [{ user_data: "ü".repeat(16 * 1024 + 1) }, 422, "invalid_input"],
+    [{ name: "taken" }, 409, "uniqueness_error"],
+    [{ name: "third" }, 403, "resource_limit_exceeded"],
+  ])("a server that cannot be is refused: %j", async (wish, status, code) => {
+    await start({ serverLimit: 2 });
+    await create({ name: "taken" });
+    if (code === "resource_limit_exceeded") await create({ name: "second" });
+    expect(await create(wish)).toMatchObject({ status, body: { error: { code } } });
+  });
+
+  test("a body that is no JSON is refused as such", async () => {
+    await start();
+    expect(await call("POST", "/servers", { body: "{" })).toMatchObject({
+      status: 400,
+      body: { error: { code: "json_error" } },
+    });
+  });
+
+  test("user data of exactly 32 KiB is accepted, and reaches the machine as it came", async () => {
+    const given: string[] = [];
+    const starter: MachineStarter = {
+      start: ({ userData }) => Promise.resolve(given.push(userData)).then(() => "192.0.2.1"),
+      remove: () => Promise.resolve(),
+    };
+    await start({ starter });
+    const userData = "ü".repeat(16 * 1024);
+    await untilRunning((await create({ user_data: userData })).body.server.id);
+    expect(given).toEqual([userData]);
+  });
+
+  test("lists come in pages, and hold what the selector says alone", async () => {
+    await start({ maxPerPage: 2 });
+    for (const name of ["a", "b", "c", "d", "e"]) await create({ name, labels: { fleet: name < "d" ? "one" : "two" } });
+    const names: string[] = [];
+    let page: number | null = 1;
+    while (page !== null) {
+      const { body } = await call("GET", `/servers?label_selector=fleet%3Done&per_page=50&page=${page}`);
+      expect(body.meta.pagination.total_entries).toBe(3);
+      names.push(...body.servers.map(({ name }) => name));
+      page = body.meta.pagination.next_page;
+    }
+    expect(names).toEqual(["a", "b", "c"]);
+  });
+
+  test("tokens: unknown, revoked, read-only and of another project", async () => {
+    await start();
+    const { id } = (await create()).body.server;
+    expect(await call("GET", "/servers", { bearer: "nonsense" })).toMatchObject({
+      status: 401,
+      body: { error: { code: "unauthorized" } },
+    });
+    const readOnly = fake.addToken(project, "read_only");
+    expect((await call("GET", `/servers/${id}`, { bearer: readOnly })).status).toBe(200);
+    expect(await call("DELETE", `/servers/${id}`, { bearer: readOnly })).toMatchObject({
+      status: 403,
+      body: { error: { code: "token_readonly" } },
+    });
+    const foreign = fake.addToken(fake.addProject("other"));
+    expect((await call("GET", `/servers/${id}`, { bearer: foreign })).status).toBe(404);
+    expect((await call("GET", "/servers", { bearer: foreign })).body.servers).toEqual([]);
+    fake.revoke(token);
+    expect((await call("GET", `/servers/${id}`)).status).toBe(401);
+  });
+
+  describe("faults", () => {
+    test("no capacity between list and create: the list shows stock, the create is refused, elsewhere it works", async () => {
+      await start({ faults: { noCapacity: ["nbg1"] } });
+      const { body } = await call("GET", "/datacenters");
+      expect(JSON.stringify(body["datacenters"])).toContain('"nbg1"');
+      expect(await create()).toMatchObject({ status: 412, body: { error: { code: "resource_unavailable" } } });
+      expect((await create({ location: "hel1" })).status).toBe(201);
+    });
+
+    test("what is sold out is not available in its data centre", async () => {
+      await start({ faults: { soldOut: ["cx22@nbg1"] } });
+      const { body } = await call("GET", "/datacenters");
+      const available = (body["datacenters"] as { server_types: { available: number[] } }[]).map(
+        ({ server_types: types }) => types.available.includes(104),
+      );
+      expect(available).toEqual([true, false, true, false]);
+    });
+
+    test.each(["stays", "vanishes"] as const)(
+      "accepted, then failed: the action says why, and the server %s",
+      async (fate) => {
+        await start({ faults: { failLater: { times: 1, server: fate } } });
+        const { server, action } = (await create()).body;
+        await expect
+          .poll(async () => (await call("GET", `/actions/${action.id}`)).body.action)
+          .toMatchObject({ status: "error", error: { code: "resource_unavailable" } });
+        const left = await call("GET", `/servers/${server.id}`);
+        expect(fate === "stays" ? left.body.server.status : left.status).toBe(fate === "stays" ? "off" : 404);
+        expect(await untilRunning((await create({ name: "two" })).body.server.id)).toContain("running");
+      },
+    );
+
+    test("a machine that does not boot fails its action with the reason", async () => {
+      await start({ starter: { start: () => Promise.reject(new Error("no disk")), remove: () => Promise.resolve() } });
+      const { action } = (await create()).body;
+      await expect
+        .poll(async () => (await call("GET", `/actions/${action.id}`)).body.action.error)
+        .toEqual({ code: "action_failed", message: "no disk" });
+    });
+
+    test("an eventual list does not know a new server at first, though it answers by its id", async () => {
+      await start({ faults: { listsUntilSeen: 2 } });
+      const { id } = (await create()).body.server;
+      expect((await call("GET", `/servers/${id}`)).status).toBe(200);
+      const counts: number[] = [];
+      for (let list = 0; list < 3; list += 1) counts.push((await call("GET", "/servers")).body.servers.length);
+      expect(counts).toEqual([0, 0, 1]);
+    });
+
+    test("a late address: the server runs before it has one", async () => {
+      await start({ faults: { readsUntilAddress: 2 } });
+      const { id } = (await create()).body.server;
+      await untilRunning(id);
+      const addresses: boolean[] = [];
+      for (let read = 0; read < 2; read += 1)
+        addresses.push((await call("GET", `/servers/${id}`)).body.server.public_net.ipv4 !== null);
+      expect(addresses).toEqual([false, true]);
+    });
+
+    test("too many calls: 429 with the headers, and more again a second later", async () => {
+      let now = 1_700_000_000_000;
+      await start({ now: () => now });
+      fake.faults.rateLimited = 1;
+      const refused = await call("GET", "/servers");
+      expect(refused).toMatchObject({ status: 429, body: { error: { code: "rate_limit_exceeded" } } });
+      expect(Object.fromEntries(refused.headers)).toMatchObject({
+        "ratelimit-limit": "3600",
+        "ratelimit-remaining": "0",
+        "ratelimit-reset": "1700003600",
+      });
+      expect((await call("GET", "/servers")).status).toBe(429);
+      fake.heal();
+      expect((await call("GET", "/servers")).status).toBe(200);
+      fake.faults.rateLimited = 1;
+      expect((await call("GET", "/servers")).status).toBe(429);
+      now += 1000;
+      expect((await call("GET", "/servers")).status).toBe(200);
+    });
+
+    test("out of service: 503 once", async () => {
+      await start({ faults: { unavailable: 1 } });
+      expect(await create()).toMatchObject({ status: 503, body: { error: { code: "service_error" } } });
+      expect((await create()).status).toBe(201);
+    });
+
+    test("a lost answer: the server is there, and nobody was told", async () => {
+      await start({ faults: { lostAnswers: 1 } });
+      await expect(create()).rejects.toThrow("fetch failed");
+      expect(project.servers.map(({ parts }) => parts.name)).toEqual(["one"]);
+    });
+
+    test("whoever waits for a call is told once, before it is answered", async () => {
+      await start();
+      const seen: number[] = [];
+      fake.once(
+        ({ method }) => method === "POST",
+        () => void seen.push(project.servers.length),
+      );
+      await create();
+      await create({ name: "two" });
+      expect(seen).toEqual([1]);
+    });
+
+    test("a locked server is not deleted this time", async () => {
+      await start({ faults: { locked: 1 } });
+      const { id } = (await create()).body.server;
+      expect(await call("DELETE", `/servers/${id}`)).toMatchObject({
+        status: 423,
+        body: { error: { code: "locked" } },
+      });
+      expect((await call("DELETE", `/servers/${id}`)).status).toBe(200);
+    });
+  });
+});
