@@ -54,8 +54,7 @@ test("a herd is let in at the set rate: the others are told to wait, and come (j
   expect(await stage.figure("fairlead_tunnels_open")).toBe(NODES);
 });
 
-// Left out: one of the 200 nodes was seen `unreachable` for a moment in two of three late runs, and why is not known yet (issue 7 is open).
-test.skip("through a restart of the server no node is unreachable, no readiness fails, and no event is made (elastic-agent#13874)", async () => {
+test("through a restart of the server no node is unreachable, no readiness fails, and no event is made (elastic-agent#13874)", async () => {
   const before = await eventsOf(10);
   const linksBefore = daemons.map(({ links }) => links);
   await stage.server.stop();

@@ -69,7 +69,7 @@ export class LinkHub implements LinkService {
 
   connect(nodeId: string, end: () => void): LinkSession {
     this.#opened += 1;
-    this.#deps.liveness.heard(nodeId);
+    // Not heard before its hello: a link that breaks until then would leave its node three heartbeats to come back, not the time of a restart.
     const session: LinkSession = {
       hello: async (hello) => {
         const protocolVersion = this.#agree(hello);
