@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { BUILD_ARCHITECTURES, type BuildArchitecture, buildVersionSchema } from "@fairlead/protocol/daemon-builds";
 import { z } from "zod";
+import { readSource, type Source } from "./checkout.ts";
 
 export interface BuildArguments {
   readonly version: string | undefined;
@@ -32,8 +33,28 @@ export function readBuildArguments(argv: readonly string[], defaultOut: string):
   };
 }
 
-/** For the last line of a failed build. */
-export function wordsOf(error: unknown): string {
+export interface BuildProgram {
+  readonly name: string;
+  readonly help: string;
+  /** Where builds go unless told otherwise. */
+  readonly folder: string;
+  /** @returns the folder that it made. */
+  readonly build: (source: Source, options: BuildArguments) => Promise<string>;
+}
+
+/** Runs a build script: its last line is the folder that it made, or why there is none. */
+export async function runBuild({ name, help, folder, build }: BuildProgram): Promise<void> {
+  try {
+    const options = readBuildArguments(process.argv.slice(2), folder);
+    if (options.help) process.stdout.write(help);
+    else process.stdout.write(`${await build(readSource(options.version), options)}\n`);
+  } catch (error) {
+    process.stderr.write(`${name}: ${wordsOf(error)}\n`);
+    process.exitCode = 1;
+  }
+}
+
+function wordsOf(error: unknown): string {
   if (error instanceof z.ZodError) return error.issues.map(({ message }) => message).join("; ");
   return error instanceof Error ? error.message : String(error);
 }

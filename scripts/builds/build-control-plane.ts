@@ -5,9 +5,9 @@ import type { BuildArchitecture } from "@fairlead/protocol/daemon-builds";
 import { build, type Metafile } from "esbuild";
 import { programBundle } from "../bundle/daemon-bundle.ts";
 import { packFolder, writeJson } from "./archive.ts";
-import { readBuildArguments, wordsOf } from "./arguments.ts";
+import { runBuild } from "./arguments.ts";
 import { buildDaemon } from "./build-daemon.ts";
-import { ROOT, readSource, type Source } from "./checkout.ts";
+import { ROOT, type Source } from "./checkout.ts";
 import { bundledPackages, licenseText } from "./licenses.ts";
 import { packageFolder } from "./packages.ts";
 import { placeFromCheckout, placeProgram, placeRuntime, writeWhole } from "./stage.ts";
@@ -132,16 +132,5 @@ async function buildControlPlane(source: Source, { architectures, out }: Options
   return target;
 }
 
-async function run(): Promise<number> {
-  const options = readBuildArguments(process.argv.slice(2), join(ROOT, "builds"));
-  if (options.help) process.stdout.write(HELP);
-  else process.stdout.write(`${await buildControlPlane(readSource(options.version), options)}\n`);
-  return 0;
-}
-
-if (import.meta.main) {
-  process.exitCode = await run().catch((error: unknown) => {
-    process.stderr.write(`build-control-plane: ${wordsOf(error)}\n`);
-    return 1;
-  });
-}
+if (import.meta.main)
+  await runBuild({ name: "build-control-plane", help: HELP, folder: join(ROOT, "builds"), build: buildControlPlane });

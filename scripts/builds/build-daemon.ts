@@ -7,8 +7,8 @@ import { PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
 import { build, type Metafile } from "esbuild";
 import { daemonBundle } from "../bundle/daemon-bundle.ts";
 import { packFolder, writeJson } from "./archive.ts";
-import { readBuildArguments, wordsOf } from "./arguments.ts";
-import { ROOT, readSource, type Source } from "./checkout.ts";
+import { runBuild } from "./arguments.ts";
+import { ROOT, type Source } from "./checkout.ts";
 import { bundledPackages, licenseText } from "./licenses.ts";
 import { placeFromCheckout, placeProgram, placeRuntime, writeWhole } from "./stage.ts";
 
@@ -84,16 +84,5 @@ export async function buildDaemon(
   return target;
 }
 
-async function run(): Promise<number> {
-  const options = readBuildArguments(process.argv.slice(2), join(ROOT, "daemon-builds"));
-  if (options.help) process.stdout.write(HELP);
-  else process.stdout.write(`${await buildDaemon(readSource(options.version), options)}\n`);
-  return 0;
-}
-
-if (import.meta.main) {
-  process.exitCode = await run().catch((error: unknown) => {
-    process.stderr.write(`build-daemon: ${wordsOf(error)}\n`);
-    return 1;
-  });
-}
+if (import.meta.main)
+  await runBuild({ name: "build-daemon", help: HELP, folder: join(ROOT, "daemon-builds"), build: buildDaemon });

@@ -20,6 +20,15 @@ const WORLDS: readonly (readonly [string, World])[] = [
   ["where the address is late", { ...CALM, slowAddress: 2 }],
 ];
 
+const anyWorld: fc.Arbitrary<World> = fc.record({
+  full: fc.subarray(["north", "south"]),
+  failLater: fc.nat(2),
+  hiddenFromLists: fc.nat(3),
+  slowAddress: fc.nat(2),
+});
+/** The places at which the program dies. */
+const anyDeaths = fc.array(fc.nat(25), { maxLength: 4 });
+
 describe.each(STORES)("a machine's journal on $name", ({ open }) => {
   const fixtures: ProvisioningFixture[] = [];
   afterEach(async () => {
@@ -78,55 +87,36 @@ describe.each(STORES)("a machine's journal on $name", ({ open }) => {
 
   test("with a delete at any step and deaths at any places, no machine and no node is left", async () => {
     await fc.assert(
-      fc.asyncProperty(
-        fc.record({
-          full: fc.subarray(["north", "south"]),
-          failLater: fc.nat(2),
-          hiddenFromLists: fc.nat(3),
-          slowAddress: fc.nat(2),
-        }),
-        fc.array(fc.nat(25), { maxLength: 4 }),
-        fc.nat(14),
-        async (world, deaths, deleteAt) => {
-          const { provider, nodeId, machines, fixture } = await live(world, { deaths, deleteAt });
-          expect(provider.living).toEqual([]);
-          expect(await machines.find(nodeId)).toBeNull();
-          expect(await fixture.statusOf(nodeId)).toBeUndefined();
-          await fixtures.pop()?.fixture.close();
-        },
-      ),
+      fc.asyncProperty(anyWorld, anyDeaths, fc.nat(14), async (world, deaths, deleteAt) => {
+        const { provider, nodeId, machines, fixture } = await live(world, { deaths, deleteAt });
+        expect(provider.living).toEqual([]);
+        expect(await machines.find(nodeId)).toBeNull();
+        expect(await fixture.statusOf(nodeId)).toBeUndefined();
+        await fixtures.pop()?.fixture.close();
+      }),
       { numRuns: 40 },
     );
   }, 60_000);
 
   test("in every world of faults and deaths it ends with one machine, or failed with none and a reason", async () => {
     await fc.assert(
-      fc.asyncProperty(
-        fc.record({
-          full: fc.subarray(["north", "south"]),
-          failLater: fc.nat(2),
-          hiddenFromLists: fc.nat(3),
-          slowAddress: fc.nat(2),
-        }),
-        fc.array(fc.nat(25), { maxLength: 4 }),
-        async (world, deaths) => {
-          const { provider, nodeId, machines, fixture } = await live(world, { deaths });
-          const record = await machines.find(nodeId);
-          const node = await fixture.stores.nodes.find(nodeId);
-          if (record?.step === "serving") {
-            expect(provider.living.map(({ machine }) => machine.id)).toEqual([record.machineId]);
-            expect(node).toMatchObject({ status: "starting", publicIp: "192.0.2.20" });
-          } else {
-            expect(record?.step).toBe("failed");
-            expect(provider.living).toEqual([]);
-            expect(node).toMatchObject({
-              status: "failed",
-              statusMessage: expect.stringMatching(/full|no host was found/),
-            });
-          }
-          await fixtures.pop()?.fixture.close();
-        },
-      ),
+      fc.asyncProperty(anyWorld, anyDeaths, async (world, deaths) => {
+        const { provider, nodeId, machines, fixture } = await live(world, { deaths });
+        const record = await machines.find(nodeId);
+        const node = await fixture.stores.nodes.find(nodeId);
+        if (record?.step === "serving") {
+          expect(provider.living.map(({ machine }) => machine.id)).toEqual([record.machineId]);
+          expect(node).toMatchObject({ status: "starting", publicIp: "192.0.2.20" });
+        } else {
+          expect(record?.step).toBe("failed");
+          expect(provider.living).toEqual([]);
+          expect(node).toMatchObject({
+            status: "failed",
+            statusMessage: expect.stringMatching(/full|no host was found/),
+          });
+        }
+        await fixtures.pop()?.fixture.close();
+      }),
       { numRuns: 40 },
     );
   }, 60_000);
