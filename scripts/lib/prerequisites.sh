@@ -160,7 +160,7 @@ ensure_roots() {
   command -v debootstrap >/dev/null || step "installing debootstrap (apt)" install_packages debootstrap ||
     fail "apt could not install debootstrap (see above). What needs machines of its own is not tested here."
   for suite in "${suites[@]}"; do
-    step "making a Debian root ($suite)" test/systemd/stage/build-root.sh "$suite" "fairlead-test/$suite:1" ||
+    step "making a Debian root ($suite)" scripts/lib/build-debian-root.sh "$suite" "fairlead-test/$suite:1" ||
       fail "no Debian root could be made (see above). What needs machines of its own is not tested here."
   done
 }
