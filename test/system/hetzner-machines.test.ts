@@ -117,6 +117,18 @@ describe("the adapter for Hetzner", () => {
     });
   });
 
+  test("its prices are in the currency that it names, and in euros where it names none", async () => {
+    const currencies = async (): Promise<readonly (string | undefined)[]> => {
+      const places = (await provider.plans(token)).flatMap(({ locations }) => locations);
+      const prices = places.flatMap(({ monthlyPrice, hourlyPrice }) => [monthlyPrice, hourlyPrice]);
+      return [...new Set(prices.map((price) => price?.currency))];
+    };
+    await start({ currency: "USD" });
+    expect(await currencies()).toEqual(["USD"]);
+    fake.faults.noPricing = true;
+    expect(await currencies()).toEqual(["EUR"]);
+  });
+
   test.each(["stays", "vanishes"] as const)(
     "a machine that fails after it was accepted, and %s, says why",
     async (server) => {

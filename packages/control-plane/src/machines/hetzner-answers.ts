@@ -55,6 +55,7 @@ export const actionAnswer = z.object({ action: actionSchema });
 export const serversPage = z.object({ servers: z.array(serverSchema), meta });
 export const actionsPage = z.object({ actions: z.array(actionSchema), meta });
 export const serverTypesPage = z.object({ server_types: z.array(serverTypeSchema), meta });
+export const pricingAnswer = z.object({ pricing: z.object({ currency: z.string().regex(/^[A-Z]{3}$/) }) });
 export const datacentersPage = z.object({ datacenters: z.array(datacenterSchema), meta });
 
 const STATES: Readonly<Record<string, MachineState>> = {
@@ -90,8 +91,16 @@ function wordsOf({ error }: Action): string {
   return error === null ? "its creation failed, without a reason" : `${error.message} (${error.code})`;
 }
 
-/** The API's prices are in euros. @param now Unix milliseconds. */
-export function planOf(type: ServerType, datacenters: readonly Datacenter[], now: number): MachinePlan | null {
+export interface Market {
+  readonly datacenters: readonly Datacenter[];
+  /** Of every price; ISO 4217. */
+  readonly currency: string;
+  /** Unix milliseconds. */
+  readonly now: number;
+}
+
+/** Null for what is not sold any more. */
+export function planOf(type: ServerType, { datacenters, currency, now }: Market): MachinePlan | null {
   const locations = type.locations
     .filter(({ deprecation }) => !deprecation || Date.parse(deprecation.unavailable_after) > now)
     .map(({ name }): PlanLocation => {
@@ -102,8 +111,8 @@ export function planOf(type: ServerType, datacenters: readonly Datacenter[], now
       return {
         name,
         available,
-        monthlyPrice: price ? euros(price.price_monthly.net) : null,
-        hourlyPrice: price ? euros(price.price_hourly.net) : null,
+        monthlyPrice: price ? priceOf(price.price_monthly.net, currency) : null,
+        hourlyPrice: price ? priceOf(price.price_hourly.net, currency) : null,
       };
     });
   if (locations.length === 0) return null;
@@ -112,7 +121,7 @@ export function planOf(type: ServerType, datacenters: readonly Datacenter[], now
 }
 
 /** Without the zeros to which the API fills its sixteen places. */
-function euros(net: string): Price {
+function priceOf(net: string, currency: string): Price {
   const amount = net.includes(".") ? net.replace(/0+$/, "").replace(/\.$/, "") : net;
-  return { amount, currency: "EUR" };
+  return { amount, currency };
 }

@@ -10,6 +10,7 @@ import {
   LABELS,
   machineOf,
   planOf,
+  pricingAnswer,
   serverAnswer,
   serversPage,
   serverTypesPage,
@@ -34,6 +35,8 @@ const PER_PAGE = 50;
 /** No server has it, so that asking for its end tells what a token may, and nothing else. */
 const NO_SERVER = "/servers/0";
 const anything = z.unknown();
+/** Where an API of this kind has no `/pricing`: prices beside server types name no currency. */
+const USUAL_CURRENCY = "EUR";
 
 /** Servers of the Hetzner Cloud. Names are unique in one of its projects, which keeps a create from happening twice. */
 export class HetznerMachines implements MachineProvider {
@@ -67,8 +70,10 @@ export class HetznerMachines implements MachineProvider {
     const datacenters = (await this.#pages(token, "/datacenters?", datacentersPage)).flatMap(
       (page) => page.datacenters,
     );
-    const now = this.#parts.clock.now();
-    return types.flatMap((type) => planOf(type, datacenters, now) ?? []);
+    const priced = await this.#api.find(token, { method: "GET", path: "/pricing" }, pricingAnswer);
+    const currency = priced?.pricing.currency ?? USUAL_CURRENCY;
+    const market = { datacenters, currency, now: this.#parts.clock.now() };
+    return types.flatMap((type) => planOf(type, market) ?? []);
   }
 
   async create(token: string, request: MachineRequest): Promise<Machine> {

@@ -207,3 +207,26 @@ export function datacenterOf(place: Location, soldOut: (type: ServerType, locati
     server_types: { supported: supported.map(({ id }) => id), available, available_for_migration: available },
   };
 }
+
+/** What `GET /pricing` tells: beside servers, a price of each other kind. @param currency ISO 4217 */
+export function pricing(currency: string): object {
+  const places = LOCATIONS.map(({ name }) => name);
+  const monthly = places.map((location) => ({ location, price_monthly: money("3.0000000000") }));
+  const both = places.map((location) => ({
+    location,
+    price_hourly: money("0.0008000000"),
+    price_monthly: money("0.5000000000"),
+  }));
+  return {
+    currency,
+    vat_rate: "19.000000",
+    floating_ip: { price_monthly: money("3.0000000000") },
+    floating_ips: [{ type: "ipv4", prices: monthly }],
+    image: { price_per_gb_month: money("0.0110000000") },
+    load_balancer_types: [],
+    primary_ips: [{ type: "ipv4", prices: both }],
+    server_backup: { percentage: "20.0000000000" },
+    server_types: SERVER_TYPES.map(({ id, name, prices }) => ({ id, name, prices })),
+    volume: { price_per_gb_month: money("0.0440000000") },
+  };
+}

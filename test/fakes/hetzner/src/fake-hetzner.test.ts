@@ -76,7 +76,7 @@ describe("the fake of the Hetzner Cloud API", () => {
     await start();
     if (!hasDocument) skip("the document is not beside the checkout");
     const { server, action } = (await create()).body;
-    const lists = ["/servers", "/server_types", "/locations", "/datacenters", "/images", "/ssh_keys"];
+    const lists = ["/servers", "/server_types", "/locations", "/datacenters", "/images", "/ssh_keys", "/pricing"];
     const ones = [`/servers/${server.id}`, `/servers/${server.id}/actions`, `/actions/${action.id}`, "/locations/1"];
     for (const path of [...lists, ...ones, "/server_types/104", "/servers/1", "/actions/1"]) await call("GET", path);
     expect((await call("DELETE", `/servers/${server.id}`)).status).toBe(200);

@@ -18,6 +18,8 @@ export interface FakeOptions {
   readonly maxPerPage?: number;
   readonly serverLimit?: number;
   readonly callsPerHour?: number;
+  /** Of its prices; ISO 4217. */
+  readonly currency?: string;
   /** Unix milliseconds. */
   readonly now?: () => number;
 }
@@ -51,7 +53,8 @@ export class FakeHetzner {
     this.#options = options;
     this.#now = options.now ?? Date.now;
     this.faults = { ...structuredClone(NO_FAULTS), ...options.faults };
-    this.#routes = new Routes({ faults: this.faults, maxPerPage: options.maxPerPage ?? 50 });
+    const { maxPerPage = 50, currency = "EUR" } = options;
+    this.#routes = new Routes({ faults: this.faults, maxPerPage, currency });
     this.#http = createServer((request, response) => void this.#serve(request, response));
   }
 

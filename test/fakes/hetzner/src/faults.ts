@@ -25,6 +25,8 @@ export interface Faults {
   lostAnswers: number;
   /** The next deletes are answered by 423. */
   locked: number;
+  /** `/pricing` is answered by 404, as by an API that has none. */
+  noPricing: boolean;
 }
 
 export const NO_FAULTS: Faults = {
@@ -39,6 +41,7 @@ export const NO_FAULTS: Faults = {
   unavailable: 0,
   lostAnswers: 0,
   locked: 0,
+  noPricing: false,
 };
 
 type Counter = "rateLimited" | "unavailable" | "lostAnswers" | "locked";

@@ -1,5 +1,5 @@
 import { ApiError, invalidInput, notFound } from "./api-error.ts";
-import { datacenterOf, IMAGES, LOCATIONS, SERVER_TYPES } from "./catalog.ts";
+import { datacenterOf, IMAGES, LOCATIONS, pricing, SERVER_TYPES } from "./catalog.ts";
 import { type Faults, isShort } from "./faults.ts";
 import { matcherOf } from "./label-selector.ts";
 import { type Project, serverRequestSchema } from "./project.ts";
@@ -22,6 +22,8 @@ export interface RouteParts {
   readonly faults: Faults;
   /** What is answered at most on one page. */
   readonly maxPerPage: number;
+  /** ISO 4217, of all prices. */
+  readonly currency: string;
 }
 
 type Handler = (project: Project, call: Call, id: number) => Answer;
@@ -42,6 +44,7 @@ export class Routes {
       ["GET", /^\/server_types$/, (_, call) => this.#page(call, "server_types", byName(SERVER_TYPES, call))],
       ["GET", /^\/server_types\/(\d+)$/, (_project, _call, id) => one("server_type", SERVER_TYPES, id)],
       ["GET", /^\/images$/, (_, call) => this.#page(call, "images", byName(IMAGES, call).filter(ofItsKind(call)))],
+      ["GET", /^\/pricing$/, () => this.#pricing()],
       ["GET", /^\/ssh_keys$/, (_, call) => this.#page(call, "ssh_keys", [])],
       ["GET", /^\/datacenters$/, (_, call) => this.#datacenters(call, shownSoldOut)],
       ["GET", /^\/servers$/, (project, call) => this.#servers(project, call)],
@@ -83,6 +86,12 @@ export class Routes {
       LOCATIONS.map((place) => datacenterOf(place, soldOut)),
     );
     return { status, body: { ...body, recommendation: 1 } };
+  }
+
+  #pricing(): Answer {
+    const { faults, currency } = this.#parts;
+    if (faults.noPricing) throw new ApiError(404, "not_found", { message: "no route GET /pricing" });
+    return { status: 200, body: { pricing: pricing(currency) } };
   }
 
   #page(call: Call, plural: string, all: readonly object[]): Answer {
