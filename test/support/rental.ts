@@ -58,7 +58,12 @@ export class Rental {
 
   /** As `POST /v1/nodes` answers. */
   order(wish: Wish = {}): Promise<Response> {
-    return this.installation.call("POST", "/v1/nodes", {
+    return this.installation.call("POST", "/v1/nodes", this.wish(wish));
+  }
+
+  /** The body of an order. */
+  wish(wish: Wish = {}): object {
+    return {
       projectId: this.installation.projectId,
       name: "Rented",
       planId: "hetzner:cx22",
@@ -67,7 +72,7 @@ export class Rental {
       engineConfig: { preset: "fairlead-demo" },
       directSecrets: false,
       ...wish,
-    });
+    };
   }
 
   async rent(wish: Wish = {}): Promise<Node> {

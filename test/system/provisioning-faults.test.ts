@@ -34,6 +34,33 @@ describe("renting a machine from a provider that fails", () => {
 
   const untilEmpty = (): Promise<true> => waitFor("an empty account", SOON_MS, async () => servers().length === 0);
 
+  test("an order that is repeated with its Idempotency-Key is answered as the first, and the provider is not asked", async () => {
+    const { platformUrl, environment } = rental.installation;
+    const order = async (name: string): Promise<{ status: number; body: string; replayed: string | null }> => {
+      const headers = {
+        authorization: `Bearer ${environment["FAIRLEAD_TOKEN"]}`,
+        "content-type": "application/json",
+        "idempotency-key": "order-1",
+      };
+      const answer = await fetch(`${platformUrl}/v1/nodes`, {
+        method: "POST",
+        headers,
+        body: JSON.stringify(rental.wish({ name })),
+      });
+      return { status: answer.status, body: await answer.text(), replayed: answer.headers.get("idempotency-replayed") };
+    };
+    const first = await order("Repeated");
+    expect(first).toMatchObject({ status: 200, replayed: null });
+    const [node] = await rental.nodes();
+    await rental.untilStatus(node?.id ?? "", "bootstrapping");
+    rental.fake.faults.unavailable = 1000;
+    expect(await order("Repeated")).toEqual({ ...first, replayed: "true" });
+    const asked = rental.fake.calls.filter(({ path }) => path === "/server_types");
+    expect((await order("Another")).body).toContain("idempotency_mismatch");
+    expect(rental.fake.calls.filter(({ path }) => path === "/server_types")).toEqual(asked);
+    expect(await rental.nodes()).toHaveLength(1);
+  });
+
   describe("goes on by itself", () => {
     test("without stock in one place: in the next that was named", async () => {
       rental.fake.faults.noCapacity = ["nbg1"];

@@ -87,6 +87,36 @@ describe.each(STORES)("a create with a key on $name", ({ open }) => {
     expect(JSON.stringify(kept)).not.toContain("secret-name");
   });
 
+  test("that asks somebody else is answered from what was kept before it asks again, to those who still may", async () => {
+    let asked = 0;
+    let may = true;
+    const call = { key: "k", userId: ann.userId, projectId: null, route: "POST /v1/projects" };
+    const order = (name: string): Promise<Created<Answer>> =>
+      service.create(
+        { ...call, body: { name } },
+        {
+          authorize: async () => {
+            if (!may) throw new Error("not any more");
+          },
+          make: (once: Once<ProjectRecord>) => {
+            asked += 1;
+            return projects.create(ann, { name }, once);
+          },
+          answer: (project) => ({ id: project.id, name }),
+          idOf: (project) => project.id,
+        },
+      );
+    const first = await order("one");
+    expect(await order("one")).toEqual({ answer: first.answer, replayed: true });
+    await expect(order("two")).rejects.toMatchObject({ code: "idempotency_mismatch" });
+    expect(asked).toBe(1);
+    may = false;
+    await expect(order("one")).rejects.toThrow("not any more");
+    may = true;
+    clock.advance(KEEP_MS);
+    expect(await order("one")).toMatchObject({ replayed: false });
+  });
+
   test("that failed is not kept: the repeat makes it", async () => {
     await store.db.deleteFrom("user").execute();
     await expect(create("one", { key: "k" })).rejects.toThrow();

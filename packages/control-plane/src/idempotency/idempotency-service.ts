@@ -28,6 +28,11 @@ export interface Creation<T, A> {
   readonly idOf: (made: T) => string;
   /** The answer holds a secret, which is never kept: a repeat is refused. */
   readonly secret?: boolean;
+  /**
+   * The check of the caller's rights, of a `make` that asks somebody else before it writes: a repeat is answered right after it,
+   * and nobody is asked again.
+   */
+  readonly authorize?: () => Promise<void>;
 }
 
 export interface Created<A> {
@@ -60,12 +65,19 @@ export class IdempotencyService {
     const { userId, projectId, route, key, body } = call;
     const name: CallName = { userId, projectId: projectId ?? "", route, key };
     const fingerprint = createHash("sha256").update(JSON.stringify(body)).digest("hex");
+    if (creation.authorize !== undefined) {
+      await creation.authorize();
+      const record = await new IdempotencyStore(this.#db).find(name);
+      const isKept = record !== null && record.expiresAt > this.#clock.now();
+      if (isKept) return { answer: JSON.parse(keptAnswer(record, fingerprint)) as A, replayed: true };
+    }
     try {
       const made = await creation.make(this.#once(name, fingerprint, creation));
       return { answer: creation.answer(made), replayed: false };
     } catch (error) {
       if (!(error instanceof KeyTaken)) throw error;
-      return { answer: JSON.parse(await this.#replay(name, fingerprint)) as A, replayed: true };
+      const record = await new IdempotencyStore(this.#db).find(name);
+      return { answer: JSON.parse(keptAnswer(record, fingerprint)) as A, replayed: true };
     }
   }
 
@@ -80,31 +92,30 @@ export class IdempotencyService {
       return made;
     };
   }
+}
 
-  /** @returns the kept answer, sent as it was: the fields that a newer version adds were not in it. */
-  async #replay(name: CallName, fingerprint: string): Promise<string> {
-    const record: CallRecord | null = await new IdempotencyStore(this.#db).find(name);
-    if (record === null) {
-      throw new DomainError(
-        "unavailable",
-        "The first call with this `Idempotency-Key` has just run out. Send it again.",
-        {
-          retryAfterSeconds: 1,
-        },
-      );
-    }
-    if (record.fingerprint !== fingerprint) {
-      throw new DomainError(
-        "idempotency_mismatch",
-        "This `Idempotency-Key` was used with another body. Use a new key for a new call.",
-        { param: "Idempotency-Key" },
-      );
-    }
-    if (record.answer !== null) return record.answer;
+/** @returns the kept answer, sent as it was: the fields that a newer version adds were not in it. */
+function keptAnswer(record: CallRecord | null, fingerprint: string): string {
+  if (record === null) {
     throw new DomainError(
-      "already_exists",
-      `This call was made before, and made ${record.resourceId}; its secret was shown then and is kept nowhere.`,
+      "unavailable",
+      "The first call with this `Idempotency-Key` has just run out. Send it again.",
+      {
+        retryAfterSeconds: 1,
+      },
+    );
+  }
+  if (record.fingerprint !== fingerprint) {
+    throw new DomainError(
+      "idempotency_mismatch",
+      "This `Idempotency-Key` was used with another body. Use a new key for a new call.",
       { param: "Idempotency-Key" },
     );
   }
+  if (record.answer !== null) return record.answer;
+  throw new DomainError(
+    "already_exists",
+    `This call was made before, and made ${record.resourceId}; its secret was shown then and is kept nowhere.`,
+    { param: "Idempotency-Key" },
+  );
 }

@@ -207,6 +207,8 @@ function registerCollectionRoutes(app: PlatformApp, { nodes, views, idempotency 
     const { answer, replayed } = await idempotency.create(
       { ...call, route: "POST /v1/nodes", body: request.body },
       {
+        // A provider may be away by now, or refuse the token, of a node that is made.
+        authorize: () => nodes.requireCreate(caller, input.projectId),
         make: (once: Once<NodeRecord>) => nodes.create(caller, { ...input, engineConfig }, once),
         answer: (node) => ({ node: toNewNode(node) }),
         idOf: (node) => node.id,

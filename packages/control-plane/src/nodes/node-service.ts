@@ -63,9 +63,14 @@ export class NodeService {
     this.#deps = deps;
   }
 
+  /** What `create` asks first. @throws DomainError not_found, permission_denied */
+  async requireCreate(caller: UserPrincipal, projectId: string): Promise<void> {
+    await this.#deps.access.require(caller, projectId, "node.create");
+  }
+
   /** With the order of its machine, where one is to be rented. @throws DomainError not_found, permission_denied, invalid_request, provider_token_… */
   async create(caller: UserPrincipal, input: CreateNode, once: Once<NodeRecord> = always): Promise<NodeRecord> {
-    await this.#deps.access.require(caller, input.projectId, "node.create");
+    await this.requireCreate(caller, input.projectId);
     if (input.planId === PLAN_BYO) refuseProviderToken(input);
     const order = input.planId === PLAN_BYO ? null : await this.#deps.machines.prepare(input);
     return this.#deps.stores.transaction(async (stores, transaction) => {
