@@ -24,9 +24,16 @@ export interface MemoryFaults {
 
 interface Kept {
   readonly request: MachineRequest;
+  readonly owner: MemoryMachines;
   machine: Machine;
   hidden: number;
   slow: number;
+}
+
+/** Of one customer of the provider, whatever installations it has. */
+interface Account {
+  readonly kept: Map<string, Kept>;
+  made: number;
 }
 
 /** A provider in memory, with faults by script. Every look brings a machine one step on. */
@@ -35,16 +42,21 @@ export class MemoryMachines implements MachineProvider {
   readonly needsToken = true;
   readonly maxUserDataBytes = 32 * 1024;
   readonly tokens = new Set([GOOD_TOKEN]);
-  readonly kept = new Map<string, Kept>();
   readonly calls: string[] = [];
   readonly faults: MemoryFaults = { full: [], failLater: 0, hiddenFromLists: 0, slowAddress: 0, refusal: null };
   /** Runs once a call has been carried out, before it is answered: what happens meanwhile. */
   meanwhile: ((call: string) => Promise<void>) | null = null;
   readonly #now: () => number;
-  #made = 0;
+  readonly #account: Account;
 
-  constructor(now: () => number) {
+  /** @param neighbour another installation with the same account */
+  constructor(now: () => number, neighbour?: MemoryMachines) {
     this.#now = now;
+    this.#account = neighbour === undefined ? { kept: new Map(), made: 0 } : neighbour.#account;
+  }
+
+  get kept(): Map<string, Kept> {
+    return this.#account.kept;
   }
 
   /** That cost money. */
@@ -77,17 +89,18 @@ export class MemoryMachines implements MachineProvider {
     if (Buffer.byteLength(request.userData) > this.maxUserDataBytes) throw refusal("bad_input", "user data too long");
     if (this.living.some((one) => one.request.name === request.name)) throw refusal("already_exists", "name is used");
     if (this.faults.full.includes(request.location)) throw refusal("no_capacity", `${request.location} is full`);
-    const id = String(++this.#made);
+    const id = String(++this.#account.made);
     const { label, location } = request;
     const machine: Machine = { id, label, state: "pending", ip: null, location, createdAt: this.#now(), failure: null };
-    this.kept.set(id, { request, machine, hidden: this.faults.hiddenFromLists, slow: this.faults.slowAddress });
+    const { hiddenFromLists: hidden, slowAddress: slow } = this.faults;
+    this.kept.set(id, { request, owner: this, machine, hidden, slow });
     await this.meanwhile?.("create");
     return machine;
   }
 
   async get(token: string, machineId: string): Promise<Machine | null> {
     this.#begin("get", token);
-    const one = this.kept.get(machineId);
+    const one = this.#own(machineId);
     if (one === undefined) return null;
     if (one.machine.state === "stopping") {
       this.kept.delete(machineId);
@@ -100,16 +113,22 @@ export class MemoryMachines implements MachineProvider {
 
   async delete(token: string, machineId: string): Promise<void> {
     this.#begin("delete", token);
-    const one = this.kept.get(machineId);
+    const one = this.#own(machineId);
     if (one !== undefined) one.machine = { ...one.machine, state: "stopping" };
   }
 
   async findByLabel(token: string, label: string | null): Promise<readonly Machine[]> {
     this.#begin("findByLabel", token);
-    const found = this.living.filter((one) => label === null || one.machine.label === label);
+    const own = this.living.filter(({ owner }) => owner === this);
+    const found = own.filter((one) => label === null || one.machine.label === label);
     const seen = found.filter((one) => one.hidden-- <= 0);
     for (const { machine } of seen) if (machine.state === "stopping") this.kept.delete(machine.id);
     return seen.map(({ machine }) => machine);
+  }
+
+  #own(machineId: string): Kept | undefined {
+    const one = this.kept.get(machineId);
+    return one?.owner === this ? one : undefined;
   }
 
   #bringOn(one: Kept): void {
