@@ -1,13 +1,15 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { DomainError } from "@fairlead/protocol/errors";
-import type { Dispatcher } from "undici";
+import type { ConnectionPool, PooledCall } from "./connection-pool.ts";
 import { PrivateAddressError } from "./guarded-connect.ts";
+import type { Http1Connection, RenderedRequest } from "./http1-connection.ts";
+import { headerLines, requestLine } from "./http1-request.ts";
 import type { UpstreamCall, UpstreamHandler, UpstreamRequest, UpstreamTransport } from "./upstream.ts";
 import { NotReached } from "./upstream-faults.ts";
 
 export interface HttpUpstreamOptions {
   /** Asked for every call: its connections may be replaced in between. */
-  readonly dispatcher: () => Dispatcher;
+  readonly pool: () => ConnectionPool;
   /** What requests are sent below: `https://api.example.com/v1`. A query in it goes with every request. */
   readonly baseUrl: URL;
   /** Lower-case names; the credential among them. They win over the call's own. */
@@ -16,87 +18,103 @@ export interface HttpUpstreamOptions {
 
 /** A provider's API over HTTP/1.1. Redirects are answers like any other: none is followed. */
 export class HttpUpstream implements UpstreamTransport {
-  readonly #options: HttpUpstreamOptions;
+  readonly #pool: () => ConnectionPool;
+  readonly #base: { readonly path: string; readonly query: string };
+  readonly #own: Readonly<Record<string, string>>;
+  readonly #ownNames: ReadonlySet<string>;
 
-  constructor(options: HttpUpstreamOptions) {
-    this.#options = options;
+  constructor({ pool, baseUrl, headers }: HttpUpstreamOptions) {
+    this.#pool = pool;
+    this.#base = { path: baseUrl.pathname.replace(/\/$/, ""), query: baseUrl.search };
+    this.#own = { host: baseUrl.host, connection: "keep-alive", ...headers };
+    this.#ownNames = new Set(Object.keys(this.#own));
   }
 
-  dispatch({ method, path, headers, body }: UpstreamRequest, handler: UpstreamHandler): UpstreamCall {
-    const { dispatcher, baseUrl, headers: own } = this.#options;
+  dispatch(request: UpstreamRequest, handler: UpstreamHandler): UpstreamCall {
     const call = new HttpCall(handler);
-    call.start(dispatcher(), {
-      method,
-      origin: baseUrl.origin,
-      path: baseUrl.pathname.replace(/\/$/, "") + path + baseUrl.search,
-      headers: { ...headers, ...own },
-      body: body.length === 1 ? body[0] : body,
-    } as Dispatcher.DispatchOptions);
+    call.start(() => this.#pool().run(call.toSend(this.#render(request))));
     return call;
+  }
+
+  /** @throws HeaderRefused */
+  #render({ method, path, headers, body }: UpstreamRequest): RenderedRequest {
+    const line = requestLine(method, this.#base.path + path + this.#base.query);
+    const head = line + headerLines(this.#own) + headerLines(headers, this.#ownNames);
+    return { method, head: `${head}\r\n`, body };
   }
 }
 
-class HttpCall implements UpstreamCall, Dispatcher.DispatchHandler {
+class HttpCall implements UpstreamCall, PooledCall {
   /** Undefined once the call is over. */
   #handler: UpstreamHandler | undefined;
-  #controller: Dispatcher.DispatchController | undefined;
+  #request: RenderedRequest | undefined;
+  #connection: Http1Connection | undefined;
   #dispatching = false;
-  /** A connection was there, and some of the request may have gone out on it. */
-  #sent = false;
 
   constructor(handler: UpstreamHandler) {
     this.#handler = handler;
   }
 
-  start(dispatcher: Dispatcher, options: Dispatcher.DispatchOptions): void {
+  start(run: () => void): void {
     this.#dispatching = true;
-    dispatcher.dispatch(options, this);
+    try {
+      run();
+    } catch (error) {
+      this.onNotReached(error instanceof Error ? error : new Error(String(error)));
+    }
     this.#dispatching = false;
   }
 
+  toSend(request: RenderedRequest): this {
+    this.#request = request;
+    return this;
+  }
+
   resume(): void {
-    this.#controller?.resume();
+    this.#connection?.resume();
   }
 
   abort(): void {
-    this.#handler = undefined;
-    this.#controller?.abort(new Error("the call was aborted"));
+    this.#over();
+    this.#connection?.abort();
+    this.#connection = undefined;
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#sent = true;
-    // Aborted while it waited for its connection.
-    if (this.#handler === undefined) controller.abort(new Error("the call was aborted"));
-    else this.#controller = controller;
+  onConnection(connection: Http1Connection): RenderedRequest | null {
+    const request = this.#request ?? null;
+    if (request !== null) this.#connection = connection;
+    return request;
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
-    // Informational ones come before the answer.
-    if (status >= 200) this.#handler?.onHeaders(status, headers);
+  onHeaders(status: number, headers: IncomingHttpHeaders): void {
+    this.#handler?.onHeaders(status, headers);
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#handler?.onData(chunk) === false) controller.pause();
+  onData(chunk: Buffer): boolean {
+    return this.#handler?.onData(chunk) ?? true;
   }
 
-  onResponseEnd(): void {
+  onEnd(): void {
+    this.#connection = undefined;
     this.#over()?.onEnd();
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
-    // Nobody is called back before the call is in hand.
-    if (this.#dispatching) setImmediate(() => this.#fail(cause));
-    else this.#fail(cause);
+  onLost(cause: Error): void {
+    this.#connection = undefined;
+    this.#over()?.onError(brokeOff(cause));
   }
 
-  #fail(cause: Error): void {
-    this.#over()?.onError(this.#sent ? brokeOff(cause) : notReached(cause));
+  onNotReached(cause: Error): void {
+    const tell = (): void => this.#over()?.onError(notReached(cause));
+    // Nobody is called back before the call is in hand.
+    if (this.#dispatching) setImmediate(tell);
+    else tell();
   }
 
   #over(): UpstreamHandler | undefined {
     const handler = this.#handler;
     this.#handler = undefined;
-    this.#controller = undefined;
+    this.#request = undefined;
     return handler;
   }
 }

@@ -1,16 +1,13 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import { LRUCache } from "lru-cache";
-import { Pool } from "undici";
+import { ConnectionPool } from "./connection-pool.ts";
 import { type ConnectOptions, upstreamConnector } from "./guarded-connect.ts";
 import { HttpUpstream } from "./http-upstream.ts";
 import type { UpstreamTransport } from "./upstream.ts";
 
 /** More providers than are in use at one time; the one that was not used for longest loses its connections. */
 const MAX_POOLS = 512;
-/**
- * After which a provider gets new connections, so that a changed address of its name is noticed. The pool's own limit looks at every connection
- * for every call.
- */
+/** After which a provider gets new connections, so that a changed address of its name is noticed. */
 const CONNECTIONS_MS = 300_000;
 
 /** One provider's API, as far as sending to it is concerned. */
@@ -29,7 +26,7 @@ export interface HttpUpstreamsOptions extends Pick<ConnectOptions, "lookup" | "a
 
 interface Connections {
   readonly target: HttpTarget;
-  readonly pool: Pool;
+  readonly pool: ConnectionPool;
   /** Monotonic milliseconds. */
   readonly until: number;
 }
@@ -39,7 +36,7 @@ export class HttpUpstreams {
   readonly #options: HttpUpstreamsOptions;
   readonly #pools: LRUCache<string, Connections>;
   /** Of every pool that still has calls. */
-  readonly #open = new Set<Pool>();
+  readonly #open = new Set<ConnectionPool>();
 
   constructor(options: HttpUpstreamsOptions) {
     this.#options = options;
@@ -49,7 +46,7 @@ export class HttpUpstreams {
   /** A changed target replaces its provider's connections; calls that run on the old ones end there. */
   open(target: HttpTarget): UpstreamTransport {
     const { headers } = target;
-    return new HttpUpstream({ dispatcher: () => this.#poolOf(target), baseUrl: new URL(target.baseUrl), headers });
+    return new HttpUpstream({ pool: () => this.#poolOf(target), baseUrl: new URL(target.baseUrl), headers });
   }
 
   /** The provider is gone: its connections close as its calls end. */
@@ -63,23 +60,18 @@ export class HttpUpstreams {
     await Promise.all([...this.#open].map((pool) => pool.destroy()));
   }
 
-  #poolOf(target: HttpTarget): Pool {
+  #poolOf(target: HttpTarget): ConnectionPool {
     const known = this.#pools.get(target.id);
     const now = this.#options.clock.monotonic();
     if (known !== undefined && now < known.until && isSame(known.target, target)) return known.pool;
-    const pool = new Pool(new URL(target.baseUrl).origin, {
-      connect: upstreamConnector({ ...target, ...this.#options }),
-      allowH2: false,
-      // The relay keeps the time, for every kind of upstream.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    });
+    const connect = upstreamConnector({ ...target, ...this.#options });
+    const pool = new ConnectionPool({ connect, origin: new URL(target.baseUrl) });
     this.#open.add(pool);
     this.#pools.set(target.id, { target, pool, until: now + CONNECTIONS_MS });
     return pool;
   }
 
-  async #retire(pool: Pool): Promise<void> {
+  async #retire(pool: ConnectionPool): Promise<void> {
     await pool.close();
     this.#open.delete(pool);
   }
