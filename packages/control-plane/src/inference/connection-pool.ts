@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import type { Clock } from "@fairlead/protocol/clock";
 import type { buildConnector } from "undici";
 import {
   type ConnectionCall,
@@ -10,6 +11,7 @@ import {
 export interface ConnectionPoolOptions {
   readonly connect: buildConnector.connector;
   readonly origin: URL;
+  readonly clock: Clock;
 }
 
 /** A call that waits for its connection. */
@@ -27,6 +29,7 @@ const LOOK_MS = 500;
 export class ConnectionPool implements ConnectionOwner {
   readonly #connect: buildConnector.connector;
   readonly #target: buildConnector.Options;
+  readonly #clock: Clock;
   readonly #all = new Set<Http1Connection>();
   readonly #free: { readonly connection: Http1Connection; readonly until: number }[] = [];
   readonly #onClosed = Promise.withResolvers<void>();
@@ -35,8 +38,9 @@ export class ConnectionPool implements ConnectionOwner {
   #isClosed = false;
   #destroyed: Error | null = null;
 
-  constructor({ connect, origin }: ConnectionPoolOptions) {
+  constructor({ connect, origin, clock }: ConnectionPoolOptions) {
     this.#connect = connect;
+    this.#clock = clock;
     const { host, protocol, port } = origin;
     this.#target = { host, hostname: origin.hostname.replace(/^\[|\]$/g, ""), protocol, port };
   }
@@ -44,7 +48,7 @@ export class ConnectionPool implements ConnectionOwner {
   /** May call back at once. */
   run(call: PooledCall): void {
     for (let last = this.#free.pop(); last !== undefined; last = this.#free.pop()) {
-      if (last.connection.isOpen && performance.now() < last.until) {
+      if (last.connection.isOpen && this.#clock.monotonic() < last.until) {
         this.#begin(last.connection, call);
         return;
       }
@@ -84,7 +88,7 @@ export class ConnectionPool implements ConnectionOwner {
       connection.abort();
       return;
     }
-    this.#free.push({ connection, until: performance.now() + connection.idleMs });
+    this.#free.push({ connection, until: this.#clock.monotonic() + connection.idleMs });
     this.#looks ??= setInterval(() => this.#look(), LOOK_MS).unref();
   }
 
@@ -109,7 +113,7 @@ export class ConnectionPool implements ConnectionOwner {
 
   /** Closes what was free for too long. */
   #look(): void {
-    const now = performance.now();
+    const now = this.#clock.monotonic();
     for (const free of this.#free.filter(({ until }) => until <= now)) free.connection.abort();
     if (this.#free.length > 0 || this.#looks === null) return;
     clearInterval(this.#looks);

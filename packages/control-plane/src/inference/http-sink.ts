@@ -5,6 +5,7 @@ import { type Exchange, sendError } from "./answer.ts";
 import { AnswerBody } from "./answer-body.ts";
 import { RATE_LIMIT_PREFIX } from "./answer-headers.ts";
 import type { AnswerHead, AnswerSink, SinkListener } from "./answer-sink.ts";
+import { atEndOfTurn } from "./end-of-turn.ts";
 
 /** The answer as an HTTP response. */
 export class HttpSink implements AnswerSink {
@@ -12,6 +13,9 @@ export class HttpSink implements AnswerSink {
   readonly #response: ServerResponse;
   /** From the answer's head on. */
   #body: AnswerBody | undefined;
+  /** What is written waits for the end of this turn. */
+  #isHeld = false;
+  #isEnding = false;
 
   constructor(exchange: Exchange) {
     this.#exchange = exchange;
@@ -41,11 +45,13 @@ export class HttpSink implements AnswerSink {
   }
 
   write(bytes: Buffer): boolean {
+    this.#hold();
     return this.#body?.write(bytes) !== false;
   }
 
   end(): void {
-    this.#body?.end();
+    this.#isEnding = true;
+    this.#hold();
   }
 
   refuse(error: DomainError, headers: Readonly<Record<string, string>>): void {
@@ -54,6 +60,20 @@ export class HttpSink implements AnswerSink {
 
   break(): void {
     this.#response.destroy();
+  }
+
+  #hold(): void {
+    if (this.#isHeld) return;
+    this.#isHeld = true;
+    this.#response.socket?.cork();
+    atEndOfTurn(() => this.#release());
+  }
+
+  #release(): void {
+    this.#isHeld = false;
+    // An ending answer lets its connection go by itself.
+    if (this.#isEnding && !this.#response.destroyed) this.#body?.end();
+    else this.#response.socket?.uncork();
   }
 }
 

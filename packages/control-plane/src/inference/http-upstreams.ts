@@ -65,7 +65,7 @@ export class HttpUpstreams {
     const now = this.#options.clock.monotonic();
     if (known !== undefined && now < known.until && isSame(known.target, target)) return known.pool;
     const connect = upstreamConnector({ ...target, ...this.#options });
-    const pool = new ConnectionPool({ connect, origin: new URL(target.baseUrl) });
+    const pool = new ConnectionPool({ connect, origin: new URL(target.baseUrl), clock: this.#options.clock });
     this.#open.add(pool);
     this.#pools.set(target.id, { target, pool, until: now + CONNECTIONS_MS });
     return pool;

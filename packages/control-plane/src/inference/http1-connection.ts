@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
+import { atEndOfTurn } from "./end-of-turn.ts";
 import { type AnswerParts, Http1Answer, MalformedAnswer } from "./http1-answer.ts";
 
 /** A request as it is written. */
@@ -74,7 +75,10 @@ export class Http1Connection implements AnswerParts {
     this.#answer.expect(method === "HEAD");
     const bytes = body.reduce((sum, piece) => sum + piece.length, head.length);
     if (bytes <= ONE_PIECE_BYTES) {
-      this.#socket.write(onePiece(head, body, bytes));
+      const piece = onePiece(head, body, bytes);
+      atEndOfTurn(() => {
+        if (!this.#socket.destroyed) this.#socket.write(piece);
+      });
       return;
     }
     this.#socket.cork();

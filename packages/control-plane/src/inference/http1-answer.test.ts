@@ -1,0 +1,185 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { Http1Answer, MalformedAnswer } from "./http1-answer.ts";
+
+interface Told {
+  status: number | null;
+  headers: Record<string, unknown>;
+  body: string;
+  end: "again" | "once" | null;
+}
+
+/** Reads bytes in these pieces, and pauses after each part of the body where `pauses`. */
+function read(pieces: readonly Buffer[], { forHead = false, pauses = false, closes = false } = {}): Told {
+  const told: Told = { status: null, headers: {}, body: "", end: null };
+  const answer = new Http1Answer({
+    onHeaders: (status, headers) => {
+      told.status = status;
+      told.headers = { ...headers };
+    },
+    onData: (chunk) => {
+      told.body += chunk.toString("latin1");
+      return !pauses;
+    },
+    onEnd: (again) => {
+      told.end = again ? "again" : "once";
+    },
+  });
+  answer.expect(forHead);
+  for (const piece of pieces) {
+    answer.push(piece);
+    // Another pause follows, as long as there is more of the body.
+    while (answer.isPaused) answer.resume();
+  }
+  if (closes) answer.close();
+  return told;
+}
+
+const bytes = (text: string): Buffer => Buffer.from(text, "latin1");
+
+describe("an answer in HTTP/1.1", () => {
+  test("is read whole from its stated length", () => {
+    const told = read([bytes("HTTP/1.1 201 Created\r\nContent-Length: 5\r\nX-A:  b \r\n\r\nhello")]);
+    expect(told).toEqual({
+      status: 201,
+      headers: { "content-length": "5", "x-a": "b" },
+      body: "hello",
+      end: "again",
+    });
+  });
+
+  test("is read whole from its chunks, with extensions and trailers", () => {
+    const told = read([
+      bytes(
+        "HTTP/1.1 200 \r\ntransfer-encoding: Chunked\r\n\r\n5;a=b\r\nhello\r\n00A\r\n, my world\r\n0\r\nx-sum: 1\r\n\r\n",
+      ),
+    ]);
+    expect(told).toMatchObject({ status: 200, body: "hello, my world", end: "again" });
+  });
+
+  test("without a length lasts until its connection closes, which carries no other", () => {
+    const whole = bytes("HTTP/1.1 200 OK\r\n\r\nhello");
+    expect(read([whole])).toMatchObject({ body: "hello", end: null });
+    expect(read([whole], { closes: true })).toMatchObject({ body: "hello", end: "once" });
+  });
+
+  test.each([
+    ["a request for the head alone", "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n", true],
+    ["204", "HTTP/1.1 204 No Content\r\n\r\n", false],
+    ["304", "HTTP/1.1 304 Not Modified\r\ncontent-length: 5\r\n\r\n", false],
+    ["no bytes", "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", false],
+  ])("has no body after %s", (_name, text, forHead) => {
+    expect(read([bytes(text)], { forHead })).toMatchObject({ body: "", end: "again" });
+  });
+
+  test.each([
+    ["HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 1\r\n\r\na", "once"],
+    ["HTTP/1.1 200 OK\r\nConnection: Keep-Alive\r\ncontent-length: 1\r\n\r\na", "again"],
+    ["HTTP/1.0 200 OK\r\ncontent-length: 1\r\n\r\na", "once"],
+    ["HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ncontent-length: 1\r\n\r\na", "again"],
+    // Bytes that nobody asked for would be taken for the next answer.
+    ["HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\naHTTP/1.1 200 OK\r\n\r\n", "once"],
+  ])("says whether its connection carries another one: %j", (text, end) => {
+    expect(read([bytes(text)])).toMatchObject({ body: "a", end });
+  });
+
+  test("may come after informational ones", () => {
+    const text = "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\na";
+    expect(read([bytes(text)])).toEqual({ status: 200, headers: { "content-length": "1" }, body: "a", end: "again" });
+  });
+
+  test("keeps headers that were sent several times apart, and none of them is a property that objects have", () => {
+    const text =
+      "HTTP/1.1 200 OK\r\nset-cookie: a\r\nset-cookie: b\r\nset-cookie: c\r\n__proto__: d\r\ncontent-length: 0\r\n\r\n";
+    const { headers } = read([bytes(text)]);
+    expect(headers["set-cookie"]).toEqual(["a", "b", "c"]);
+    expect(Object.hasOwn(headers, "__proto__")).toBe(true);
+  });
+
+  test.each([
+    ["another protocol", "SSH-2.0-OpenSSH\r\n\r\n"],
+    ["HTTP/2", "HTTP/2 200 OK\r\n\r\n"],
+    ["a status that is none", "HTTP/1.1 099 x\r\n\r\n"],
+    ["a changed protocol", "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\n"],
+    ["two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n"],
+    ["a length with a sign", "HTTP/1.1 200 OK\r\ncontent-length: +1\r\n\r\n"],
+    ["a length in a list", "HTTP/1.1 200 OK\r\ncontent-length: 1, 1\r\n\r\n"],
+    ["a length that cannot be counted", "HTTP/1.1 200 OK\r\ncontent-length: 99999999999999\r\n\r\n"],
+    ["a length and chunks", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n"],
+    ["a coding that is not asked for", "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n"],
+    ["chunks twice", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n"],
+    ["a folded header", "HTTP/1.1 200 OK\r\nx-a: b\r\n c\r\n\r\n"],
+    ["a space before the colon", "HTTP/1.1 200 OK\r\nx-a : b\r\n\r\n"],
+    ["a bare line end in a header", "HTTP/1.1 200 OK\r\nx-a: b\nx-c: d\r\n\r\n"],
+    ["a zero byte in a header", "HTTP/1.1 200 OK\r\nx-a: b\0\r\n\r\n"],
+    ["a header without a name", "HTTP/1.1 200 OK\r\n: b\r\n\r\n"],
+    ["a chunk without a length", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n\r\n"],
+    ["a chunk's length that is no number", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0x5\r\nhello\r\n"],
+    ["a negative chunk", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n-1\r\n"],
+    ["a chunk's length with a bare line end", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\nhello\r\n"],
+    ["a chunk that cannot be counted", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffff\r\n"],
+    ["a chunk that is longer than it says", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nhello\r\n"],
+    ["a trailer that is none", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\nnone\r\n\r\n"],
+  ])("is refused with %s", (_name, text) => {
+    expect(() => read([bytes(text)])).toThrow(MalformedAnswer);
+    expect(() => read([...bytes(text)].map((byte) => Buffer.of(byte)))).toThrow(MalformedAnswer);
+  });
+
+  test.each([
+    ["its head", "HTTP/1.1 200 OK\r\nx-a: "],
+    ["a chunk's extension", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;"],
+    ["its trailers", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx-a: "],
+  ])("is refused when %s has no end", (_name, text) => {
+    const endless = Array.from({ length: 9 }, () => Buffer.alloc(8192, "a"));
+    expect(() => read([bytes(text), ...endless])).toThrow(MalformedAnswer);
+  });
+
+  test("is the same in whatever pieces it comes, and however often its reader pauses", () => {
+    const field = fc.tuple(fc.stringMatching(/^x-[a-z0-9]{1,8}$/), fc.stringMatching(/^[!-~]{0,20}$/));
+    const framing = fc.constantFrom("length", "chunks", "close");
+    fc.assert(
+      fc.property(
+        fc.record({
+          fields: fc.uniqueArray(field, { maxLength: 6, selector: ([name]) => name }),
+          parts: fc.array(fc.uint8Array({ minLength: 1, maxLength: 40 }), { maxLength: 6 }),
+          how: framing,
+          cuts: fc.array(fc.nat(400), { maxLength: 12 }),
+          pauses: fc.boolean(),
+        }),
+        ({ fields, parts, how, cuts, pauses }) => {
+          const body = Buffer.concat(parts);
+          const lines = fields.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+          const chunk = (part: Uint8Array): Buffer =>
+            Buffer.concat([bytes(`${part.length.toString(16)}\r\n`), part, bytes("\r\n")]);
+          const rendered = {
+            length: [bytes(`HTTP/1.1 200 OK\r\n${lines}content-length: ${body.length}\r\n\r\n`), body],
+            chunks: [
+              bytes(`HTTP/1.1 200 OK\r\n${lines}transfer-encoding: chunked\r\n\r\n`),
+              ...parts.map(chunk),
+              bytes("0\r\n\r\n"),
+            ],
+            close: [bytes(`HTTP/1.1 200 OK\r\n${lines}\r\n`), body],
+          }[how];
+          const whole = Buffer.concat(rendered);
+          const told = read(piecesOf(whole, cuts), { pauses, closes: true });
+          expect(told.body).toBe(body.toString("latin1"));
+          expect(told.headers).toMatchObject(Object.fromEntries(fields));
+          expect(told.end).toBe(how === "close" ? "once" : "again");
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  test("that is cut anywhere never ends", () => {
+    const text = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+    for (let cut = 0; cut < text.length; cut++) {
+      expect(read([bytes(text.slice(0, cut))], { closes: true }).end).toBeNull();
+    }
+  });
+});
+
+function piecesOf(whole: Buffer, cuts: readonly number[]): Buffer[] {
+  const at = [0, ...cuts.map((cut) => Math.min(cut, whole.length)).sort((a, b) => a - b), whole.length];
+  return at.slice(1).map((end, index) => whole.subarray(at[index], end));
+}
