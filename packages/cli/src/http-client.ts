@@ -11,7 +11,12 @@ const AGAIN_MS = [200, 1000];
 
 const errorSchema = z.object({
   // An upstream's own refusal may have no code.
-  error: z.object({ message: z.string(), code: z.string().nullable(), requestId: z.string().optional() }),
+  error: z.object({
+    message: z.string(),
+    code: z.string().nullable(),
+    param: z.string().nullish(),
+    requestId: z.string().optional(),
+  }),
 });
 
 export interface Host {
@@ -39,15 +44,22 @@ export interface Call {
   readonly onHead?: (headers: Headers) => void;
 }
 
-/** A host's refusal, with its code. */
+/** A host's refusal, with its code, and the field that it is about. */
 export class Refused extends CliError {
   override readonly name = "Refused";
   readonly code: string | null;
+  readonly param: string | null;
 
-  constructor(message: string, code: string | null) {
+  constructor(message: string, code: string | null, param: string | null = null) {
     super(message);
     this.code = code;
+    this.param = param;
   }
+}
+
+/** Nobody answers. */
+export class Unanswered extends CliError {
+  override readonly name: string = "Unanswered";
 }
 
 /** @returns the parsed answer. @throws CliError for every refusal, silence or answer of another form. */
@@ -87,7 +99,7 @@ async function sendAgain(host: Host, call: Call, credential: string): Promise<Re
 }
 
 /** The call may have arrived; its answer did not. */
-class LostAnswer extends CliError {
+class LostAnswer extends Unanswered {
   override readonly name = "LostAnswer";
 }
 
@@ -112,15 +124,15 @@ async function sendOnce(host: Host, call: Call, credential: string): Promise<Res
   }
 }
 
-function failure(host: Host, cause: unknown): CliError {
+function failure(host: Host, cause: unknown): Unanswered {
   const advice = `Is the server running (\`fairlead server\`), and is ${host.urlSetting} right?`;
   if (cause instanceof Error && cause.name === "TimeoutError") {
-    return new CliError(`The ${host.name} at ${host.url} stayed silent. ${advice}`, { cause });
+    return new Unanswered(`The ${host.name} at ${host.url} stayed silent. ${advice}`, { cause });
   }
   const message = `No ${host.name} answers at ${host.url}. ${advice}`;
   return codeBelow(cause) === "ECONNRESET" || codeBelow(cause) === "UND_ERR_SOCKET"
     ? new LostAnswer(message, { cause })
-    : new CliError(message, { cause });
+    : new Unanswered(message, { cause });
 }
 
 /** fetch says only that it failed; why is in the error's cause. */
@@ -142,10 +154,10 @@ async function refusal(host: Host, response: Response): Promise<Refused> {
   if (!parsed.success) {
     return new Refused(`The ${host.name} at ${host.url} answered ${response.status} ${response.statusText}.`, null);
   }
-  const { message, code, requestId } = parsed.data.error;
+  const { message, code, param, requestId } = parsed.data.error;
   const facts = [code, requestId].filter(Boolean).join(", ");
   const said = facts === "" ? message : `${message} (${facts})`;
-  return new Refused(visible(said) + advice(code, host), code);
+  return new Refused(visible(said) + advice(code, host), code, param);
 }
 
 function advice(code: string | null, { renewable }: Host): string {

@@ -1,9 +1,15 @@
 import { type Sweep, sweepSchema } from "@fairlead/protocol/machines";
 import type { Command } from "commander";
+import { UsageError } from "../cli-error.ts";
 import { addPlatformOptions, addProjectOption, type ClientOptions, platformHost } from "../client-options.ts";
 import type { Context } from "../context.ts";
 import { callJson } from "../http-client.ts";
-import { PROVIDER_TOKEN_OPTION, type ProviderTokenOptions, readProviderToken } from "../nodes/provider-token-input.ts";
+import {
+  orTokenAdvice,
+  PROVIDER_TOKEN_OPTION,
+  type ProviderTokenOptions,
+  readProviderToken,
+} from "../nodes/provider-token-input.ts";
 import { print } from "../output.ts";
 import { formatTable } from "../table.ts";
 import { visible } from "../visible.ts";
@@ -34,6 +40,9 @@ export function addNodeSweepCommand(node: Command, context: Context): void {
 async function sweep(context: Context, options: SweepOptions): Promise<void> {
   const host = platformHost(context, options);
   const { provider } = options;
+  if (provider === undefined && options.providerTokenFile !== undefined) {
+    throw new UsageError("say which provider is to be asked with that token: --provider NAME");
+  }
   const providerToken = provider === undefined ? undefined : await readProviderToken(context, options);
   const body = {
     projectId: host.projectId(),
@@ -41,7 +50,8 @@ async function sweep(context: Context, options: SweepOptions): Promise<void> {
     ...(provider === undefined ? {} : { provider }),
     ...(providerToken === undefined ? {} : { providerToken }),
   };
-  const found = await callJson(host, { method: "POST", path: "/v1/nodes:sweep", body }, sweepSchema);
+  const call = { method: "POST", path: "/v1/nodes:sweep", body } as const;
+  const found = await orTokenAdvice(providerToken, callJson(host, call, sweepSchema));
   print(context.terminal, found, { json: options.json, text: sweepText });
   for (const { provider: name, message } of found.unseen)
     context.terminal.note(visible(`not looked at ${name}: ${message}`));

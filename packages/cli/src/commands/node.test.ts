@@ -259,8 +259,3 @@ describe("node versions", () => {
     expect(isOlder(version, release)).toBe(older);
   });
 });
-
-test("node delete deletes, by its identifier too", async () => {
-  const { code, out } = await call(["node", "delete", "attic"], { "DELETE /v1/nodes/nod_1": { body: {} } });
-  expect([code, out]).toEqual([0, "deleted nod_1\n"]);
-});

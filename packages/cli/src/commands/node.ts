@@ -8,11 +8,17 @@ import { callJson } from "../http-client.ts";
 import { addLimitOption, type ListOptions, listAll } from "../list-all.ts";
 import { addEngineOptions, type EngineOptions, readEngineConfig } from "../nodes/engine-config-input.ts";
 import { NODE_ARGUMENT, nodeIdOf, nodePath } from "../nodes/node-reference.ts";
-import { nodeTable, nodeText } from "../nodes/node-tables.ts";
+import { BYO, nodeTable, nodeText } from "../nodes/node-tables.ts";
 import { isUpToDate, type WaitOptions, waits, watchNode } from "../nodes/node-watch.ts";
-import { PROVIDER_TOKEN_OPTION, type ProviderTokenOptions, readProviderToken } from "../nodes/provider-token-input.ts";
+import {
+  orTokenAdvice,
+  PROVIDER_TOKEN_OPTION,
+  type ProviderTokenOptions,
+  readProviderToken,
+} from "../nodes/provider-token-input.ts";
 import { print } from "../output.ts";
 import { addNodeConnectCommand } from "./node-connect.ts";
+import { addNodeDeleteCommand } from "./node-delete.ts";
 import { addNodeEventsCommand } from "./node-events.ts";
 import { addNodeLifeCommands } from "./node-life.ts";
 import { addNodeLogsCommand } from "./node-logs.ts";
@@ -24,17 +30,10 @@ import { addNodeVersionsCommand } from "./node-versions.ts";
 const createdSchema = z.object({ node: nodeSchema });
 const bootstrapTokenSchema = z.object({ token: z.string(), expiresAt: z.string() });
 
-interface DeleteOptions extends ClientOptions {
-  readonly abandonMachine?: boolean;
-}
-
 interface CreateOptions extends WaitOptions, EngineOptions, ProviderTokenOptions {
   readonly plan: string;
   readonly location?: string;
 }
-
-/** A machine that one has. */
-const BYO = "byo";
 
 export function addNodeCommands(program: Command, context: Context): void {
   const node = program.command("node").description("nodes: machines of a project that run engines");
@@ -55,13 +54,7 @@ export function addNodeCommands(program: Command, context: Context): void {
     .description("make the single-use token that a daemon enrols with")
     .addHelpText("after", "\nExample:\n  fairlead node bootstrap-token attic > token && chmod 600 token")
     .action((name: string, options: ClientOptions) => createBootstrapToken(context, name, options));
-  command("delete")
-    .description(
-      "delete a node; its daemon stops and removes what ran there, as soon as it hears of it. A rented machine is given back",
-    )
-    .option("--abandon-machine", "forget the node although its rented machine may still be there, and cost")
-    .addHelpText("after", "\nExample:\n  fairlead node drain attic && fairlead node delete attic")
-    .action((name: string, options: DeleteOptions) => deleteNode(context, name, options));
+  addNodeDeleteCommand(node, context);
   addNodeConnectCommand(node, context);
   addNodeSecretCommands(node, context);
 }
@@ -120,7 +113,7 @@ async function createNode(context: Context, name: string, options: CreateOptions
     ...(providerToken === undefined ? {} : { providerToken }),
   };
   const call = { method: "POST", path: "/v1/nodes", body, idempotencyKey: context.ids.next("request") } as const;
-  const created = await callJson(host, call, createdSchema);
+  const created = await orTokenAdvice(providerToken, callJson(host, call, createdSchema));
   if (!rents && (!options.json || options.wait)) sayHowToInstall(context, host.url, created.node);
   if (!(rents ? waits(context.terminal, options) : options.wait)) {
     print(context.terminal, created, { json: options.json, text: (answer) => nodeTable([answer.node]) });
@@ -152,15 +145,4 @@ async function createBootstrapToken(context: Context, name: string, options: Cli
   context.terminal.note(
     `valid until ${answer.expiresAt}, for one daemon; on its machine, as root: ${installCommand(url)}`,
   );
-}
-
-async function deleteNode(context: Context, name: string, options: DeleteOptions): Promise<void> {
-  const host = platformHost(context, options);
-  const id = await nodeIdOf(host, name);
-  const answer = await callJson(
-    host,
-    { method: "DELETE", path: `${nodePath(id)}${options.abandonMachine ? "?abandonMachine=true" : ""}` },
-    z.object({}),
-  );
-  print(context.terminal, answer, { json: options.json, text: () => `deleted ${id}\n` });
 }

@@ -62,6 +62,37 @@ describe("plans", () => {
     expect(notes).toMatch(/catalogue of 2025-10-21/);
   });
 
+  test("shows sizes and prices as people write them: the lowest, and the highest where places differ", async () => {
+    const dear = { amount: "10.5", currency: "USD" };
+    const plan: Plan = {
+      ...PLAN,
+      memoryMb: 24105,
+      monthlyPrice: { amount: "6.8", currency: "USD" },
+      locations: PLAN.locations.map((location, index) => ({
+        ...location,
+        monthlyPrice: index === 0 ? dear : { amount: "6.8", currency: "USD" },
+      })),
+    };
+    const page = { plans: [plan, { ...PLAN, id: "docker:here", monthlyPrice: null }], sources: [], nextPageToken: "" };
+    const { out } = await call(["plans"], { "GET /v1/plans": json(page) });
+    expect(out).toMatch(/hetzner:cx23 +2 +23\.5 GB +40 GB +6\.80 to 10\.50 USD +fsn1/);
+    expect(out).toMatch(/docker:here +2 +4 GB +40 GB +fsn1/);
+  });
+
+  test("that wants a token says how to give it, and one that nobody asked for is a mistake", async () => {
+    const error = { code: "invalid_request", param: "providerToken", message: "`providerToken`: hetzner wants one." };
+    const refused = { status: 400, body: { error } };
+    const { code, notes } = await call(["plans", "--refresh", "hetzner"], { "POST /v1/plans:refresh": refused });
+    expect([code, notes]).toEqual([1, expect.stringMatching(/hetzner wants one.*\n.*--provider-token-file/)]);
+    host?.close();
+    const created = await call(["node", "create", "a", "--plan", "hetzner:cx23"], { "POST /v1/nodes": refused });
+    expect(created.notes).toContain("--provider-token-file");
+    host?.close();
+    expect((await call(["plans", "--provider-token-file", "x"], {})).notes).toContain("--refresh");
+    host?.close();
+    expect((await call(["node", "sweep", "--provider-token-file", "x"], {})).notes).toContain("--provider NAME");
+  });
+
   test("asks the provider with the token of a file, which no output repeats", async () => {
     const file = join(dir, "token");
     writeFileSync(file, `${TOKEN}\n`);

@@ -1,10 +1,16 @@
 import { type Plan, type PlanSource, planSchema, planSourceSchema } from "@fairlead/protocol/plans";
 import type { Command } from "commander";
 import { z } from "zod";
+import { UsageError } from "../cli-error.ts";
 import { addPlatformOptions, type ClientOptions, type Platform, platformHost } from "../client-options.ts";
 import type { Context } from "../context.ts";
 import { callJson } from "../http-client.ts";
-import { PROVIDER_TOKEN_OPTION, type ProviderTokenOptions, readProviderToken } from "../nodes/provider-token-input.ts";
+import {
+  orTokenAdvice,
+  PROVIDER_TOKEN_OPTION,
+  type ProviderTokenOptions,
+  readProviderToken,
+} from "../nodes/provider-token-input.ts";
 import { print } from "../output.ts";
 import { formatTable } from "../table.ts";
 
@@ -36,11 +42,15 @@ export function addPlansCommand(program: Command, context: Context): void {
 
 async function showPlans(context: Context, options: PlanOptions): Promise<void> {
   const host = platformHost(context, options);
-  const { refresh } = options;
+  const { refresh, providerTokenFile } = options;
+  if (refresh === undefined && providerTokenFile !== undefined) {
+    throw new UsageError("say which provider is to be asked with that token: --refresh PROVIDER");
+  }
   const known =
     refresh === undefined ? await listPlans(host, options) : await refreshPlans(context, host, { ...options, refresh });
   print(context.terminal, known, { json: options.json, text: ({ plans }) => planTable(plans) });
-  if (!options.json) for (const source of known.sources) context.terminal.note(sourceText(source));
+  if (options.json) return;
+  for (const source of known.sources) context.terminal.note(sourceText(source));
 }
 
 async function listPlans(host: Platform, { provider }: PlanOptions): Promise<Known> {
@@ -61,7 +71,8 @@ async function refreshPlans(
 ): Promise<Known> {
   const providerToken = await readProviderToken(context, options);
   const body = { provider, ...(providerToken === undefined ? {} : { providerToken }) };
-  return callJson(host, { method: "POST", path: "/v1/plans:refresh", body }, pageSchema);
+  const call = { method: "POST", path: "/v1/plans:refresh", body } as const;
+  return orTokenAdvice(providerToken, callJson(host, call, pageSchema));
 }
 
 function planTable(plans: readonly Plan[]): string {
@@ -70,13 +81,28 @@ function planTable(plans: readonly Plan[]): string {
   const rows = plans.map((plan) => [
     plan.id,
     String(plan.cores),
-    `${plan.memoryMb / 1024} GB`,
+    `${Math.round((plan.memoryMb / 1024) * 10) / 10} GB`,
     `${plan.diskGb} GB`,
     plan.gpu === null ? "" : `${plan.gpu.count} × ${plan.gpu.model}`,
-    plan.monthlyPrice === null ? "" : `${plan.monthlyPrice.amount} ${plan.monthlyPrice.currency}`,
+    priceText(plan),
     plan.locations.map(({ name, available }) => (available ? name : `(${name})`)).join(" "),
   ]);
   return formatTable(["PLAN", "CORES", "MEMORY", "DISK", "GPU", "A MONTH", "PLACES"], rows);
+}
+
+/** What it costs where it is cheapest, and where it costs most. */
+function priceText({ monthlyPrice: lowest, locations }: Plan): string {
+  if (lowest === null) return "";
+  const amounts = locations.flatMap(({ monthlyPrice }) => (monthlyPrice === null ? [] : [Number(monthlyPrice.amount)]));
+  const highest = locations.find(({ monthlyPrice }) => Number(monthlyPrice?.amount) === Math.max(...amounts));
+  const [from, to] = [amountText(lowest), amountText(highest?.monthlyPrice ?? lowest)];
+  return `${from === to ? from : `${from} to ${to}`} ${lowest.currency}`;
+}
+
+/** At least two places of the fraction. */
+function amountText({ amount }: NonNullable<Plan["monthlyPrice"]>): string {
+  const [whole = "", fraction = ""] = amount.split(".");
+  return `${whole}.${fraction.padEnd(2, "0")}`;
 }
 
 function sourceText({ provider, from, at }: PlanSource): string {

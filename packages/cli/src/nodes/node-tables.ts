@@ -4,6 +4,9 @@ import { visible } from "../visible.ts";
 
 /** Nodes as people read them. */
 
+/** The plan of a machine that one has. */
+export const BYO = "byo";
+
 export function nodeTable(nodes: readonly Node[]): string {
   if (nodes.length === 0) return "no nodes yet: `fairlead node create NAME --preset fairlead-demo` makes one\n";
   const rows = nodes.map((node) => [node.id, node.identifier, node.status, node.operatingSystem, node.statusMessage]);
@@ -15,6 +18,7 @@ export function nodeText(node: Node): string {
   const facts = [
     ["node", `${node.name} (${node.id})`],
     ["identifier", node.identifier],
+    ["plan", node.planId === BYO ? "" : node.planId],
     ["status", `${node.status} since ${node.statusSince}`],
     ["because", node.statusMessage],
     ["system", [node.operatingSystem, node.publicIp].filter(Boolean).join(", ")],

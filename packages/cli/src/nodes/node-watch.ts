@@ -5,7 +5,7 @@ import { z } from "zod";
 import { CliError, Interrupted } from "../cli-error.ts";
 import type { ClientOptions, Platform } from "../client-options.ts";
 import type { Context } from "../context.ts";
-import { callJson } from "../http-client.ts";
+import { callJson, Refused, Unanswered } from "../http-client.ts";
 import type { Terminal } from "../terminal.ts";
 import { visible } from "../visible.ts";
 import { nodePath } from "./node-reference.ts";
@@ -25,6 +25,8 @@ export interface Watch {
 
 const eventsSchema = z.object({ events: z.array(nodeEventSchema) });
 const LOOK_MS = 1000;
+/** How long a platform may not answer, while it is started anew say, before nobody waits for it any more. */
+const SILENCE_MS = 5 * 60_000;
 /** A pull is told of in steps of so many percent. */
 const PERCENT_STEP = 10;
 /** Nothing better comes by itself after these. */
@@ -47,18 +49,60 @@ export async function newestEvent(host: Platform, id: string): Promise<string> {
 }
 
 /** @returns the node as it was wanted. @throws CliError where that is given up; Interrupted after Ctrl-C, which ends the looking alone */
-export async function watchNode({ terminal }: Context, host: Platform, { id, after, until }: Watch): Promise<Node> {
+export function watchNode(context: Context, host: Platform, { id, after, until }: Watch): Promise<Node> {
+  return follow(context, { id, after }, async (teller) => {
+    const news = await eventsSince(host, id, teller.latest);
+    const node = await callJson(host, { path: nodePath(id) }, nodeSchema);
+    teller.tell(news, node);
+    if (until(node)) return node;
+    const end = news.find(({ kind }) => GIVEN_UP.has(kind));
+    if (end !== undefined) throw new CliError(`${visible(end.message)}\nThe node is ${node.status}.`);
+    return null;
+  });
+}
+
+/** Until there is no such node any more. @throws Interrupted after Ctrl-C, which ends the looking alone */
+export async function watchDeletion(context: Context, host: Platform, watch: Omit<Watch, "until">): Promise<void> {
+  await follow(context, watch, async (teller) => {
+    const node = await findNode(host, watch.id);
+    if (node === null) return true;
+    const news = await eventsSince(host, watch.id, teller.latest).catch(unlessGone);
+    teller.tell(news ?? [], node);
+    return null;
+  });
+}
+
+/** Null: there is none. */
+export function findNode(host: Platform, id: string): Promise<Node | null> {
+  return callJson(host, { path: nodePath(id) }, nodeSchema).catch(unlessGone);
+}
+
+function unlessGone(error: unknown): null {
+  if (error instanceof Refused && error.code === "not_found") return null;
+  throw error;
+}
+
+/** Looks until there is something to return; a platform that does not answer for a while is waited for. */
+async function follow<T>(
+  { terminal, clock }: Context,
+  { id, after }: Omit<Watch, "until">,
+  look: (teller: Teller) => Promise<T | null>,
+): Promise<T> {
   const stop = new AbortController();
   const release = terminal.onInterrupt(() => stop.abort());
   const teller = new Teller(terminal, after);
+  let silentSince: number | null = null;
   try {
     for (;;) {
-      const news = await eventsSince(host, id, teller.latest);
-      const node = await callJson(host, { path: nodePath(id) }, nodeSchema);
-      teller.tell(news, node);
-      if (until(node)) return node;
-      const end = news.find(({ kind }) => GIVEN_UP.has(kind));
-      if (end !== undefined) throw new CliError(`${visible(end.message)}\nThe node is ${node.status}.`);
+      try {
+        const seen = await look(teller);
+        if (seen !== null) return seen;
+        silentSince = null;
+      } catch (error) {
+        if (!isAway(error) || clock.monotonic() - (silentSince ?? clock.monotonic()) > SILENCE_MS) throw error;
+        if (silentSince === null) terminal.note("the platform does not answer; looking again until it does");
+        silentSince ??= clock.monotonic();
+      }
       await delay(LOOK_MS, undefined, { signal: stop.signal });
     }
   } catch (error) {
@@ -70,6 +114,10 @@ export async function watchNode({ terminal }: Context, host: Platform, { id, aft
   } finally {
     release();
   }
+}
+
+function isAway(error: unknown): boolean {
+  return error instanceof Unanswered || (error instanceof Refused && error.code === "unavailable");
 }
 
 /** Oldest first. Ids grow with time. */

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { CliError } from "../cli-error.ts";
+import { Refused } from "../http-client.ts";
 import type { Terminal } from "../terminal.ts";
 
 /** A provider token as people give it: never as an argument, which every user of the machine can read. */
@@ -22,6 +23,17 @@ export async function readProviderToken(
   const token = (file === "-" ? await terminal.readInput() : readText(file)).trim();
   if (token === "") throw new CliError(`${file === "-" ? "Standard input" : file} holds no token.`);
   return token;
+}
+
+/** The platform's answer; where it asks for a token that was not given, with how to give one. */
+export async function orTokenAdvice<T>(token: string | undefined, answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (token !== undefined || !(error instanceof Refused) || error.param !== "providerToken") throw error;
+    const advice = "Write it into a file that only you can read, and name that by --provider-token-file.";
+    throw new CliError(`${error.message}\n${advice}`, { cause: error });
+  }
 }
 
 function readText(file: string): string {

@@ -8,7 +8,7 @@ import type { UserPrincipal } from "../auth/principal.ts";
 import { UnsealError } from "../auth/sealer.ts";
 import type { Database } from "../db/schema.ts";
 import type { NodeMachineService } from "../nodes/node-machine-service.ts";
-import type { PlanService } from "../plans/plan-service.ts";
+import { type PlanService, requireToken } from "../plans/plan-service.ts";
 import type { MachineRecord } from "./machine.ts";
 import { type Machine, type MachineProvider, ProviderRefusal } from "./machine-provider.ts";
 import type { MachineSecrets } from "./machine-secrets.ts";
@@ -85,6 +85,7 @@ export class MachineSweepService {
     const { accounts, unseen } = await this.#accounts(projectId);
     if (provider !== undefined) {
       const named = this.#deps.plans.provider(provider, "provider");
+      requireToken(named, providerToken);
       accounts.push({ provider: named, token: providerToken ?? "", projectId });
     }
     const swept = await this.#lookEverywhere(accounts, { delete: call.delete });

@@ -53,9 +53,9 @@ export class PlanService {
     const { plans } = await this.refresh(provider, token);
     const plan = plans.find((each) => each.type === type);
     if (plan !== undefined) return plan;
-    throw new DomainError("invalid_request", `\`planId\`: ${provider} has no machine type "${type}" to offer now.`, {
-      param: "planId",
-    });
+    const offered = plans.map((each) => each.type).join(", ");
+    const message = `\`planId\`: ${provider} has no machine type "${type}" to offer now; it has ${offered}.`;
+    throw new DomainError("invalid_request", message, { param: "planId" });
   }
 
   /** @param param the field that named it. @throws DomainError invalid_request */
@@ -91,7 +91,7 @@ export class PlanService {
 }
 
 /** @throws DomainError invalid_request */
-function requireToken({ name, needsToken }: MachineProvider, token: string | undefined): void {
+export function requireToken({ name, needsToken }: MachineProvider, token: string | undefined): void {
   if (needsToken === (token !== undefined)) return;
   const message = needsToken
     ? `\`providerToken\`: ${name} wants an API token of yours that may read and write.`
