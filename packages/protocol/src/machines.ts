@@ -11,6 +11,9 @@ export const sweepSchema = z.object({
       publicIp: z.string(),
       createdAt: z.string(),
       deleted: z.boolean().describe("Its end was asked for just now."),
+      message: z
+        .string()
+        .describe("Why it could not be removed, in the provider's words; empty where it could, or nobody asked."),
     }),
   ),
   missing: z.array(z.object({ provider: z.string(), nodeId: z.string(), machineId: z.string() })),

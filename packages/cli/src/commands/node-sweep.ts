@@ -53,6 +53,9 @@ async function sweep(context: Context, options: SweepOptions): Promise<void> {
   const call = { method: "POST", path: "/v1/nodes:sweep", body } as const;
   const found = await orTokenAdvice(providerToken, callJson(host, call, sweepSchema));
   print(context.terminal, found, { json: options.json, text: sweepText });
+  for (const { provider: name, machineId, message } of found.orphans) {
+    if (message !== "") context.terminal.note(visible(`${name} did not remove ${machineId}: ${message}`));
+  }
   for (const { provider: name, message } of found.unseen)
     context.terminal.note(visible(`not looked at ${name}: ${message}`));
 }

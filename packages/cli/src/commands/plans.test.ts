@@ -157,17 +157,20 @@ describe("node sweep", () => {
     publicIp: "192.0.2.1",
     createdAt: "2030-01-01T00:00:00Z",
     deleted: true,
+    message: "",
   };
 
   test("removes orphans only when it is told to, and shows both sides", async () => {
     const missing = [{ provider: "hetzner", nodeId: "nod_1", machineId: "7" }];
     const unseen = [{ provider: "docker", message: "away" }];
-    const answers = { "POST /v1/nodes:sweep": json({ orphans: [orphan], missing, unseen }) };
+    const kept = { ...orphan, machineId: "43", deleted: false, message: "it is locked" };
+    const answers = { "POST /v1/nodes:sweep": json({ orphans: [orphan, kept], missing, unseen }) };
     const { out, notes } = await call(["node", "sweep", "--delete"], answers);
     expect(sent()).toEqual({ projectId: "prj_1", delete: true });
     expect(out).toMatch(/removed +hetzner +42 +nod_gone/);
     expect(out).toMatch(/no machine +hetzner +7 +nod_1/);
-    expect(notes).toContain("not looked at docker: away");
+    expect(out).toMatch(/no node +hetzner +43 +nod_gone/);
+    expect(notes).toBe("hetzner did not remove 43: it is locked\nnot looked at docker: away\n");
   });
 
   test("without --delete asks for nothing to be removed, and says so where all agrees", async () => {

@@ -56,9 +56,15 @@ export function watchNode(context: Context, host: Platform, { id, after, until }
     teller.tell(news, node);
     if (until(node)) return node;
     const end = news.find(({ kind }) => GIVEN_UP.has(kind));
-    if (end !== undefined) throw new CliError(`${visible(end.message)}\nThe node is ${node.status}.`);
+    if (end !== undefined) throw givenUp(node);
     return null;
   });
+}
+
+/** Why stands above, as the last of what the node did. */
+function givenUp({ id, status }: Node): CliError {
+  const advice = status === "failed" ? ` Delete it (\`fairlead node delete ${id}\`), and create another one.` : "";
+  return new CliError(`Given up: the node is ${status}.${advice}`);
 }
 
 /** Until there is no such node any more. @throws Interrupted after Ctrl-C, which ends the looking alone */

@@ -30,7 +30,7 @@ export function registerMachineRoutes(app: PlatformApp, sweeps: MachineSweepServ
   app.post("/v1/nodes::sweep", { onRequest, schema: sweepNodes }, async (request) => {
     const { orphans, missing, unseen } = await sweeps.sweep(principalOf(request, "user"), request.body);
     return {
-      orphans: orphans.map(({ provider, machine: { id, label, location, ip, createdAt }, deleted }) => ({
+      orphans: orphans.map(({ provider, machine: { id, label, location, ip, createdAt }, deleted, refusal }) => ({
         provider,
         machineId: id,
         nodeId: label,
@@ -38,6 +38,7 @@ export function registerMachineRoutes(app: PlatformApp, sweeps: MachineSweepServ
         publicIp: ip ?? "",
         createdAt: rfc3339(createdAt),
         deleted,
+        message: refusal ?? "",
       })),
       missing: [...missing],
       unseen: [...unseen],

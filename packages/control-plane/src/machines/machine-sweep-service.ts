@@ -42,6 +42,8 @@ export interface Orphan {
   readonly machine: Machine;
   /** Its end was asked for just now. */
   readonly deleted: boolean;
+  /** Why it could not be removed; null where it could, or nobody asked. */
+  readonly refusal: string | null;
 }
 
 /** A node's machine that its provider does not know. */
@@ -130,11 +132,23 @@ export class MachineSweepService {
     const known = new Map((await this.#deps.machines.list(null)).map((record) => [record.nodeId, record]));
     const orphans: Orphan[] = [];
     for (const machine of machines.filter((each) => isOrphan(each, known.get(each.label)))) {
-      if (how.delete) await provider.delete(token, machine.id);
-      await this.#tellOrphan(projectId, { provider: provider.name, machine, deleted: how.delete });
-      orphans.push({ provider: provider.name, machine, deleted: how.delete });
+      const refusal = how.delete ? await this.#remove(account, machine) : null;
+      const orphan = { provider: provider.name, machine, deleted: how.delete && refusal === null, refusal };
+      await this.#tellOrphan(projectId, orphan);
+      orphans.push(orphan);
     }
     return { orphans, missing: await this.#missing(account, { machines, known }) };
+  }
+
+  /** One that cannot be removed now keeps nobody from the others. @returns why not */
+  async #remove({ provider, token }: Account, { id }: Machine): Promise<string | null> {
+    try {
+      await provider.delete(token, id);
+      return null;
+    } catch (error) {
+      if (!(error instanceof ProviderRefusal)) throw error;
+      return error.providerWords;
+    }
   }
 
   async #missing(

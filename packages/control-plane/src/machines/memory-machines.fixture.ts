@@ -18,6 +18,8 @@ export interface MemoryFaults {
   hiddenFromLists: number;
   /** How many reads show a machine without an address. */
   slowAddress: number;
+  /** The machine that cannot be removed now. */
+  locked: string;
   /** What every call is refused by. */
   refusal: ProviderRefusal | null;
 }
@@ -43,7 +45,14 @@ export class MemoryMachines implements MachineProvider {
   readonly maxUserDataBytes = 32 * 1024;
   readonly tokens = new Set([GOOD_TOKEN]);
   readonly calls: string[] = [];
-  readonly faults: MemoryFaults = { full: [], failLater: 0, hiddenFromLists: 0, slowAddress: 0, refusal: null };
+  readonly faults: MemoryFaults = {
+    full: [],
+    failLater: 0,
+    hiddenFromLists: 0,
+    slowAddress: 0,
+    locked: "",
+    refusal: null,
+  };
   /** Runs once a call has been carried out, before it is answered: what happens meanwhile. */
   meanwhile: ((call: string) => Promise<void>) | null = null;
   readonly #now: () => number;
@@ -113,6 +122,7 @@ export class MemoryMachines implements MachineProvider {
 
   async delete(token: string, machineId: string): Promise<void> {
     this.#begin("delete", token);
+    if (this.faults.locked === machineId) throw refusal("unavailable", "it is locked");
     const one = this.#own(machineId);
     if (one !== undefined) one.machine = { ...one.machine, state: "stopping" };
   }

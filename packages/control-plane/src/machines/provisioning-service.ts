@@ -103,7 +103,7 @@ export class ProvisioningService {
   }
 
   async #ask(turn: Turn): Promise<number | null> {
-    const { provider, token, node } = turn;
+    const { provider, token } = turn;
     const [location = ""] = turn.record.locations;
     const ready = await this.#prepare(turn.record, location);
     if (ready === null) return 0;
@@ -117,9 +117,8 @@ export class ProvisioningService {
       if (!(error instanceof ProviderRefusal) || isOpen(error)) throw error;
       // By its own word there is none.
       await this.#changeStep(ready.record, { attemptedAt: turn.record.attemptedAt });
-      const settled = { ...turn, node, record: turn.record };
-      if (error.kind === "no_capacity") return this.#elsewhere(settled, error.providerWords);
-      if (FINAL_REFUSALS.includes(error.kind)) return this.#fail(settled, refusedWords(turn.record, error));
+      if (error.kind === "no_capacity") return this.#elsewhere(turn, error.providerWords);
+      if (FINAL_REFUSALS.includes(error.kind)) return this.#fail(turn, refusedWords(turn.record, error));
       throw error;
     }
   }
@@ -202,10 +201,10 @@ export class ProvisioningService {
   async #elsewhere(turn: Turn, words: string): Promise<number | null> {
     const { record } = turn;
     const [here = "", next, ...more] = record.locations;
-    if (next === undefined) return this.#fail(turn, `No ${planIdOf(record)} in ${here}: ${words}`);
+    if (next === undefined) return this.#fail(turn, `No ${planIdOf(record)} in ${here}: ${sentence(words)}`);
     const changes = { step: mayExist(record) ? "discarding" : "ordering", locations: [next, ...more] } as const;
     await this.#write(record, changes, (node) =>
-      node.tell("location_refused", `No ${planIdOf(record)} in ${here}: ${words} Trying ${next}.`),
+      node.tell("location_refused", `No ${planIdOf(record)} in ${here}: ${sentence(words)} Trying ${next}.`),
     );
     return 0;
   }
@@ -342,8 +341,12 @@ function asRefusal(error: unknown): ProviderRefusal {
   return new ProviderRefusal({ kind: "unavailable", providerWords: "it gave no answer that can be read" });
 }
 
+function sentence(words: string): string {
+  return /[.!?]$/.test(words) ? words : `${words}.`;
+}
+
 function refusedWords({ provider, type }: MachineRecord, { providerWords }: ProviderRefusal): string {
-  return `${provider} refuses a ${type}: ${providerWords}`;
+  return `${provider} refuses a ${type}: ${sentence(providerWords)}`;
 }
 
 function troubleWords({ provider }: MachineRecord, { kind, providerWords }: ProviderRefusal): string {

@@ -117,7 +117,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
     await rooms.settle(id);
     expect(await rooms.fixture.stores.nodes.find(id)).toMatchObject({
       status: "failed",
-      statusMessage: `memory refuses a m1: ${words}`,
+      statusMessage: `memory refuses a m1: ${words}.`,
     });
   });
 
@@ -127,7 +127,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
     await rooms.settle(id);
     expect(await rooms.fixture.stores.nodes.find(id)).toMatchObject({
       status: "failed",
-      statusMessage: "No memory:m1 in west: west is full",
+      statusMessage: "No memory:m1 in west: west is full.",
     });
     expect((await told(id)).filter((event) => event.startsWith("location_refused"))).toHaveLength(2);
   });
@@ -313,10 +313,23 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
       expect((await rooms.machines.find(id))?.step).toBe("serving");
     });
 
+    test("removes the others where one cannot be removed now, and says why it could not", async () => {
+      await plant("nod_first");
+      await plant("nod_second");
+      const [locked] = rooms.provider.living;
+      rooms.provider.faults.locked = locked?.machine.id ?? "";
+      const call = { projectId: PROJECT, delete: true, provider: "memory", providerToken: GOOD_TOKEN };
+      expect((await rooms.sweeps.sweep(OWNER, call)).orphans).toMatchObject([
+        { machine: { label: "nod_first" }, deleted: false, refusal: "it is locked" },
+        { machine: { label: "nod_second" }, deleted: true, refusal: null },
+      ]);
+    });
+
     test("looks with the caller's token where no node is left, and says where it could not look", async () => {
       await plant("nod_forgotten");
       const call = { projectId: PROJECT, delete: false, provider: "memory" };
       expect(await rooms.sweeps.sweep(OWNER, { ...call, providerToken: GOOD_TOKEN })).toMatchObject({ orphans: [{}] });
+      await expect(rooms.sweeps.sweep(OWNER, call)).rejects.toMatchObject({ param: "providerToken" });
       expect(await rooms.sweeps.sweep(OWNER, { ...call, providerToken: "wrong" })).toMatchObject({
         orphans: [],
         unseen: [{ provider: "memory", message: expect.not.stringContaining("wrong") }],
