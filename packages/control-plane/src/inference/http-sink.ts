@@ -1,25 +1,24 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { DomainError } from "@fairlead/protocol/errors";
+import { HeldResponse } from "../http/held-response.ts";
 import { type Exchange, sendError } from "./answer.ts";
 import { AnswerBody } from "./answer-body.ts";
 import { RATE_LIMIT_PREFIX } from "./answer-headers.ts";
 import type { AnswerHead, AnswerSink, SinkListener } from "./answer-sink.ts";
-import { atEndOfTurn } from "./end-of-turn.ts";
 
 /** The answer as an HTTP response. */
 export class HttpSink implements AnswerSink {
   readonly #exchange: Exchange;
   readonly #response: ServerResponse;
+  readonly #held: HeldResponse;
   /** From the answer's head on. */
   #body: AnswerBody | undefined;
-  /** What is written waits for the end of this turn. */
-  #isHeld = false;
-  #isEnding = false;
 
   constructor(exchange: Exchange) {
     this.#exchange = exchange;
     this.#response = exchange.response;
+    this.#held = new HeldResponse(exchange.response);
   }
 
   get connection(): Duplex | null {
@@ -45,13 +44,12 @@ export class HttpSink implements AnswerSink {
   }
 
   write(bytes: Buffer): boolean {
-    this.#hold();
+    this.#held.hold();
     return this.#body?.write(bytes) !== false;
   }
 
   end(): void {
-    this.#isEnding = true;
-    this.#hold();
+    this.#held.endWith(() => this.#body?.end());
   }
 
   refuse(error: DomainError, headers: Readonly<Record<string, string>>): void {
@@ -60,20 +58,6 @@ export class HttpSink implements AnswerSink {
 
   break(): void {
     this.#response.destroy();
-  }
-
-  #hold(): void {
-    if (this.#isHeld) return;
-    this.#isHeld = true;
-    this.#response.socket?.cork();
-    atEndOfTurn(() => this.#release());
-  }
-
-  #release(): void {
-    this.#isHeld = false;
-    // An ending answer lets its connection go by itself.
-    if (this.#isEnding && !this.#response.destroyed) this.#body?.end();
-    else this.#response.socket?.uncork();
   }
 }
 

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { HeldResponse } from "../http/held-response.ts";
 import type { StreamTransport, TunnelHead, TunnelStreamCall, TunnelStreamHandler } from "../tunnel/tunnel-transport.ts";
 import { brokeOff, gatewayFault } from "./relay-faults.ts";
 import { outwardHeaders } from "./relay-headers.ts";
@@ -15,11 +16,13 @@ export interface RelayExchange {
 /** One HTTP request through the relay: both bodies stream, each at the pace of its reader. */
 export class RelayCall implements TunnelStreamHandler {
   readonly #exchange: RelayExchange;
+  readonly #held: HeldResponse;
   #call: TunnelStreamCall | undefined;
   #written = false;
 
   constructor(exchange: RelayExchange) {
     this.#exchange = exchange;
+    this.#held = new HeldResponse(exchange.response);
   }
 
   start(tunnel: StreamTransport, head: TunnelHead): void {
@@ -67,6 +70,7 @@ export class RelayCall implements TunnelStreamHandler {
 
   onData(chunk: Buffer): boolean {
     this.#written = true;
+    this.#held.hold();
     return this.#exchange.response.write(chunk);
   }
 
@@ -76,7 +80,7 @@ export class RelayCall implements TunnelStreamHandler {
 
   onEnd(): void {
     this.#finish();
-    this.#exchange.response.end();
+    this.#held.endWith(() => this.#exchange.response.end());
   }
 
   onError(error: Error): void {
