@@ -51,7 +51,7 @@ async function sweep(context: Context, options: SweepOptions): Promise<void> {
     ...(providerToken === undefined ? {} : { providerToken }),
   };
   const call = { method: "POST", path: "/v1/nodes:sweep", body } as const;
-  const found = await orTokenAdvice(providerToken, callJson(host, call, sweepSchema));
+  const found = await orTokenAdvice({ ...options, token: providerToken }, callJson(host, call, sweepSchema));
   print(context.terminal, found, { json: options.json, text: sweepText });
   for (const { provider: name, machineId, message } of found.orphans) {
     if (message !== "") context.terminal.note(visible(`${name} did not remove ${machineId}: ${message}`));

@@ -113,7 +113,7 @@ async function createNode(context: Context, name: string, options: CreateOptions
     ...(providerToken === undefined ? {} : { providerToken }),
   };
   const call = { method: "POST", path: "/v1/nodes", body, idempotencyKey: context.ids.next("request") } as const;
-  const created = await orTokenAdvice(providerToken, callJson(host, call, createdSchema));
+  const created = await orTokenAdvice({ ...options, token: providerToken }, callJson(host, call, createdSchema));
   if (!rents && (!options.json || options.wait)) sayHowToInstall(context, host.url, created.node);
   if (!(rents ? waits(context.terminal, options) : options.wait)) {
     print(context.terminal, created, { json: options.json, text: (answer) => nodeTable([answer.node]) });

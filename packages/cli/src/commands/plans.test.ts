@@ -88,6 +88,11 @@ describe("plans", () => {
     const created = await call(["node", "create", "a", "--plan", "hetzner:cx23"], { "POST /v1/nodes": refused });
     expect(created.notes).toContain("--provider-token-file");
     host?.close();
+    const env = { FAIRLEAD_PROVIDER_TOKEN: TOKEN };
+    const unasked = await call(["node", "create", "a", "--plan", "docker:x"], { "POST /v1/nodes": refused }, { env });
+    expect(unasked.notes).toContain("that of $FAIRLEAD_PROVIDER_TOKEN");
+    expect(unasked.notes).not.toContain(TOKEN);
+    host?.close();
     expect((await call(["plans", "--provider-token-file", "x"], {})).notes).toContain("--refresh");
     host?.close();
     expect((await call(["node", "sweep", "--provider-token-file", "x"], {})).notes).toContain("--provider NAME");

@@ -72,7 +72,7 @@ async function refreshPlans(
   const providerToken = await readProviderToken(context, options);
   const body = { provider, ...(providerToken === undefined ? {} : { providerToken }) };
   const call = { method: "POST", path: "/v1/plans:refresh", body } as const;
-  return orTokenAdvice(providerToken, callJson(host, call, pageSchema));
+  return orTokenAdvice({ ...options, token: providerToken }, callJson(host, call, pageSchema));
 }
 
 function planTable(plans: readonly Plan[]): string {

@@ -25,13 +25,20 @@ export async function readProviderToken(
   return token;
 }
 
-/** The platform's answer; where it asks for a token that was not given, with how to give one. */
-export async function orTokenAdvice<T>(token: string | undefined, answer: Promise<T>): Promise<T> {
+/** The platform's answer; where it is about the token, with where that came from, or how to give one. */
+export async function orTokenAdvice<T>(
+  { token, providerTokenFile }: ProviderTokenOptions & { readonly token: string | undefined },
+  answer: Promise<T>,
+): Promise<T> {
   try {
     return await answer;
   } catch (error) {
-    if (token !== undefined || !(error instanceof Refused) || error.param !== "providerToken") throw error;
-    const advice = "Write it into a file that only you can read, and name that by --provider-token-file.";
+    const isAbout = error instanceof Refused && error.param === "providerToken";
+    if (!isAbout || providerTokenFile !== undefined) throw error;
+    const advice =
+      token === undefined
+        ? "Write it into a file that only you can read, and name that by --provider-token-file."
+        : "The token is that of $FAIRLEAD_PROVIDER_TOKEN.";
     throw new CliError(`${error.message}\n${advice}`, { cause: error });
   }
 }
