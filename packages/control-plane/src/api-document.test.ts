@@ -233,7 +233,7 @@ describe("the API document", () => {
     }
   });
 
-  test("offers the idempotency key on creates", () => {
+  test("offers the idempotency key on creates, and on a restart", () => {
     const projects = "/v1/projects";
     for (const path of [
       projects,
@@ -241,6 +241,7 @@ describe("the API document", () => {
       `${projects}/{project_id}/members`,
       `${projects}/{id}/providers`,
       "/v1/nodes",
+      "/v1/nodes/{id}:restart-workload",
     ]) {
       expect(operations.get(`POST ${path}`)?.parameters.map(({ name }) => name)).toContain("idempotency-key");
     }

@@ -171,7 +171,7 @@ function registerRoutes(app: PlatformApp, services: RouteServices): void {
   registerAliasRoutes(app, services.aliases);
   registerNodeRoutes(app, { ...nodes, idempotency });
   registerNodeObservedRoutes(app, nodes);
-  registerNodeLifeRoutes(app, nodes);
+  registerNodeLifeRoutes(app, { ...nodes, idempotency });
   registerMachineRoutes(app, services.machines.sweeps);
   registerPlanRoutes(app, services.machines.plans);
   registerDesiredDaemonRoutes(app, nodes.desiredDaemons);

@@ -112,7 +112,8 @@ async function resumeNode(context: Context, name: string, options: WaitOptions):
 async function restartNode(context: Context, name: string, options: WaitOptions): Promise<void> {
   const host = platformHost(context, options);
   const id = await nodeIdOf(host, name);
-  const call = { method: "POST", path: `${nodePath(id)}:restart-workload`, body: {} } as const;
+  const idempotencyKey = context.ids.next("request");
+  const call = { method: "POST", path: `${nodePath(id)}:restart-workload`, body: {}, idempotencyKey } as const;
   await askAndWatch(context, { host, id, call, until: isUpToDate }, options);
 }
 

@@ -1,8 +1,11 @@
-import { nodeSchema } from "@fairlead/protocol/resources";
+import { type Node, nodeSchema } from "@fairlead/protocol/resources";
 import type { FastifySchema } from "fastify";
 import { z } from "zod";
 import type { PlatformApp } from "../http/platform-host.ts";
 import { principalOf, requirePrincipal } from "../http/require-principal.ts";
+import { idempotencyHeaders, REPLAYED_HEADER } from "../idempotency/idempotency-key.ts";
+import type { IdempotencyService } from "../idempotency/idempotency-service.ts";
+import type { Once } from "../idempotency/once.ts";
 import type { NodeLifeService } from "./node-life-service.ts";
 import { NODE_PATH, nodeParams } from "./node-routes.ts";
 import type { NodeViewService } from "./node-view-service.ts";
@@ -11,6 +14,7 @@ import { ENGINE_WORKLOAD } from "./plan-desired.ts";
 export interface NodeLifeRouteServices {
   readonly life: NodeLifeService;
   readonly views: NodeViewService;
+  readonly idempotency: IdempotencyService;
 }
 
 const tags = ["Nodes"];
@@ -55,16 +59,18 @@ const restartWorkload = {
   summary: "Start a node's engine anew",
   description:
     "A new container of the same config, by the way of an update: with `start-first` the new one takes over once it is ready, and " +
-    "no call fails; with `stop-first` the old one ends first. One that does not become ready is rolled back.",
+    "no call fails; with `stop-first` the old one ends first. One that does not become ready is rolled back. Sent again with the " +
+    "same `Idempotency-Key` it restarts nothing, and answers what it answered.",
   operationId: "restartNodeWorkload",
   tags,
-  errors: ["not_found", "permission_denied", "node_not_enrolled", "node_out_of_service"],
+  errors: ["not_found", "permission_denied", "node_not_enrolled", "node_out_of_service", "idempotency_mismatch"],
+  headers: idempotencyHeaders,
   params: nodeParams,
   body: z.strictObject({ workload: z.literal(ENGINE_WORKLOAD).default(ENGINE_WORKLOAD) }).nullish(),
   response: { 200: nodeSchema },
 } satisfies FastifySchema;
 
-export function registerNodeLifeRoutes(app: PlatformApp, { life, views }: NodeLifeRouteServices): void {
+export function registerNodeLifeRoutes(app: PlatformApp, { life, views, idempotency }: NodeLifeRouteServices): void {
   const onRequest = requirePrincipal("user");
 
   app.post(`${NODE_PATH}::drain`, { onRequest, schema: drainNode }, async (request) => {
@@ -76,7 +82,21 @@ export function registerNodeLifeRoutes(app: PlatformApp, { life, views }: NodeLi
     views.one(await life.resume(principalOf(request, "user"), request.params.id)),
   );
 
-  app.post(`${NODE_PATH}::restart-workload`, { onRequest, schema: restartWorkload }, async (request) =>
-    views.one(await life.restart(principalOf(request, "user"), request.params.id)),
-  );
+  app.post(`${NODE_PATH}::restart-workload`, { onRequest, schema: restartWorkload }, async (request, reply) => {
+    const caller = principalOf(request, "user");
+    const { id } = request.params;
+    const call = { key: request.headers["idempotency-key"], userId: caller.userId, projectId: null };
+    const { workload } = request.body ?? { workload: ENGINE_WORKLOAD };
+    const { answer, replayed } = await idempotency.create(
+      // Which node it is belongs to what a repeat must repeat.
+      { ...call, route: "POST /v1/nodes/{id}:restart-workload", body: { id, workload } },
+      {
+        make: (once: Once<Node>) => life.restart(caller, id, once),
+        answer: (node) => node,
+        idOf: (node) => node.id,
+      },
+    );
+    if (replayed) void reply.header(REPLAYED_HEADER, "true");
+    return answer;
+  });
 }

@@ -1,13 +1,14 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource } from "@fairlead/protocol/ids";
-import type { NodeStatus } from "@fairlead/protocol/resources";
+import type { Node, NodeStatus } from "@fairlead/protocol/resources";
 import type { Kysely } from "kysely";
 import type { AuditEntry } from "../audit/audit.ts";
 import type { AuditService } from "../audit/audit-service.ts";
 import type { Operation, ProjectAccess } from "../auth/access.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
 import type { Database } from "../db/schema.ts";
+import { always, type Once } from "../idempotency/once.ts";
 import type { SecretService } from "../secrets/secret-service.ts";
 import { type NodeRecord, nodeResource } from "./node.ts";
 import type { NodeChanges } from "./node-changes.ts";
@@ -15,6 +16,7 @@ import type { NodeDrainService } from "./node-drain-service.ts";
 import { type NodeService, nodeNotFound } from "./node-service.ts";
 import type { NodeStatusService } from "./node-status-service.ts";
 import type { NodeStores } from "./node-stores.ts";
+import { NodeViewService } from "./node-view-service.ts";
 import { replan } from "./replan.ts";
 
 export interface NodeLifeDeps {
@@ -34,6 +36,11 @@ export interface NodeLifeDeps {
 
 export interface People {
   get(userId: string): Promise<{ readonly email: string }>;
+}
+
+interface Asked {
+  readonly id: string;
+  readonly operation: Operation;
 }
 
 /** What somebody is asked to do: the rows of one transaction, and who did it. */
@@ -79,28 +86,39 @@ export class NodeLifeService {
     return node;
   }
 
-  /** A new container of the same config, by the way of an update. @throws DomainError not_found, permission_denied, node_not_enrolled, node_out_of_service, invalid_request */
-  restart(caller: UserPrincipal, id: string): Promise<NodeRecord> {
-    return this.#do(caller, { id, operation: "node.restart" }, (deed) => this.#restart(deed));
+  /**
+   * A new container of the same config, by the way of an update.
+   * @returns the node as it is shown right after. @throws DomainError not_found, permission_denied, node_not_enrolled, node_out_of_service, invalid_request
+   */
+  async restart(caller: UserPrincipal, id: string, once: Once<Node> = always): Promise<Node> {
+    // What a node must be to be restarted is asked within `once`: a repeat is answered as the first was, whatever came since.
+    const node = await this.#within(caller, { id, operation: "node.restart" }, (deed) =>
+      once(deed.transaction, () => this.#restart(deed)),
+    );
+    this.#deps.changes.emit({ nodeId: id, projectId: node.projectId, aspect: "desired" });
+    return node;
   }
 
-  async #do(
-    caller: UserPrincipal,
-    { id, operation }: { readonly id: string; readonly operation: Operation },
-    deed: (deed: Deed) => Promise<Done>,
-  ): Promise<NodeRecord> {
-    const { nodes, access, stores: all, people } = this.#deps;
-    const seen = await nodes.get(caller, id);
-    await access.require(caller, seen.projectId, operation);
-    const who = (await people.get(caller.userId)).email;
-    const { done, after } = await all.transaction(async (stores, transaction) => {
-      const node = await stores.nodes.findForUpdate(id);
-      if (node === null) throw nodeNotFound();
-      const result = await deed({ stores, transaction, node, caller, who });
-      return { done: result, after: await stores.nodes.find(id) };
+  async #do(caller: UserPrincipal, asked: Asked, run: (deed: Deed) => Promise<Done>): Promise<NodeRecord> {
+    const { done, node } = await this.#within(caller, asked, async (deed) => {
+      const result = await run(deed);
+      return { done: result, node: (await deed.stores.nodes.find(asked.id)) ?? deed.node };
     });
     done.announce();
-    return after ?? seen;
+    return node;
+  }
+
+  /** Runs it where the caller may ask for it, with the node's row held. */
+  async #within<T>(caller: UserPrincipal, { id, operation }: Asked, run: (deed: Deed) => Promise<T>): Promise<T> {
+    const { nodes, access, people } = this.#deps;
+    const { projectId } = await nodes.get(caller, id);
+    await access.require(caller, projectId, operation);
+    const who = (await people.get(caller.userId)).email;
+    return this.#deps.stores.transaction(async (stores, transaction) => {
+      const node = await stores.nodes.findForUpdate(id);
+      if (node === null) throw nodeNotFound();
+      return run({ stores, transaction, node, caller, who });
+    });
   }
 
   async #drain(deed: Deed, drainMs: number): Promise<Done> {
@@ -123,9 +141,9 @@ export class NodeLifeService {
     return { announce: () => this.#deps.status.announce(entered) };
   }
 
-  async #restart(deed: Deed): Promise<Done> {
+  async #restart(deed: Deed): Promise<Node> {
     const { stores, transaction, node, who } = deed;
-    const { secrets, clock, ids, changes } = this.#deps;
+    const { secrets, clock, ids } = this.#deps;
     if (NEVER_ENROLLED.includes(node.status)) throw neverEnrolled();
     if (OUT_OF_SERVICE.includes(node.status)) throw outOfService(node);
     if (node.engineConfig === null)
@@ -144,7 +162,7 @@ export class NodeLifeService {
     };
     await stores.events.append([event]);
     await this.#record(deed, { action: "node.restart" });
-    return { announce: () => changes.emit({ nodeId: node.id, projectId: node.projectId, aspect: "desired" }) };
+    return new NodeViewService(stores).one({ ...node, restarts });
   }
 
   async #record({ transaction, caller, node }: Deed, entry: Pick<AuditEntry, "action" | "detail">): Promise<void> {
