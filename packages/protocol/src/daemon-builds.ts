@@ -43,7 +43,11 @@ export const daemonBuildSchema = z
 export type DaemonBuild = z.infer<typeof daemonBuildSchema>;
 
 /** `GET /v1/daemon-builds`, the newest first. */
-export const daemonBuildListSchema = z.object({ daemonBuilds: z.array(daemonBuildSchema), nextPageToken: z.string() });
+export const daemonBuildListSchema = z.object({
+  daemonBuilds: z.array(daemonBuildSchema),
+  nextPageToken: z.string(),
+  serverVersion: z.string().describe("The release of this control plane."),
+});
 
 /** What a bootstrap token says of the build to install. */
 export const namedBuildSchema = z.object({

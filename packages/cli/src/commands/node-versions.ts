@@ -1,7 +1,9 @@
 import { type Node, type NodeWorkload, nodeSchema } from "@fairlead/protocol/resources";
 import type { Command } from "commander";
+import { z } from "zod";
 import { addPlatformOptions, addProjectOption, type ClientOptions, platformHost } from "../client-options.ts";
 import type { Context } from "../context.ts";
+import { callJson, type Host } from "../http-client.ts";
 import { addLimitOption, type ListOptions, listAll } from "../list-all.ts";
 import { print } from "../output.ts";
 import { formatTable } from "../table.ts";
@@ -15,10 +17,12 @@ interface NodeVersions {
   readonly identifier: string;
   readonly status: Node["status"];
   readonly daemonVersion: string;
-  /** Older than the release of this command line. */
-  readonly daemonOutdated: boolean;
   /** What is asked for; null: nothing. */
   readonly desiredDaemonVersion: string | null;
+  /** What it is measured by: what is asked for, else the newest build that is offered, else the server's release. */
+  readonly expectedDaemonVersion: string;
+  /** Not the version that is asked for; where none is: older than what is expected. */
+  readonly daemonOutdated: boolean;
   readonly daemonUpdate: Node["daemonUpdate"];
   readonly workloads: readonly WorkloadVersions[];
   readonly outdated: boolean;
@@ -33,7 +37,10 @@ type WorkloadVersions = Pick<
 export function addNodeVersionsCommand(node: Command, context: Context): void {
   addLimitOption(addProjectOption(addPlatformOptions(node.command("versions"))))
     .description("show which daemon and engine every node really runs, and what of it is not what is wanted")
-    .option("--outdated", "only nodes on which something is not what is wanted, or whose daemon is of an older release")
+    .option(
+      "--outdated",
+      "only nodes on which something is not what is wanted, or whose daemon is older than the platform offers",
+    )
     .addHelpText(
       "after",
       "\nExamples:\n  fairlead node versions\n  fairlead node versions --outdated --json | jq -r '.nodes[].identifier'",
@@ -44,7 +51,8 @@ export function addNodeVersionsCommand(node: Command, context: Context): void {
 async function showVersions(context: Context, options: VersionOptions): Promise<void> {
   const host = platformHost(context, options);
   const list = { path: "/v1/nodes", field: "nodes", item: nodeSchema, query: { projectId: host.projectId() } };
-  const all = (await listAll(host, list, options)).map((node) => versionsOf(node, context.version));
+  const [listed, newest] = await Promise.all([listAll(host, list, options), newestDaemon(host)]);
+  const all = listed.map((node) => versionsOf(node, newest));
   const nodes = options.outdated ? all.filter(({ outdated }) => outdated) : all;
   const none = options.outdated && all.length > 0 ? "every node runs what is wanted\n" : "no nodes yet\n";
   const text = (answer: { nodes: readonly NodeVersions[] }): string =>
@@ -52,7 +60,18 @@ async function showVersions(context: Context, options: VersionOptions): Promise<
   print(context.terminal, { nodes }, { json: options.json, text });
 }
 
-function versionsOf(node: Node, release: string): NodeVersions {
+const buildsSchema = z.object({
+  daemonBuilds: z.array(z.object({ version: z.string() })),
+  serverVersion: z.string(),
+});
+
+/** What nodes can have of which no version is asked for. */
+async function newestDaemon(host: Host): Promise<string> {
+  const { daemonBuilds, serverVersion } = await callJson(host, { path: "/v1/daemon-builds?pageSize=1" }, buildsSchema);
+  return daemonBuilds[0]?.version ?? serverVersion;
+}
+
+function versionsOf(node: Node, newest: string): NodeVersions {
   const workloads = node.workloads.map((workload) => ({
     name: workload.name,
     version: workload.version,
@@ -64,12 +83,14 @@ function versionsOf(node: Node, release: string): NodeVersions {
     upToDate: workload.upToDate,
     since: workload.startedAt,
   }));
-  const daemonOutdated = node.daemonVersion !== "" && isOlder(node.daemonVersion, release);
-  const { desiredDaemonVersion, daemonUpdate } = node;
-  const drifts = desiredDaemonVersion !== null && desiredDaemonVersion !== node.daemonVersion;
-  const outdated = drifts || daemonOutdated || workloads.some(({ upToDate }) => !upToDate);
-  const { id: nodeId, identifier, status, daemonVersion } = node;
-  const daemon = { daemonVersion, daemonOutdated, desiredDaemonVersion, daemonUpdate };
+  const { id: nodeId, identifier, status, daemonVersion, desiredDaemonVersion, daemonUpdate } = node;
+  const daemonOutdated =
+    desiredDaemonVersion === null
+      ? daemonVersion !== "" && isOlder(daemonVersion, newest)
+      : daemonVersion !== desiredDaemonVersion;
+  const expectedDaemonVersion = desiredDaemonVersion ?? newest;
+  const daemon = { daemonVersion, desiredDaemonVersion, expectedDaemonVersion, daemonOutdated, daemonUpdate };
+  const outdated = daemonOutdated || workloads.some(({ upToDate }) => !upToDate);
   return { nodeId, identifier, status, ...daemon, workloads, outdated };
 }
 
@@ -90,9 +111,11 @@ function versionTable(nodes: readonly NodeVersions[]): string {
   return formatTable(["NODE", "STATUS", "DAEMON", "ENGINE", "RUNS", "DIGEST", "SINCE", "DRIFT"], rows);
 }
 
-function daemonCell({ daemonVersion, daemonOutdated, desiredDaemonVersion, daemonUpdate }: NodeVersions): string {
-  const runs = `${daemonVersion || "none"}${daemonOutdated ? " (old)" : ""}`;
-  if (desiredDaemonVersion === null || desiredDaemonVersion === daemonVersion) return runs;
+function daemonCell(node: NodeVersions): string {
+  const { daemonVersion, desiredDaemonVersion, expectedDaemonVersion, daemonUpdate } = node;
+  const runs = daemonVersion || "none";
+  if (!node.daemonOutdated) return runs;
+  if (desiredDaemonVersion === null) return `${runs} (older than ${expectedDaemonVersion})`;
   const state = daemonUpdate?.wanted === desiredDaemonVersion ? daemonUpdate.state : "not begun";
   return `${runs} ! wanted: ${desiredDaemonVersion} (${state})`;
 }

@@ -35,6 +35,7 @@ async function call(
     "GET /v1/nodes/nod_1": (response) => void response.end(JSON.stringify(node)),
     "GET /v1/nodes/by-slug/attic": (response) => void response.end(JSON.stringify(node)),
     "GET /v1/nodes/nod_1/events": (response) => void response.end(JSON.stringify({ events, nextPageToken: "" })),
+    "GET /v1/daemon-builds": { body: { daemonBuilds: [], nextPageToken: "", serverVersion: "1.2.3" } },
     ...answers,
   });
   const env = { FAIRLEAD_BASE_URL: host.url, FAIRLEAD_TOKEN: "tok", FAIRLEAD_PROJECT_ID: "prj_1" };
@@ -173,6 +174,7 @@ describe("node drain, resume and restart", () => {
       }),
     });
     expect(JSON.parse(restarted.out)).toMatchObject({ workloads: [{ generation: 2 }] });
+    expect(host?.seen.find(({ method }) => method === "POST")?.idempotencyKey).toMatch(/^req_/);
   });
 
   test("Ctrl-C ends the looking alone, and says how to look again", async () => {
@@ -242,12 +244,58 @@ describe("node versions", () => {
     expect((await call(["node", "versions", "--outdated"])).out).toBe("every node runs what is wanted\n");
   });
 
-  test("marks what drifts, and finds it", async () => {
-    node = { ...NODE, daemonVersion: "1.1.9", workloads: [{ ...ENGINE, upToDate: false, desiredImage: "engine:2" }] };
+  test("marks an engine that is not the wanted one, and finds it", async () => {
+    node = { ...NODE, workloads: [{ ...ENGINE, upToDate: false, desiredImage: "engine:2" }] };
     const { out } = await call(["node", "versions", "--outdated"]);
-    expect(out).toMatch(/1\.1\.9 \(old\).*! wanted: engine:2\n/);
+    expect(out).toMatch(/attic.*! wanted: engine:2\n/);
     const json = await call(["node", "versions", "--outdated", "--json"]);
-    expect(JSON.parse(json.out)).toMatchObject({ nodes: [{ daemonOutdated: true, outdated: true }] });
+    expect(JSON.parse(json.out)).toMatchObject({ nodes: [{ daemonOutdated: false, outdated: true }] });
+  });
+
+  const offered = (...versions: string[]): Record<string, Answer> => ({
+    "GET /v1/daemon-builds": {
+      body: { daemonBuilds: versions.map((version) => ({ version })), nextPageToken: "more", serverVersion: "2.0.0" },
+    },
+  });
+  // The command line is of 1.2.3, which plays no part.
+  test.each([
+    {
+      so: "the newest build that is offered",
+      daemonVersion: "1.2.3",
+      builds: ["1.3.0"],
+      cell: "1.2.3 (older than 1.3.0)",
+    },
+    {
+      so: "the server's release, where none is offered",
+      daemonVersion: "1.9.0",
+      builds: [],
+      cell: "1.9.0 (older than 2.0.0)",
+    },
+    {
+      so: "what is asked for, though a newer build is offered",
+      daemonVersion: "1.3.0",
+      desiredDaemonVersion: "1.2.3",
+      builds: ["1.4.0"],
+      cell: "1.3.0 ! wanted: 1.2.3 (not begun)",
+    },
+    {
+      so: "what is asked for, where it runs already",
+      daemonVersion: "1.2.3",
+      desiredDaemonVersion: "1.2.3",
+      builds: ["1.4.0"],
+      cell: null,
+    },
+    { so: "nothing, before a daemon has enrolled", daemonVersion: "", builds: ["1.4.0"], cell: null },
+    { so: "the newest, where it is ahead of it", daemonVersion: "1.5.0", builds: ["1.4.0"], cell: null },
+  ])("measures a daemon by $so", async ({ daemonVersion, desiredDaemonVersion = null, builds, cell }) => {
+    node = { ...NODE, daemonVersion, desiredDaemonVersion };
+    const { out } = await call(["node", "versions", "--outdated"], offered(...builds));
+    if (cell === null) expect(out).toBe("every node runs what is wanted\n");
+    else expect(out).toContain(` ${cell} `);
+    host?.close();
+    const { nodes } = JSON.parse((await call(["node", "versions", "--json"], offered(...builds))).out);
+    const expectedDaemonVersion = desiredDaemonVersion ?? builds[0] ?? "2.0.0";
+    expect(nodes).toMatchObject([{ expectedDaemonVersion, daemonOutdated: cell !== null, outdated: cell !== null }]);
   });
 
   test.each([

@@ -61,6 +61,10 @@ describe("the list of builds", () => {
       nextPageToken: "",
     });
   });
+
+  test("tells the release of the server, by which daemons are measured where no build is offered", async () => {
+    expect((await get("/v1/daemon-builds")).json()).toMatchObject({ serverVersion: "1.2.3" });
+  });
 });
 
 describe("a download", () => {

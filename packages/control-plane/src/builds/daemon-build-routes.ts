@@ -47,7 +47,7 @@ export function registerDaemonBuildRoutes(app: PlatformApp, daemonBuilds: Daemon
       },
       cursorOf: ({ version }) => version,
     });
-    return { daemonBuilds: [...items], nextPageToken };
+    return { daemonBuilds: [...items], nextPageToken, serverVersion: daemonBuilds.serverVersion };
   });
 
   app.get("/v1/daemon-builds/:file", { schema: downloadDaemonBuild }, async (request, reply) => {

@@ -38,6 +38,10 @@ export class DaemonBuildService {
     this.#deps = deps;
   }
 
+  get serverVersion(): string {
+    return this.#deps.serverVersion;
+  }
+
   /** The newest first. */
   async list(): Promise<readonly DaemonBuild[]> {
     return newestFirst((await this.#placed()).map(({ build }) => build));
