@@ -69,6 +69,24 @@ describeOnStage("while the registry", () => {
     await expectSettled(stage, machine, { serves: "v6" });
   });
 
+  if (EVERY_DRILL)
+    test("lets a tag name another image, the node stays with the one that it has, and tells its digest", async () => {
+      const digestOf = (reference: string): string => reference.slice(reference.indexOf("@") + 1);
+      const runs = async (): Promise<object | undefined> => (await machine.node()).workloads[0];
+      const was = await stage.moveTag("moving", "v6-as-it-was");
+      await update(was.byTag);
+      await expectSettled(stage, machine, { serves: "v6-as-it-was" });
+      const is = await stage.moveTag("moving", "v6-as-it-is");
+      const [before = ""] = await machine.running();
+      await stage.installation.call("POST", `/v1/nodes/${machine.nodeId}:restart-workload`);
+      await waitFor("a new container", SOON_MS, async () => !(await machine.running()).includes(before));
+      await expectSettled(stage, machine, { serves: "v6-as-it-was" });
+      expect(await runs()).toMatchObject({ image: was.byTag, imageDigest: digestOf(was.byDigest), upToDate: true });
+      await update(is.byDigest);
+      await expectSettled(stage, machine, { serves: "v6-as-it-is" });
+      expect(await runs()).toMatchObject({ image: is.byDigest, imageDigest: digestOf(is.byDigest), upToDate: true });
+    });
+
   test("hangs, another config that needs no pull is taken up at once", async () => {
     const image = await stage.image("v7");
     stage.registry.turn("hung");

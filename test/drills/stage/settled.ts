@@ -12,6 +12,10 @@ export interface Outcome {
   /** Where that is not what was asked for: the reason that the node gives, in its message, its conditions or its events. */
   readonly because?: RegExp;
   readonly installation?: Installation;
+  /** Of secrets beyond those that every machine has. */
+  readonly secrets?: readonly string[];
+  /** Of secrets that the engine has as variables: Docker shows these, and nobody else. */
+  readonly variables?: readonly string[];
 }
 
 const SETTLED_MS = 90_000;
@@ -29,7 +33,7 @@ export async function expectSettled(stage: Stage, machine: Machine, outcome: Out
   }).catch((error: unknown) => {
     throw new Error(`${lacking}\n${machine.daemon.lastLines()}`, { cause: error });
   });
-  const leaks = leakedSecrets(stage, machine, outcome.installation ?? stage.installation);
+  const leaks = await leakedSecrets(stage, machine, outcome);
   if (leaks.length > 0) throw new Error(`secrets in the clear: ${leaks.join(", ")}`);
   const touched = await stage.bystanders.difference();
   if (touched !== null) throw new Error(touched);
@@ -83,19 +87,39 @@ async function foldersLacking(stage: Stage, machine: Machine, containers: readon
 }
 
 /** @returns the places that hold a secret in the clear: whatever the platform and the daemon keep and say. */
-function leakedSecrets(stage: Stage, machine: Machine, installation: Installation): string[] {
+async function leakedSecrets(stage: Stage, machine: Machine, outcome: Outcome): Promise<string[]> {
+  const { installation = stage.installation, secrets = [], variables = [] } = outcome;
   const places = new Map<string, string>();
   for (const file of [...filesIn(installation.dir), ...filesIn(stage.host.dir, /dockerd\.log$/)]) {
     places.set(file, readText(file));
   }
   for (const program of [installation.server, machine.daemon]) {
     if (!program.running) continue;
-    for (const file of ["cmdline", "environ"]) {
-      places.set(`${program.pid}/${file}`, readText(`/proc/${program.pid}/${file}`));
-    }
+    places.set(`${program.pid}/environ`, readText(`/proc/${program.pid}/environ`));
   }
-  const forms = CANARIES.flatMap((canary) => [canary, Buffer.from(canary).toString("base64")]);
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    places.set(`${pid}/cmdline`, readText(`/proc/${pid}/cmdline`));
+  }
+  const hidden = [...CANARIES, ...secrets];
+  const leaks = placesOf([...hidden, ...variables], places);
+  const containers = await machine.containers();
+  const inspected = containers.length === 0 ? "" : await machine.docker("inspect", ...containers);
+  return [...leaks, ...placesOf(hidden, new Map([["docker inspect", inspected]]))];
+}
+
+function placesOf(secrets: readonly string[], places: ReadonlyMap<string, string>): string[] {
+  const forms = secrets.flatMap(formsOf);
   return [...places].filter(([, text]) => forms.some((form) => text.includes(form))).map(([place]) => place);
+}
+
+/** As it is, and as a careless program would write it: Base64 of a text around it has three ways to write it, and ends that are not its own. */
+function formsOf(secret: string): string[] {
+  const within = [0, 1, 2].map((offset) =>
+    Buffer.from(`${" ".repeat(offset)}${secret}`)
+      .toString("base64url")
+      .slice(offset === 0 ? 0 : 4, -4),
+  );
+  return [secret, Buffer.from(secret).toString("hex"), ...within];
 }
 
 /** A file may go while we look, and a socket is no text. */

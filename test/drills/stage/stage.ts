@@ -13,7 +13,7 @@ import { Installation } from "../../support/installation.ts";
 import type { Machine } from "../../support/machine.ts";
 import { Bystanders } from "./bystanders.ts";
 import { FaultyRegistry } from "./faulty-registry.ts";
-import { type EngineFault, importEngine } from "./images.ts";
+import { type EngineFault, type EngineImage, importEngine } from "./images.ts";
 
 /** A suite on a stage. Where this machine cannot have one it is one skipped test that says why. */
 export function describeOnStage(name: string, suite: () => void): void {
@@ -95,13 +95,36 @@ export class Stage {
     const name = `${version}-${fault}`;
     const known = this.#images.get(name);
     if (known !== undefined) return known;
-    const local = importEngine(this.host, { version, fault });
-    const repo = `${this.#registryHost}/${name}`;
-    const digest = await present(this.#registry).push(dockerAt(this.host.socket), local, repo);
-    await this.host.docker("rmi", local);
-    const reference = `${repo}@${digest}`;
+    const digest = await this.#push({ version, fault }, `${this.#registryHost}/${name}`);
+    const reference = `${this.#registryHost}/${name}@${digest}`;
     this.#images.set(name, reference);
     return reference;
+  }
+
+  /** Lets a tag of the registry name this engine from now on; the host is not told. */
+  async moveTag(name: string, version: string): Promise<{ readonly byTag: string; readonly byDigest: string }> {
+    const { ourAddress } = this.host;
+    // By another way in, so that the host's own image of that name stays as it is.
+    const otherWay = new FaultyRegistry(present(this.#registry).host);
+    try {
+      const digest = await this.#push({ version, fault: "none" }, `${await otherWay.listen(ourAddress)}/${name}`);
+      const repo = `${this.#registryHost}/${name}`;
+      return { byTag: `${repo}:1`, byDigest: `${repo}@${digest}` };
+    } finally {
+      await otherWay.close();
+    }
+  }
+
+  async #push(image: EngineImage, repo: string): Promise<string> {
+    const local = importEngine(this.host, image);
+    const digest = await present(this.#registry).push(dockerAt(this.host.socket), local, repo);
+    await this.host.docker("rmi", local);
+    return digest;
+  }
+
+  /** The registry takes this login and no other from now on. */
+  changeLogin(login: Login): void {
+    present(this.#registry).changeLogin(login);
   }
 
   /** What a node's engine is to be. */

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
@@ -23,6 +23,8 @@ export interface Registry {
   readonly host: string;
   /** Pushes a local image to this repository, host included: the engine may reach the registry by another way. @returns its digest. */
   push(docker: Docker, image: string, repo: string): Promise<string>;
+  /** From now on it takes this login and no other; pushes use it too. */
+  changeLogin(login: Login): void;
   close(): Promise<void>;
 }
 
@@ -32,12 +34,13 @@ export interface Login {
 }
 
 /** A registry that asks for this login, alone on a port of its own. */
-export async function startRegistry(login: Login): Promise<Registry> {
+export async function startRegistry(first: Login): Promise<Registry> {
+  let login = first;
   const folder = await mkdtemp(join(tmpdir(), "fairlead-registry-"));
   const port = await freePort();
   const host = `127.0.0.1:${port}`;
   const passwords = join(folder, "htpasswd");
-  await writeFile(passwords, execFileSync(HTPASSWD, ["-Bbn", login.username, login.password]));
+  writeFileSync(passwords, passwordLine(login));
   const config = {
     version: 0.1,
     log: { level: "error" },
@@ -61,12 +64,24 @@ export async function startRegistry(login: Login): Promise<Registry> {
       await docker.getImage(`${repo}:1`).remove();
       return lines.find((line) => line.aux?.Digest)?.aux?.Digest ?? "";
     },
+    changeLogin: (next) => {
+      login = next;
+      // The registry reads the file again once its time of change is another.
+      const before = statSync(passwords).mtimeMs;
+      writeFileSync(passwords, passwordLine(login));
+      if (statSync(passwords).mtimeMs === before) utimesSync(passwords, new Date(), new Date(before + 1000));
+    },
     close: async () => {
       child.kill();
       await once(child, "exit");
       await rm(folder, { recursive: true });
     },
   };
+}
+
+/** By standard input: on a command line a test that looks for leaks would find it. */
+function passwordLine({ username, password }: Login): Buffer {
+  return execFileSync(HTPASSWD, ["-Bin", username], { input: password });
 }
 
 async function freePort(): Promise<number> {
