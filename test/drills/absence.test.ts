@@ -82,6 +82,8 @@ describeOnStage("a machine on its own", () => {
 
       await stage.bystanders.acceptAsTheyAre();
       await stage.installation.startServer();
+      // The tunnel, and with it an answer, may be there before the link; and whom a server has not heard yet, it does not miss.
+      await machine.untilItLogs("the link is live");
       await expectSettled(stage, machine, { serves: "v1" });
       expect(await machine.containers()).toEqual([engine]);
     });
