@@ -321,6 +321,25 @@ describe("secrets of a node", () => {
     expect(refusal).toContain("username:password");
     expect(refusal).not.toContain("canary");
   });
+
+  test("of which the login was changed: a pull waits for the new one while it is fetched, and has the old one where it cannot be", async () => {
+    const login: WorkloadSecret = { name: "REG", as: "registry", version: "1.a" };
+    const next: WorkloadSecret = { ...login, version: "2.b" };
+    await set("REG", "robot:old");
+    secrets.desiredChanged(wants(login));
+    secrets.attach(platform);
+    await until(() => waitsFor(login).length === 0);
+    platform.down = true;
+    secrets.desiredChanged(wants(next));
+    expect(await secrets.registryAuth(specWith(next))).toEqual({ username: "robot", password: "old" });
+    secrets.detach();
+    secrets.desiredChanged(wants(next));
+    expect(await secrets.registryAuth(specWith(next))).toEqual({ username: "robot", password: "old" });
+    platform.down = false;
+    await set("REG", "robot:new", "2.b");
+    secrets.attach(platform);
+    expect(await secrets.registryAuth(specWith(next))).toEqual({ username: "robot", password: "new" });
+  });
 });
 
 describe("files of the daemon's own", () => {

@@ -53,8 +53,8 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles {
 
   constructor(deps: NodeSecretsDeps) {
     this.#deps = deps;
-    this.registryAuth = registryAuthFrom(deps.vault);
     this.#fetcher = new SecretFetcher({ ...deps, onChange: () => this.#vaultChanged() });
+    this.registryAuth = registryAuthFrom(deps.vault, () => this.#fetcher.fetching());
   }
 
   desiredChanged(desired: DesiredState): void {

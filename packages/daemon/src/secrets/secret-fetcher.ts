@@ -62,6 +62,11 @@ export class SecretFetcher {
     return this.#problems.get(name) ?? null;
   }
 
+  /** Ends with the fetch that runs, whether it succeeds or not; at once where none runs. */
+  async fetching(): Promise<void> {
+    await this.#running;
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancelRetry();
