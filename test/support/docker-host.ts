@@ -1,7 +1,7 @@
 import { execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, test } from "vitest";
@@ -63,8 +63,7 @@ export class DockerHost {
 
   private constructor(options: DockerHostOptions) {
     this.#options = options;
-    // Of the block for benchmarks between networks (RFC 2544), which nothing else uses.
-    const subnet = `198.18.${process.pid % 256}`;
+    const subnet = freeSubnet();
     this.ourAddress = `${subnet}.1`;
     this.#theirAddress = `${subnet}.2`;
     this.enter = ["nsenter", `--net=/var/run/netns/${this.#name}`];
@@ -172,6 +171,15 @@ export class DockerHost {
     await inside("link", "set", theirs, "up");
     await inside("link", "set", "lo", "up");
   }
+}
+
+/** Of the block for benchmarks between networks (RFC 2544), which nothing else uses but another such host beside this one. */
+function freeSubnet(): string {
+  const taken = new Set(Object.values(networkInterfaces()).flatMap((own = []) => own.map(({ address }) => address)));
+  const all = Array.from({ length: 512 }, (_, index) => (process.pid + index) % 512);
+  const free = all.map((at) => `198.${18 + (at >> 8)}.${at & 255}`).find((subnet) => !taken.has(`${subnet}.1`));
+  if (free === undefined) throw new Error("every subnet of 198.18.0.0/15 is in use");
+  return free;
 }
 
 /** Deepest first. */
