@@ -52,7 +52,7 @@ const BASE: Omit<GuestPreset, "image"> = {
   update: "stop-first",
 };
 
-const PRESETS: ReadonlyMap<string, GuestPreset> = new Map([
+const PRESETS: ReadonlyMap<string, GuestPreset> = new Map<string, GuestPreset>([
   ["fairlead-demo-agent", { ...BASE, image: "fairlead/demo-agent:1", resources: { memoryMb: 256, pids: 64 } }],
   [
     "openclaw",
@@ -71,9 +71,4 @@ const PRESETS: ReadonlyMap<string, GuestPreset> = new Map([
 /** The preset of that name, or what an image brings that nothing is known of. */
 export function guestPreset(guest: string): GuestPreset {
   return PRESETS.get(guest) ?? { ...BASE, image: guest };
-}
-
-/** Names that are presets. */
-export function guestNames(): string[] {
-  return [...PRESETS.keys()];
 }
