@@ -160,12 +160,12 @@ describe("the demo agent", () => {
   });
 
   it.each([
-    ["no JSON", "{", 400, "invalid_task"],
-    ["no task", "{}", 400, "invalid_task"],
-    ["an empty task", '{"task":"  "}', 400, "invalid_task"],
-    ["a field that it does not know", '{"task":"t","modle":"m"}', 400, "invalid_task"],
-    ["more than it takes", JSON.stringify({ task: "x".repeat(70_000) }), 413, "task_too_large"],
-  ])("refuses %s", async (_case, text, status, code) => {
+    { what: "no JSON", text: "{", status: 400, code: "invalid_task" },
+    { what: "no task", text: "{}", status: 400, code: "invalid_task" },
+    { what: "an empty task", text: '{"task":"  "}', status: 400, code: "invalid_task" },
+    { what: "a field that it does not know", text: '{"task":"t","modle":"m"}', status: 400, code: "invalid_task" },
+    { what: "more than it takes", text: `{"task":"${"x".repeat(70_000)}"}`, status: 413, code: "task_too_large" },
+  ])("refuses $what", async ({ text, status, code }) => {
     const answer = await post(text);
     expect(answer.status).toBe(status);
     expect(answer.body).toMatchObject({ error: { code } });
