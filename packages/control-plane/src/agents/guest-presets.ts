@@ -1,11 +1,5 @@
 import type { Health, Resources, Volume } from "@fairlead/protocol/engine-config";
-
-/** What an agent's environment is made of. */
-export interface GuestFacts {
-  readonly port: number;
-  /** The inference host as the agent's container reaches it, without `/v1`. */
-  readonly modelsUrl: string;
-}
+import { OPENCLAW_START } from "./openclaw-start.ts";
 
 /** A secret that a guest cannot run without, besides those of its connectors. */
 export interface GuestSecret {
@@ -18,12 +12,12 @@ export interface GuestPreset {
   readonly image: string;
   readonly command: readonly string[];
   readonly args: readonly string[];
-  /** Under what the config sets. */
-  readonly env: (facts: GuestFacts) => Readonly<Record<string, string>>;
+  /** Under what every agent is told (design §10) and what the config sets. */
+  readonly env: Readonly<Record<string, string>>;
   readonly port: number;
   readonly health: Health;
-  /** Where it keeps what it must not lose; a config's own volumes take their place. */
-  readonly volumes: readonly Volume[];
+  /** Where it keeps what it must not lose, each agent for itself; a config's own volumes take their place. */
+  readonly volumes: (agentId: string) => readonly Volume[];
   /** Under what the config sets, one by one. */
   readonly resources: Resources;
   readonly secrets: readonly GuestSecret[];
@@ -43,10 +37,10 @@ const health: Health = {
 const BASE: Omit<GuestPreset, "image"> = {
   command: [],
   args: [],
-  env: () => ({}),
+  env: {},
   port: 8080,
   health,
-  volumes: [],
+  volumes: () => [],
   resources: {},
   secrets: [],
   update: "stop-first",
@@ -54,15 +48,17 @@ const BASE: Omit<GuestPreset, "image"> = {
 
 const PRESETS: ReadonlyMap<string, GuestPreset> = new Map<string, GuestPreset>([
   ["fairlead-demo-agent", { ...BASE, image: "fairlead/demo-agent:1", resources: { memoryMb: 256, pids: 64 } }],
+  // ghcr.io/openclaw/openclaw as its docs/install/docker.md has it: Node runs `openclaw.mjs` in /app, as `node`, at home in /home/node.
   [
     "openclaw",
     {
       ...BASE,
       image: "ghcr.io/openclaw/openclaw:latest",
-      args: ["node", "openclaw.mjs", "gateway", "--allow-unconfigured", "--bind", "lan"],
-      env: ({ port }) => ({ HOME: "/home/node", OPENCLAW_GATEWAY_PORT: String(port) }),
+      args: ["node", "--input-type=module", "--eval", OPENCLAW_START],
+      env: { HOME: "/home/node" },
       port: 18_789,
-      volumes: [{ name: "openclaw", mountPath: "/home/node" }],
+      // What it is and remembers. Its user's whole home: a folder that the image does not have would belong to root.
+      volumes: (agentId) => [{ name: `openclaw-${agentId.slice(-26).toLowerCase()}`, mountPath: "/home/node" }],
       secrets: [{ name: "OPENCLAW_GATEWAY_TOKEN", as: "env" }],
     },
   ],
