@@ -1,5 +1,5 @@
 import type { Health, Resources, Volume } from "@fairlead/protocol/engine-config";
-import { OPENCLAW_START } from "./openclaw-start.ts";
+import { OPENCLAW_START } from "../nodes/openclaw-start.ts";
 
 /** A secret that a guest cannot run without, besides those of its connectors. */
 export interface GuestSecret {

@@ -1,17 +1,20 @@
 /**
- * What the container of the guest `openclaw` runs in place of its gateway alone, beside the package's `openclaw.mjs`. Seen with openclaw
- * 2026.9.6: it takes no provider from the environment, reads a key from a file at its start and at `secrets reload` alone, and gives
- * operators from another address than loopback no rights before somebody approves them inside the container. Whoever comes through the relay is an
- * owner or admin, as whoever comes through an SSH tunnel, and so is let through to loopback in the same way; the gateway's own token it asks for all the same.
+ * What a container of openclaw runs in place of its gateway alone, beside the package's `openclaw.mjs`. Seen with openclaw 2026.9.6:
+ * it takes no provider of models from the environment; it reads a key from a file at its start and at `secrets reload` alone; it gives
+ * nobody from another address than loopback a right before somebody approves them inside the container; and it speaks HTTP only when told to.
+ *
+ * As an agent it is given its project's models, and keeps asking for its own token. Whoever comes by the relay is an owner or admin, and so is
+ * let through to loopback as whoever comes by an SSH tunnel is. As an engine it answers without a token, as every engine does.
  */
 export const OPENCLAW_START = `
-import { spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
-import { connect, createServer } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
+const { spawn } = process.getBuiltinModule("child_process");
+const { existsSync, readFileSync } = process.getBuiltinModule("fs");
+const { connect, createServer } = process.getBuiltinModule("net");
+const { env } = process.getBuiltinModule("process");
+const { setTimeout: sleep } = process.getBuiltinModule("timers/promises");
 
-const { FAIRLEAD_MODEL, FAIRLEAD_TOKEN_FILE, HOME, OPENAI_BASE_URL, PORT } = process.env;
-process.env.OPENCLAW_GATEWAY_PORT = String(PORT - 1);
+const { FAIRLEAD_MODEL, FAIRLEAD_TOKEN_FILE, HOME, OPENAI_BASE_URL, PORT } = env;
+env.OPENCLAW_GATEWAY_PORT = String(PORT - 1);
 const readToken = () => readFileSync(FAIRLEAD_TOKEN_FILE, "utf8").trim();
 const say = (text) => process.stdout.write("[fairlead] " + text + "\\n");
 
@@ -36,20 +39,28 @@ async function listModels() {
   }
 }
 
-/** Its own config stays as it is, but for where its models are. A model that somebody chose in it stays chosen. */
-async function configure(models) {
+/** Its own config stays as it is, but for what is named here. A model that somebody chose in it stays chosen. */
+async function configure(patch) {
+  const code = await ended(start(["config", "patch", "--stdin"], JSON.stringify(patch)));
+  if (code !== 0) process.exit(code);
+}
+
+function asEngine() {
+  const endpoints = { chatCompletions: { enabled: true }, responses: { enabled: true } };
+  return { gateway: { mode: "local", auth: { mode: "none" }, http: { endpoints } } };
+}
+
+function asAgent(models) {
   const first = existsSync(HOME + "/.openclaw/openclaw.json") ? undefined : models[0]?.id;
   const model = FAIRLEAD_MODEL ?? first;
   const apiKey = { source: "file", provider: "fairlead", id: "value" };
   const provider = { baseUrl: OPENAI_BASE_URL, api: "openai-completions", apiKey, models };
-  const patch = {
+  return {
+    gateway: { mode: "local" },
     secrets: { providers: { fairlead: { source: "file", path: FAIRLEAD_TOKEN_FILE, mode: "singleValue" } } },
     models: { providers: { fairlead: provider } },
-    gateway: { mode: "local" },
     ...(model && { agents: { defaults: { model: { primary: "fairlead/" + model } } } }),
   };
-  const code = await ended(start(["config", "patch", "--stdin"], JSON.stringify(patch)));
-  if (code !== 0) process.exit(code);
 }
 
 function letThrough() {
@@ -69,12 +80,15 @@ async function followToken(taken) {
   }
 }
 
-await configure(await listModels());
-const token = readToken();
-const gateway = start(["gateway", "--bind", "loopback"]);
-for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => gateway.kill(signal));
+let gateway = null;
+// The container's first process: without a handler a signal would not end it.
+for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => (gateway ? gateway.kill(signal) : process.exit()));
+const isAgent = FAIRLEAD_TOKEN_FILE !== undefined;
+await configure(isAgent ? asAgent(await listModels()) : asEngine());
+const token = isAgent ? readToken() : null;
+gateway = start(["gateway", "--bind", "loopback"]);
 letThrough();
-followToken(token).catch((error) => say("its token is gone: " + error.message));
+if (isAgent) followToken(token).catch((error) => say("its token is gone: " + error.message));
 process.exitCode = await ended(gateway);
 process.exit();
 `.trim();

@@ -12,15 +12,16 @@ import { OPENCLAW_START } from "./openclaw-start.ts";
 const OPENCLAW = `
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { env } from "node:process";
 const [, , ...args] = process.argv;
 const input = args[0] === "config" ? JSON.parse(readFileSync(0, "utf8")) : null;
 appendFileSync("calls", JSON.stringify({ args, input }) + "\\n");
 if (args[0] === "config") {
-  mkdirSync(process.env.HOME + "/.openclaw", { recursive: true });
-  writeFileSync(process.env.HOME + "/.openclaw/openclaw.json", "{}");
+  mkdirSync(env.HOME + "/.openclaw", { recursive: true });
+  writeFileSync(env.HOME + "/.openclaw/openclaw.json", "{}");
 }
 if (args[0] === "gateway") {
-  createServer((request, response) => response.end("from " + request.socket.remoteAddress)).listen(process.env.OPENCLAW_GATEWAY_PORT, "127.0.0.1");
+  createServer((request, response) => response.end("from " + request.socket.remoteAddress)).listen(env.OPENCLAW_GATEWAY_PORT, "127.0.0.1");
   process.on("SIGTERM", () => process.exit(7));
 }
 `;
@@ -90,6 +91,13 @@ describe("the start of openclaw", () => {
     });
   });
 
+  it("has it answer as an engine where it is no agent", async () => {
+    await start({ FAIRLEAD_TOKEN_FILE: undefined });
+    expect(asked).toEqual([]);
+    const endpoints = { chatCompletions: { enabled: true }, responses: { enabled: true } };
+    expect(calls()[0]?.input).toEqual({ gateway: { mode: "local", auth: { mode: "none" }, http: { endpoints } } });
+  });
+
   it("leaves the model that somebody chose in a config that is there already", async () => {
     mkdirSync(join(folder, ".openclaw"));
     writeFileSync(join(folder, ".openclaw/openclaw.json"), "{}");
@@ -128,7 +136,7 @@ describe("the start of openclaw", () => {
   });
 }, 20_000);
 
-async function start(more: Record<string, string> = {}): Promise<ChildProcess> {
+async function start(more: NodeJS.Dict<string> = {}): Promise<ChildProcess> {
   const env = {
     HOME: folder,
     PORT: String(port),
