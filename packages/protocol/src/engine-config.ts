@@ -6,8 +6,8 @@ import { secretNameSchema } from "./secrets.ts";
 export const PRESET_NAMES = ["fairlead-demo", "llama.cpp", "vllm", "ollama", "openclaw", "custom"] as const;
 export type PresetName = (typeof PRESET_NAMES)[number];
 
-/** `http`: the health path answers 2xx. `completion`: the engine also answers one real token. */
-export const probeSchema = z.enum(["http", "completion"]);
+/** `http`: the health path answers 2xx. `completion`: the engine also answers one real token. `running`: its container runs. */
+export const probeSchema = z.enum(["http", "completion", "running"]);
 
 const seconds = z.number().int().min(1).max(3600);
 
@@ -62,7 +62,11 @@ export const engineConfigSchema = z
     args: z.array(z.string().max(4096)).max(256).optional(),
     env: z.record(environmentName, z.string().max(32_768)).optional(),
     port: z.number().int().min(1).max(65_535).optional(),
-    health: healthSchema.partial().optional(),
+    // An engine that answers nobody serves nobody.
+    health: healthSchema
+      .extend({ probe: probeSchema.exclude(["running"]) })
+      .partial()
+      .optional(),
     volumes: z.array(volumeSchema).max(32).optional(),
     resources: resourcesSchema.optional(),
     models: z.array(z.string().min(1).max(256)).max(256).optional(),
