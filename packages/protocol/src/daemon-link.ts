@@ -7,7 +7,7 @@ import { workloadReportSchema } from "./workload.ts";
 /** Messages of the daemon link (tRPC over one outbound WebSocket) and names of the tunnel. All are small. */
 
 /** What this release speaks: its own version and the one before, so that either side may be updated first. */
-export const PROTOCOL_VERSIONS: readonly number[] = [1];
+export const PROTOCOL_VERSIONS: readonly number[] = [1, 2];
 
 /** The first version that knows workloads of agents and their tokens. */
 export const AGENTS_PROTOCOL_VERSION = 2;
