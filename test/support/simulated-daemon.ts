@@ -69,9 +69,9 @@ export class SimulatedDaemon {
         this.#reporter.update({ epoch, generation, workloadReports: state.workloads.map(reportOf(generation)) });
         if (isNew) onState(state);
       },
-      onLive: (connection) => {
+      onLive: (connection, protocolVersion) => {
         this.links += 1;
-        this.#reporter.attach(connection);
+        this.#reporter.attach(connection, protocolVersion);
       },
       onDown: () => this.#reporter.detach(),
     });

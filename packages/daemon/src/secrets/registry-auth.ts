@@ -1,3 +1,4 @@
+import { keyOfSecret } from "@fairlead/protocol/secrets";
 import type { WorkloadSpec } from "@fairlead/protocol/workload";
 import type { RegistryAuth } from "../runtime/container-runtime.ts";
 import type { SecretVault } from "./secret-vault.ts";
@@ -7,7 +8,7 @@ export function registryAuthFrom(vault: Pick<SecretVault, "open">): RegistryAuth
   return async ({ secrets }: WorkloadSpec) => {
     const login = secrets?.find(({ as }) => as === "registry");
     if (login === undefined) return null;
-    const opened = await vault.open(login.name);
+    const opened = await vault.open(keyOfSecret(login));
     if (opened === null) throw new Error(`the secret ${login.name}, the registry's login, is not here`);
     const [, username, password] = /^([^:\s]+):(\S+)\s*$/.exec(new TextDecoder().decode(opened)) ?? [];
     if (username === undefined || password === undefined) {
