@@ -54,6 +54,23 @@ const MAX_SECRETS = 64;
 /** `file`: rests in memory only and follows a change at once. `env`: a change restarts the engine, and Docker shows it. */
 const secretUseSchema = z.strictObject({ as: z.enum(["file", "env"]) });
 
+/** A secret that is taken as an environment variable must be able to be one, and be the only one of that name. */
+export function checkEnvSecrets(
+  {
+    env = {},
+    secrets = {},
+  }: { env?: Record<string, string> | undefined; secrets?: Record<string, { as: string }> | undefined },
+  context: z.core.$RefinementCtx,
+): void {
+  for (const [name, { as }] of Object.entries(secrets)) {
+    if (as !== "env") continue;
+    const fault = !environmentName.safeParse(name).success
+      ? "must be an environment variable's name, or be taken as a file"
+      : Object.hasOwn(env, name) && "is set in `env` too";
+    if (fault) context.addIssue({ code: "custom", message: fault, path: ["secrets", name] });
+  }
+}
+
 export const engineConfigSchema = z
   .strictObject({
     preset: z.enum(PRESET_NAMES).optional(),
@@ -81,15 +98,7 @@ export const engineConfigSchema = z
     message: "set `image`, or a `preset` that brings one",
     path: ["image"],
   })
-  .superRefine(({ env = {}, secrets = {} }, context) => {
-    for (const [name, { as }] of Object.entries(secrets)) {
-      if (as !== "env") continue;
-      const fault = !environmentName.safeParse(name).success
-        ? "must be an environment variable's name, or be taken as a file"
-        : Object.hasOwn(env, name) && "is set in `env` too";
-      if (fault) context.addIssue({ code: "custom", message: fault, path: ["secrets", name] });
-    }
-  })
+  .superRefine(checkEnvSecrets)
   .meta({
     id: "EngineConfig",
     description: "Which engine a node runs. A preset fills in what is left out; what is set wins.",

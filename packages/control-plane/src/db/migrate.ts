@@ -19,6 +19,8 @@ import * as nodeConditions from "./migrations/0014-node-conditions.ts";
 import * as nodeLife from "./migrations/0015-node-life.ts";
 import * as desiredDaemons from "./migrations/0016-desired-daemons.ts";
 import * as machines from "./migrations/0025-machines.ts";
+import * as agents from "./migrations/0026-agents.ts";
+import * as agentMoney from "./migrations/0029-agent-money.ts";
 
 /** One step of the schema, named so that the names sort in their order. */
 export interface Migration {
@@ -44,6 +46,8 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0015-node-life", up: nodeLife.up },
   { name: "0016-desired-daemons", up: desiredDaemons.up },
   { name: "0025-machines", up: machines.up },
+  { name: "0026-agents", up: agents.up },
+  { name: "0029-agent-money", up: agentMoney.up },
 ];
 
 /**

@@ -1,9 +1,10 @@
+import type { AgentEventTable, AgentTable } from "./agent-tables.ts";
 import type { ChatItemTable, ChatSessionTable, ChatTurnTable } from "./chat-tables.ts";
 import type {
-  KeySpendingTable,
   LedgerEntryTable,
   OpenHoldTable,
   ProjectBalanceTable,
+  SpendingTable,
   UsageHourTable,
   UsageRecordTable,
 } from "./metering-tables.ts";
@@ -47,11 +48,13 @@ export interface Database {
   machine: MachineTable;
   bootstrap_token: BootstrapTokenTable;
   node_secret: NodeSecretTable;
+  agent: AgentTable;
+  agent_event: AgentEventTable;
   idempotency_record: IdempotencyRecordTable;
   ledger_entry: LedgerEntryTable;
   project_balance: ProjectBalanceTable;
   open_hold: OpenHoldTable;
-  key_spending: KeySpendingTable;
+  spending: SpendingTable;
   usage_record: UsageRecordTable;
   usage_hour: UsageHourTable;
   kept_answer: KeptAnswerTable;
