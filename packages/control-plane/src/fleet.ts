@@ -1,5 +1,7 @@
 import { join } from "node:path";
 import { BUILD } from "@fairlead/protocol/build-info";
+import type { AgentStandings } from "./agents/agent-standing.ts";
+import { AgentTokenService } from "./agents/agent-token-service.ts";
 import type { ProjectAccess } from "./auth/access.ts";
 import { DaemonBuildService } from "./builds/daemon-build-service.ts";
 import { programFolder } from "./builds/program-folder.ts";
@@ -18,7 +20,7 @@ import { provisioningOptions } from "./machines/provisioning-settings.ts";
 import { livenessOptions } from "./nodes/fleet-settings.ts";
 import { NodeLogService } from "./nodes/node-log-service.ts";
 import type { TakenNames } from "./nodes/node-service.ts";
-import { createNodeServices, type NodeServices } from "./nodes/node-services.ts";
+import { createNodeIdentities, createNodeServices, type NodeServices } from "./nodes/node-services.ts";
 import { SecretService } from "./secrets/secret-service.ts";
 import { TunnelHub } from "./tunnel/tunnel-hub.ts";
 
@@ -39,9 +41,10 @@ export interface Fleet {
 interface FleetDeps {
   readonly access: ProjectAccess;
   readonly names: TakenNames;
+  readonly agentStandings: AgentStandings;
 }
 
-export function createFleet(context: Context, { access, names }: FleetDeps): Fleet {
+export function createFleet(context: Context, { access, names, agentStandings: agents }: FleetDeps): Fleet {
   const { config, log, ports, installation, addresses } = context;
   const { db, audit, tokens, users, record, sealer, writeTogether } = installation;
   const tunnels = new TunnelHub({ log });
@@ -70,7 +73,9 @@ export function createFleet(context: Context, { access, names }: FleetDeps): Fle
     ...createMachineServices({ ...renting, nodes: nodes.nodeMachines, access, audit, log }),
   };
   const { reports, liveness, nodeSecrets: secrets, changes } = nodes;
-  const hub = new LinkHub({ reports, liveness, secrets, changes, clock: ports.clock, log, resyncMs: LINK_RESYNC_MS });
+  const agentTokens = new AgentTokenService({ tokens, nodes: createNodeIdentities(db), agents });
+  const parts = { reports, liveness, secrets, agentTokens, changes };
+  const hub = new LinkHub({ ...parts, clock: ports.clock, log, resyncMs: LINK_RESYNC_MS });
   const links = new LinkServer({ links: hub, log });
   cutRemovedNodes(nodes, { links, tunnels });
   const nodeLogs = new NodeLogService({ ...nodes, db, access, audit, sessions: users, daemons: tunnels });

@@ -1,4 +1,7 @@
 import { randomBytes } from "node:crypto";
+import { AgentChanges } from "./agents/agent-changes.ts";
+import { AgentStandings } from "./agents/agent-standing.ts";
+import { AgentStore } from "./agents/agent-store.ts";
 import { AnswerService } from "./answers/answer-service.ts";
 import { AnswerStore } from "./answers/answer-store.ts";
 import { AuditReadService } from "./audit/audit-read-service.ts";
@@ -75,14 +78,17 @@ export function createServices(context: Context): Services {
   const projects = new ProjectService({ ...ports, audit, stores, memberships });
   const { access } = projects;
   const names = new ProjectNames(config.providers.platform.map(({ name }) => name));
-  const fleet = createFleet(context, { access, names });
+  const agentChanges = new AgentChanges();
+  const agentStandings = new AgentStandings(new AgentStore(db));
+  const fleet = createFleet(context, { access, names, agentStandings });
   const { nodes, tunnels } = fleet;
   const signInServices = createSignIn(context);
   const keyUse = new KeyUse({ keys: new KeyStore(writes), clock: ports.clock, log });
   const keys = new KeyService({ ...ports, keys: new KeyStore(db), use: keyUse, access, audit, randomBytes });
   const chat = createChatServices({ ...ports, ...installation, access });
   const changes = nodes.changes;
-  const credentials = createCredentials({ ...ports, ...installation, identities, memberships, changes, addresses });
+  const facts = { identities, memberships, agentStandings, agentChanges };
+  const credentials = createCredentials({ ...ports, ...installation, ...facts, changes, addresses });
   const removals = { nodes: nodes.removal, chats: chat.chatRemoval };
   return {
     ...signInServices,

@@ -26,7 +26,7 @@ const call = {
   at: "2026-03-02T09:31:12.000Z",
   keyId: "key_1",
   userId: "usr_1",
-  workerId: null,
+  agentId: null,
   model: "attic/\u001b[31msmall",
   upstream: "node:attic",
   dialect: "chat",

@@ -19,6 +19,7 @@ const STATUS_BY_CODE: Record<ErrorCode, number> = {
   node_deleted: 401,
   insufficient_balance: 402,
   key_budget_exceeded: 402,
+  agent_budget_exceeded: 402,
   held_by_running_calls: 402,
   permission_denied: 403,
   model_not_allowed: 403,

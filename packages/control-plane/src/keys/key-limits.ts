@@ -47,7 +47,7 @@ const modelNameSchema = z
 export const keyLimitsChangeSchema = z.strictObject({
   modelAllowList: z
     .array(modelNameSchema)
-    .min(1, "must name a model; null allows every one, and `enabled: false` stops the key")
+    .min(1, "must name a model; null allows every one")
     .max(MAX_MODELS, `must have at most ${MAX_MODELS} entries`)
     .nullable()
     .optional()

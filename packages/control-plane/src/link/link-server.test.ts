@@ -19,10 +19,18 @@ let nodeId: string;
 const cleanups: (() => unknown)[] = [];
 const log = pino({ level: "silent" });
 
+const agentTokens = {
+  issue: async (node: string, agent: string) => ({
+    state: "issued" as const,
+    token: `${node} ${agent}`,
+    expiresIn: 3600,
+  }),
+};
+
 function newHub(protocolVersions?: readonly number[]): LinkHub {
   const { reports, liveness, nodeSecrets: secrets, changes, clock } = fixture;
   const versions = protocolVersions === undefined ? {} : { protocolVersions };
-  return new LinkHub({ reports, liveness, secrets, changes, clock, log, resyncMs: 60_000, ...versions });
+  return new LinkHub({ reports, liveness, secrets, agentTokens, changes, clock, log, resyncMs: 60_000, ...versions });
 }
 
 beforeEach(async () => {
@@ -112,6 +120,12 @@ describe("the daemon link", () => {
 
   it("tells a daemon that speaks no common version which of the two to update", async () => {
     await expect(connect().hello.mutate({ ...HELLO, protocolVersions: [99] })).rejects.toThrow(/update the older/i);
+  });
+
+  it("gives tokens of agents to the node of the link, whatever a message says", async () => {
+    const request = { workloadId: "agt_1", nodeId: "nod_other" };
+    const answer = await connect().workerToken.query(request);
+    expect(answer).toEqual({ state: "issued", token: `${nodeId} agt_1`, expiresIn: 3600 });
   });
 
   it("ignores fields that a newer daemon adds", async () => {

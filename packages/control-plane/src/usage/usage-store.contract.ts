@@ -48,7 +48,7 @@ export function usageStoreContract(name: string, open: OpenStore): void {
       const nothing = usageRecord("usg_2", {
         keyId: null,
         userId: null,
-        workerId: "agt_1",
+        agentId: "agt_1",
         model: null,
         upstream: null,
         stream: false,
@@ -123,7 +123,7 @@ export function usageStoreContract(name: string, open: OpenStore): void {
         projectId: some("prj_1", "prj_1", "prj_2"),
         keyId: some("key_1", "key_2", null),
         userId: some("usr_1", null),
-        workerId: some("agt_1", null),
+        agentId: some("agt_1", null),
         model: some("attic/small", HOSTILE, null),
         upstream: some("node:attic", "cloud", null),
         outcome: some("ok", "client_left"),
@@ -183,7 +183,7 @@ function grouped(records: readonly UsageRecord[], by: readonly UsageDimension[])
     model: ({ model }) => model,
     key: ({ keyId }) => keyId,
     user: ({ userId }) => userId,
-    worker: ({ workerId }) => workerId,
+    agent: ({ agentId }) => agentId,
     upstream: ({ upstream }) => upstream,
     outcome: ({ outcome }) => outcome,
   };

@@ -32,7 +32,7 @@ const SUMS = [
   "reasoning_tokens",
   "cost",
 ] as const;
-const HOUR_KEY = ["project_id", "hour", "model", "key_id", "user_id", "worker_id", "upstream", "outcome"] as const;
+const HOUR_KEY = ["project_id", "hour", "model", "key_id", "user_id", "agent_id", "upstream", "outcome"] as const;
 
 const COLUMNS: Readonly<Record<UsageDimension, Expression<string | number>>> = {
   // As a literal: PostgreSQL would take two parameters for two different expressions.
@@ -41,7 +41,7 @@ const COLUMNS: Readonly<Record<UsageDimension, Expression<string | number>>> = {
   model: sql.ref<string>("model"),
   key: sql.ref<string>("key_id"),
   user: sql.ref<string>("user_id"),
-  worker: sql.ref<string>("worker_id"),
+  agent: sql.ref<string>("agent_id"),
   upstream: sql.ref<string>("upstream"),
   outcome: sql.ref<string>("outcome"),
 };
@@ -188,7 +188,7 @@ function toRow(record: UsageRecord): UsageRecordTable {
     at: record.at,
     key_id: record.keyId,
     user_id: record.userId,
-    worker_id: record.workerId,
+    agent_id: record.agentId,
     model: record.model,
     upstream: record.upstream,
     dialect: record.dialect,
@@ -216,7 +216,7 @@ function fromRow(row: Selectable<UsageRecordTable>): UsageRecord {
     at: row.at,
     keyId: row.key_id,
     userId: row.user_id,
-    workerId: row.worker_id,
+    agentId: row.agent_id,
     model: row.model,
     upstream: row.upstream,
     dialect: row.dialect,
@@ -243,7 +243,7 @@ function toHourRow({ of, hour, sums }: HourSums): UsageHourTable {
     model: of.model ?? "",
     key_id: of.keyId ?? "",
     user_id: of.userId ?? "",
-    worker_id: of.workerId ?? "",
+    agent_id: of.agentId ?? "",
     upstream: of.upstream ?? "",
     outcome: of.outcome,
     calls: sums.calls,
