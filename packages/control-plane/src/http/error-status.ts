@@ -34,6 +34,7 @@ const STATUS_BY_CODE: Record<ErrorCode, number> = {
   session_busy: 409,
   node_not_enrolled: 409,
   node_out_of_service: 409,
+  missing_secrets: 409,
   bootstrap_token_used: 409,
   rate_limit_exceeded: 429,
   internal: 500,
