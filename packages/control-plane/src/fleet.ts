@@ -17,6 +17,7 @@ import {
   machineProviders,
 } from "./machines/machine-services.ts";
 import { provisioningOptions } from "./machines/provisioning-settings.ts";
+import type { AgentsOnNode } from "./nodes/agents-on-node.ts";
 import { livenessOptions } from "./nodes/fleet-settings.ts";
 import { NodeLogService } from "./nodes/node-log-service.ts";
 import type { TakenNames } from "./nodes/node-service.ts";
@@ -42,9 +43,10 @@ interface FleetDeps {
   readonly access: ProjectAccess;
   readonly names: TakenNames;
   readonly agentStandings: AgentStandings;
+  readonly agentsOnNode: AgentsOnNode;
 }
 
-export function createFleet(context: Context, { access, names, agentStandings: agents }: FleetDeps): Fleet {
+export function createFleet(context: Context, { access, names, agentStandings, agentsOnNode }: FleetDeps): Fleet {
   const { config, log, ports, installation, addresses } = context;
   const { db, audit, tokens, users, record, sealer, writeTogether } = installation;
   const tunnels = new TunnelHub({ log });
@@ -59,6 +61,7 @@ export function createFleet(context: Context, { access, names, agentStandings: a
     access,
     audit,
     issuer: tokens,
+    agents: agentsOnNode,
     secrets: new SecretService({ db, sealer, clock: ports.clock }),
     calls: tunnels,
     people: users,
@@ -73,7 +76,7 @@ export function createFleet(context: Context, { access, names, agentStandings: a
     ...createMachineServices({ ...renting, nodes: nodes.nodeMachines, access, audit, log }),
   };
   const { reports, liveness, nodeSecrets: secrets, changes } = nodes;
-  const agentTokens = new AgentTokenService({ tokens, nodes: createNodeIdentities(db), agents });
+  const agentTokens = new AgentTokenService({ tokens, nodes: createNodeIdentities(db), agents: agentStandings });
   const parts = { reports, liveness, secrets, agentTokens, changes };
   const hub = new LinkHub({ ...parts, clock: ports.clock, log, resyncMs: LINK_RESYNC_MS });
   const links = new LinkServer({ links: hub, log });

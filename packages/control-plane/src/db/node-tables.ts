@@ -20,6 +20,8 @@ export interface NodeTable {
   sealing_key: string | null;
   enrolled_at: number | null;
   daemon_version: string;
+  /** Which version of the link its daemon was last agreed on; null before the first. */
+  daemon_protocol: number | null;
   last_seen_at: number | null;
   /** JSON; what the daemon last said of its machine. */
   conditions: string;

@@ -8,15 +8,16 @@ import type { Database } from "../db/schema.ts";
 import type { SecretFacts, SecretService } from "../secrets/secret-service.ts";
 import { type NodeRecord, nodeResource } from "./node.ts";
 import type { NodeChanges } from "./node-changes.ts";
+import type { NodePlanner } from "./node-planner.ts";
 import { type NodeService, nodeNotFound } from "./node-service.ts";
 import type { NodeStores } from "./node-stores.ts";
-import { replan } from "./replan.ts";
 
 export interface NodeSecretDeps {
   readonly stores: NodeStores;
   readonly nodes: NodeService;
   readonly changes: NodeChanges;
   readonly secrets: SecretService;
+  readonly planner: NodePlanner;
   readonly access: ProjectAccess;
   readonly audit: AuditService;
 }
@@ -76,14 +77,14 @@ export class NodeSecretService {
     { id: nodeId, projectId }: NodeRecord,
     work: (transaction: Kysely<Database>, node: NodeRecord) => Promise<T>,
   ): Promise<T> {
-    const { secrets, changes } = this.#deps;
+    const { planner, changes } = this.#deps;
     const { result, desired } = await this.#deps.stores.transaction(async (stores, transaction) => {
       const node = await stores.nodes.findForUpdate(nodeId);
       if (!node) throw nodeNotFound();
       const done = await work(transaction, node);
-      return { result: done, desired: await replan({ stores, transaction, secrets }, node) };
+      return { result: done, desired: await planner.replan({ stores, transaction }, node) };
     });
-    if (desired) changes.emit({ nodeId, projectId, aspect: "desired" });
+    if (desired.changed) changes.emit({ nodeId, projectId, aspect: "desired" });
     return result;
   }
 

@@ -167,6 +167,7 @@ export class NodeService {
       sealingKey: null,
       enrolledAt: null,
       daemonVersion: "",
+      daemonProtocol: null,
       daemonUpdate: null,
       lastSeenAt: null,
       conditions: [],

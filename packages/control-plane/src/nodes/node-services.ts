@@ -7,10 +7,13 @@ import type { ProjectAccess } from "../auth/access.ts";
 import type { WriteTogether } from "../db/opened-handle.ts";
 import type { Database } from "../db/schema.ts";
 import type { SecretService } from "../secrets/secret-service.ts";
+import type { AgentHosts } from "./agent-hosts.ts";
+import type { AgentsOnNode } from "./agents-on-node.ts";
 import { DesiredDaemonService, type ListedBuilds } from "./desired-daemon-service.ts";
 import { NodeEngineDirectory } from "./engine-directory.ts";
 import { EnrollmentService, type IdentityIssuer, type OfferedBuilds } from "./enrollment-service.ts";
 import { IdentityWatch } from "./identity-watch.ts";
+import { NodeAgentHosts } from "./node-agent-hosts.ts";
 import { NodeChangeService } from "./node-change-service.ts";
 import { NodeChanges } from "./node-changes.ts";
 import { type NodeCalls, NodeDrainService } from "./node-drain-service.ts";
@@ -19,6 +22,7 @@ import { NodeLifeService, type People } from "./node-life-service.ts";
 import { DEFAULT_LIVENESS, type LivenessOptions, NodeLiveness } from "./node-liveness.ts";
 import { NodeMachineService } from "./node-machine-service.ts";
 import type { NodeMachines } from "./node-machines.ts";
+import { NodePlanner } from "./node-planner.ts";
 import { NodeRemovalService } from "./node-removal-service.ts";
 import { NodeReportService } from "./node-report-service.ts";
 import { NodeSecretService } from "./node-secret-service.ts";
@@ -35,6 +39,7 @@ export interface NodeServicesDeps {
   readonly audit: AuditService;
   readonly issuer: IdentityIssuer;
   readonly secrets: SecretService;
+  readonly agents: AgentsOnNode;
   readonly calls: NodeCalls;
   readonly people: People;
   readonly clock: Clock;
@@ -63,6 +68,8 @@ export interface NodeServices {
   readonly status: NodeStatusService;
   readonly liveness: NodeLiveness;
   readonly engines: NodeEngineDirectory;
+  /** For the room of agents. */
+  readonly agentHosts: AgentHosts;
   /** For the room that rents machines. */
   readonly nodeMachines: NodeMachineService;
   readonly changes: NodeChanges;
@@ -74,7 +81,8 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
   const changes = new NodeChanges();
   const status = new NodeStatusService({ stores, changes, clock, ids, log });
   const nodes = new NodeService({ ...deps, stores });
-  const nodeChanges = new NodeChangeService({ ...deps, stores, nodes, changes, status });
+  const planner = new NodePlanner(deps);
+  const nodeChanges = new NodeChangeService({ ...deps, stores, nodes, planner, changes, status });
   const desiredDaemons = new DesiredDaemonService({
     ...deps,
     stores,
@@ -102,12 +110,13 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
     changes,
     nodeChanges,
     desiredDaemons,
-    nodeSecrets: new NodeSecretService({ stores, nodes, changes, access, audit, secrets: deps.secrets }),
+    nodeSecrets: new NodeSecretService({ stores, nodes, planner, changes, access, audit, secrets: deps.secrets }),
     drain,
-    life: new NodeLifeService({ ...deps, stores, nodes, status, drain, changes }),
+    life: new NodeLifeService({ ...deps, stores, nodes, planner, status, drain, changes }),
     views: new NodeViewService(stores),
     removal: new NodeRemovalService({ stores, drain, nodeChanges }),
     enrollment,
+    agentHosts: new NodeAgentHosts({ stores, planner, changes, epoch: installation.epoch }),
     nodeMachines: new NodeMachineService({ stores, status, enrollment, changes, clock, ids }),
     reports: new NodeReportService({
       stores,

@@ -27,6 +27,7 @@ import {
   openMemoryStore,
   TestClock,
 } from "../testing.fixture.ts";
+import type { AgentsOnNode } from "./agents-on-node.ts";
 import type { NodeRecord } from "./node.ts";
 import type { NodeCalls } from "./node-drain-service.ts";
 import type { NodeIdentities } from "./node-identities.ts";
@@ -93,12 +94,16 @@ export interface NodeFixture extends NodeServices {
 export interface NodeFixtureOptions {
   readonly liveness?: Partial<LivenessOptions>;
   readonly calls?: NodeCalls;
+  readonly agents?: AgentsOnNode;
   readonly machines?: (db: Kysely<Database>, clock: TestClock) => NodeMachines;
   /** By the real clock, since that is what a drain waits by. */
   readonly drainMs?: number;
 }
 
 const PEOPLE = { get: async (userId: string) => ({ email: `${userId}@example.org` }) };
+
+/** Nobody has agents. */
+const NO_AGENTS: AgentsOnNode = { plannedOn: async () => [], connectorsOn: async () => [] };
 
 /** Nobody rents machines. */
 const OWN_MACHINES: NodeMachines = {
@@ -111,7 +116,13 @@ const IDLE: NodeCalls = { drain: async () => undefined, hold: () => undefined };
 
 export async function nodeFixture(
   open: OpenStore = openMemoryStore,
-  { liveness = {}, calls = IDLE, machines = () => OWN_MACHINES, drainMs = 50 }: NodeFixtureOptions = {},
+  {
+    liveness = {},
+    calls = IDLE,
+    agents = NO_AGENTS,
+    machines = () => OWN_MACHINES,
+    drainMs = 50,
+  }: NodeFixtureOptions = {},
 ): Promise<NodeFixture> {
   const store = await open();
   const { db } = store;
@@ -136,6 +147,7 @@ export async function nodeFixture(
     builds: { forNewNodes: async () => NAMED_BUILD, list: async () => OFFERED },
     liveness: { ...DEFAULT_LIVENESS, ...liveness },
     calls,
+    agents,
     machines: machines(db, clock),
     people: PEOPLE,
     drainMs,
