@@ -41,6 +41,7 @@ export const AUDIT_ACTIONS = {
   "node.secret.delete": "A secret of a node was deleted.",
   "agent.create": "An agent was created.",
   "agent.update": "An agent's fields or config changed, or it was moved to another node.",
+  "agent.limits": "What an agent may call and spend was changed.",
   "agent.start": "An agent was started.",
   "agent.stop": "An agent was stopped.",
   "agent.delete": "An agent was deleted.",
