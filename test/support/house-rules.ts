@@ -108,7 +108,7 @@ export const houseRules: Rules = {
     { package: "@opentelemetry/sdk-trace", owners: /\/control-plane\/src\/traces\// },
     { package: "@opentelemetry/resources", owners: /\/control-plane\/src\/traces\// },
     { package: "@opentelemetry/exporter-trace-otlp-http", owners: /\/control-plane\/src\/traces\// },
-    { package: "yaml", owners: /\/(src\/config|cli\/src\/nodes\/engine-config-input)\.ts$/ },
+    { package: "yaml", owners: /\/(src\/config|cli\/src\/fields-file)\.ts$/ },
     { package: "commander", owners: /\/(cli\/src\/|daemon\/src\/main\.ts$)/ },
     { package: "eventsource-parser", owners: /\/cli\/src\/event-stream\.ts$/ },
     {

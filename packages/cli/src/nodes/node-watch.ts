@@ -1,110 +1,42 @@
-import { setTimeout as delay } from "node:timers/promises";
-import { type Node, type NodeEvent, nodeEventSchema, nodeSchema } from "@fairlead/protocol/resources";
-import { type Command, Option } from "commander";
-import { z } from "zod";
-import { CliError, Interrupted } from "../cli-error.ts";
-import type { ClientOptions, Platform } from "../client-options.ts";
+import { type Node, nodeEventSchema, nodeSchema } from "@fairlead/protocol/resources";
+import type { Platform } from "../client-options.ts";
 import type { Context } from "../context.ts";
-import { callJson } from "../http-client.ts";
-import type { Terminal } from "../terminal.ts";
 import { visible } from "../visible.ts";
+import { stepOf, watch } from "../watch.ts";
 import { nodePath } from "./node-reference.ts";
 
-/** Follows what a node does after it was asked for something: its events, and how far images have come. */
-
-export interface WaitOptions extends ClientOptions {
-  readonly wait?: boolean;
-}
-
-export interface Watch {
+export interface NodeWatch {
   readonly id: string;
   /** The newest event from before the node was asked; "" for none. */
   readonly after: string;
   readonly until: (node: Node) => boolean;
 }
 
-const eventsSchema = z.object({ events: z.array(nodeEventSchema) });
-const LOOK_MS = 1000;
-/** A pull is told of in steps of so many percent. */
-const PERCENT_STEP = 10;
 /** Nothing better comes by itself after these. */
 const GIVEN_UP = new Set(["update_rolled_back", "provisioning_failed"]);
 
-export function addWaitOptions(command: Command, until: string): Command {
-  return command
-    .addOption(new Option("--wait", `show what the node does until ${until} (default at a terminal)`))
-    .option("--no-wait", "answer at once");
-}
-
-/** Whether to wait: as asked; else where somebody looks on. */
-export function waits(terminal: Terminal, { wait, json }: WaitOptions): boolean {
-  return wait ?? (terminal.outputIsInteractive && json !== true);
-}
-
-export async function newestEvent(host: Platform, id: string): Promise<string> {
-  const { events } = await callJson(host, { path: `${nodePath(id)}/events?pageSize=1` }, eventsSchema);
-  return events[0]?.id ?? "";
-}
-
-/** @returns the node as it was wanted. @throws CliError where that is given up; Interrupted after Ctrl-C, which ends the looking alone */
-export async function watchNode({ terminal }: Context, host: Platform, { id, after, until }: Watch): Promise<Node> {
-  const stop = new AbortController();
-  const release = terminal.onInterrupt(() => stop.abort());
-  const teller = new Teller(terminal, after);
-  try {
-    for (;;) {
-      const news = await eventsSince(host, id, teller.latest);
-      const node = await callJson(host, { path: nodePath(id) }, nodeSchema);
-      teller.tell(news, node);
-      if (until(node)) return node;
+/** Shows what a node does: its events, and how far images have come. @throws as `watch` does */
+export function watchNode({ terminal }: Context, host: Platform, { id, after, until }: NodeWatch): Promise<Node> {
+  return watch(terminal, host, {
+    path: nodePath(id),
+    schema: nodeSchema,
+    event: nodeEventSchema,
+    after,
+    until,
+    progressOf: pulls,
+    stateOf: ({ status }) => status,
+    endOf: (node, news) => {
       const end = news.find(({ kind }) => GIVEN_UP.has(kind));
-      if (end !== undefined) throw new CliError(`${visible(end.message)}\nThe node is ${node.status}.`);
-      await delay(LOOK_MS, undefined, { signal: stop.signal });
-    }
-  } catch (error) {
-    if (!stop.signal.aborted) throw error;
-    terminal.note(
-      `not waiting any more; it goes on. Look again with \`fairlead node get ${id}\` or \`fairlead node events ${id}\`.`,
-    );
-    throw new Interrupted();
-  } finally {
-    release();
-  }
+      return end === undefined ? null : `${visible(end.message)}\nThe node is ${node.status}.`;
+    },
+    lookAgain: `\`fairlead node get ${id}\` or \`fairlead node events ${id}\``,
+  });
 }
 
-/** Oldest first. Ids grow with time. */
-async function eventsSince(host: Platform, id: string, after: string): Promise<NodeEvent[]> {
-  const { events } = await callJson(host, { path: `${nodePath(id)}/events?pageSize=200` }, eventsSchema);
-  return events.filter((event) => event.id > after).reverse();
-}
-
-/** Says each thing once. */
-class Teller {
-  readonly #terminal: Terminal;
-  #latest: string;
-  #percent = "";
-
-  constructor(terminal: Terminal, after: string) {
-    this.#terminal = terminal;
-    this.#latest = after;
-  }
-
-  get latest(): string {
-    return this.#latest;
-  }
-
-  tell(news: readonly NodeEvent[], node: Node): void {
-    for (const { id, status, message } of news) {
-      this.#latest = id;
-      this.#terminal.note(visible(status === null ? message : `${status}: ${message}`));
-    }
-    for (const { name, desiredImage, progress } of node.workloads) {
-      if (progress === null) continue;
-      const told = `${name}: pulling ${desiredImage}: ${Math.floor(progress / PERCENT_STEP) * PERCENT_STEP} %`;
-      if (told !== this.#percent) this.#terminal.note(visible(told));
-      this.#percent = told;
-    }
-  }
+function pulls({ workloads }: Node): string[] {
+  return workloads.flatMap(({ name, desiredImage, progress }) =>
+    progress === null ? [] : [`${name}: pulling ${desiredImage}: ${stepOf(progress)}`],
+  );
 }
 
 /** What was asked for runs, and is ready. */

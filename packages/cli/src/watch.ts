@@ -1,0 +1,134 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { type Command, Option } from "commander";
+import { z } from "zod";
+import { CliError, Interrupted } from "./cli-error.ts";
+import type { ClientOptions, Platform } from "./client-options.ts";
+import type { HistoryEvent } from "./history.ts";
+import { callJson } from "./http-client.ts";
+import type { Terminal } from "./terminal.ts";
+import { visible } from "./visible.ts";
+
+/** Follows what something does after it was asked for: its history, and how far it has come. */
+
+export interface WaitOptions extends ClientOptions {
+  readonly wait?: boolean;
+}
+
+/** What is looked at, of type T, with its history. */
+export interface Watch<T, E extends HistoryEvent> {
+  readonly path: string;
+  readonly schema: z.ZodType<T>;
+  readonly event: z.ZodType<E>;
+  /** The newest event from before it was asked; "" for none. */
+  readonly after: string;
+  readonly until: (now: T) => boolean;
+  /** Lines about how far it has come, each told once. */
+  readonly progressOf: (now: T) => readonly string[];
+  /** The state that it entered with an event; null: none. */
+  readonly stateOf: (event: E) => string | null;
+  /** Why nothing better comes by itself; null: something may. */
+  readonly endOf: (now: T, news: readonly E[]) => string | null;
+  /** Commands to look again with. */
+  readonly lookAgain: string;
+}
+
+const LOOK_MS = 1000;
+
+export function addWaitOptions(command: Command, until: string): Command {
+  return command
+    .addOption(new Option("--wait", `show what it does until ${until} (default at a terminal)`))
+    .option("--no-wait", "answer at once");
+}
+
+/** Whether to wait: as asked; else where somebody looks on. */
+export function waits(terminal: Terminal, { wait, json }: WaitOptions): boolean {
+  return wait ?? (terminal.outputIsInteractive && json !== true);
+}
+
+/** @param path of the resource. */
+export async function newestEvent(host: Platform, path: string): Promise<string> {
+  const { events } = await callJson(host, { path: `${path}/events?pageSize=1` }, newestSchema);
+  return events[0]?.id ?? "";
+}
+
+const newestSchema = z.object({ events: z.array(z.object({ id: z.string() })) });
+
+/** @returns the resource as it was wanted. @throws CliError where that is given up; Interrupted after Ctrl-C, which ends the looking alone */
+export async function watch<T, E extends HistoryEvent>(
+  terminal: Terminal,
+  host: Platform,
+  watched: Watch<T, E>,
+): Promise<T> {
+  const { path, schema, until, endOf } = watched;
+  const stop = new AbortController();
+  const release = terminal.onInterrupt(() => stop.abort());
+  const teller = new Teller(terminal, watched);
+  try {
+    for (;;) {
+      const news = await eventsSince(host, watched, teller.latest);
+      const now = await callJson(host, { path }, schema);
+      teller.tell(news, now);
+      if (until(now)) return now;
+      const end = endOf(now, news);
+      if (end !== null) throw new CliError(end);
+      await delay(LOOK_MS, undefined, { signal: stop.signal });
+    }
+  } catch (error) {
+    if (!stop.signal.aborted) throw error;
+    terminal.note(`not waiting any more; it goes on. Look again with ${watched.lookAgain}.`);
+    throw new Interrupted();
+  } finally {
+    release();
+  }
+}
+
+/** Oldest first. Ids grow with time. */
+async function eventsSince<E extends HistoryEvent>(
+  host: Platform,
+  { path, event }: Pick<Watch<unknown, E>, "path" | "event">,
+  after: string,
+): Promise<E[]> {
+  const page = z.object({ events: z.array(event) });
+  const { events } = await callJson(host, { path: `${path}/events?pageSize=200` }, page);
+  return events.filter(({ id }) => id > after).reverse();
+}
+
+/** Says each thing once. */
+class Teller<T, E extends HistoryEvent> {
+  readonly #terminal: Terminal;
+  readonly #watched: Pick<Watch<T, E>, "progressOf" | "stateOf">;
+  #latest: string;
+  #told: readonly string[] = [];
+
+  constructor(terminal: Terminal, watched: Pick<Watch<T, E>, "after" | "progressOf" | "stateOf">) {
+    this.#terminal = terminal;
+    this.#watched = watched;
+    this.#latest = watched.after;
+  }
+
+  get latest(): string {
+    return this.#latest;
+  }
+
+  tell(news: readonly E[], now: T): void {
+    const said = news.map((event) => lineOf(this.#watched.stateOf(event), event.message));
+    const progress = this.#watched.progressOf(now);
+    for (const line of [...said, ...progress.filter((each) => !this.#told.includes(each) && !said.includes(each))]) {
+      this.#terminal.note(visible(line));
+    }
+    this.#latest = news.at(-1)?.id ?? this.#latest;
+    this.#told = [...progress, ...said];
+  }
+}
+
+/** @param state that was entered; null: none. */
+export function lineOf(state: string | null, message: string): string {
+  return state === null ? message : `${state}: ${message}`;
+}
+
+/** A pull is told of in steps of so many percent. */
+const PERCENT_STEP = 10;
+
+export function stepOf(percent: number): string {
+  return `${Math.floor(percent / PERCENT_STEP) * PERCENT_STEP} %`;
+}
