@@ -5,6 +5,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { OPENCLAW_START } from "./openclaw-start.ts";
 
@@ -121,8 +122,10 @@ describe("the start of openclaw", () => {
     expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toContain("127.0.0.1");
   });
 
-  it("has it read its token again once that is another one", async () => {
+  it("has it read its token again once that is another one, be it gone for a while", async () => {
     await start();
+    rmSync(join(folder, "token"));
+    await sleep(1500);
     writeFileSync(join(folder, "next"), "second\n");
     renameSync(join(folder, "next"), join(folder, "token"));
     await vi.waitUntil(() => calls().some(({ args }) => args.join(" ") === "secrets reload"), { timeout: 10_000 });

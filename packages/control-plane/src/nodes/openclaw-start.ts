@@ -72,10 +72,11 @@ function letThrough() {
   server.listen(PORT, "0.0.0.0");
 }
 
+/** A token that is withdrawn for a while comes back as another one. */
 async function followToken(taken) {
   for (;;) {
     await sleep(1000);
-    const token = readToken();
+    const token = existsSync(FAIRLEAD_TOKEN_FILE) ? readToken() : taken;
     if (token !== taken && (await ended(start(["secrets", "reload"]))) === 0) taken = token;
   }
 }
@@ -88,7 +89,7 @@ await configure(isAgent ? asAgent(await listModels()) : asEngine());
 const token = isAgent ? readToken() : null;
 gateway = start(["gateway", "--bind", "loopback"]);
 letThrough();
-if (isAgent) followToken(token).catch((error) => say("its token is gone: " + error.message));
+if (isAgent) followToken(token).catch((error) => say("its token is not followed any more: " + error.message));
 process.exitCode = await ended(gateway);
 process.exit();
 `.trim();
