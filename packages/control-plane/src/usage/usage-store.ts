@@ -16,6 +16,7 @@ export interface CallFilter {
   readonly from?: number | undefined;
   readonly to?: number | undefined;
   readonly keyId?: string | undefined;
+  readonly agentId?: string | undefined;
   readonly model?: string | undefined;
   readonly outcome?: string | undefined;
 }
@@ -67,13 +68,14 @@ export class UsageStore {
   /** The newest first. `after` is a record's id. */
   async list(
     projectId: string,
-    { from, to, keyId, model, outcome }: CallFilter,
+    { from, to, keyId, agentId, model, outcome }: CallFilter,
     page: { readonly after: string | null; readonly limit: number },
   ): Promise<readonly UsageRecord[]> {
     let query = this.#db.selectFrom("usage_record").selectAll().where("project_id", "=", projectId);
     if (from !== undefined) query = query.where("at", ">=", from);
     if (to !== undefined) query = query.where("at", "<", to);
     if (keyId !== undefined) query = query.where("key_id", "=", keyId);
+    if (agentId !== undefined) query = query.where("agent_id", "=", agentId);
     if (model !== undefined) query = query.where("model", "=", model);
     if (outcome !== undefined) query = query.where("outcome", "=", outcome);
     if (page.after !== null) query = query.where("id", "<", page.after);
