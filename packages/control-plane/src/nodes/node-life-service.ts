@@ -106,7 +106,7 @@ export class NodeLifeService {
     const { stores, node, who } = deed;
     if (NEVER_ENROLLED.includes(node.status)) throw neverEnrolled();
     if (OUT_OF_SERVICE.includes(node.status)) return NOTHING;
-    const reason = `${who} asked to drain it: no new calls; those that run have up to ${drainMs / 1000} s to end.`;
+    const reason = `${who} asked to drain it: no new calls; its agents stop, and calls that run have up to ${drainMs / 1000} s to end.`;
     const announce = await this.#deps.drain.beginWithin(stores, node.id, { reason, drainMs });
     if (announce === null) return NOTHING;
     await this.#record(deed, { action: "node.drain", detail: { timeoutSeconds: drainMs / 1000 } });

@@ -7,6 +7,7 @@ import type { ProjectAccess } from "../auth/access.ts";
 import type { WriteTogether } from "../db/opened-handle.ts";
 import type { Database } from "../db/schema.ts";
 import type { SecretService } from "../secrets/secret-service.ts";
+import { AgentDeparture } from "./agent-departure.ts";
 import type { AgentHosts } from "./agent-hosts.ts";
 import type { AgentsOnNode } from "./agents-on-node.ts";
 import { DesiredDaemonService, type ListedBuilds } from "./desired-daemon-service.ts";
@@ -103,7 +104,8 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
     publicUrl: deps.publicUrl,
     builds: deps.builds,
   });
-  const drain = new NodeDrainService({ ...deps, stores, status });
+  const departure = new AgentDeparture({ stores, changes, epoch: installation.epoch });
+  const drain = new NodeDrainService({ ...deps, stores, status, agents: departure });
   return {
     nodes,
     status,

@@ -114,16 +114,18 @@ const OWN_MACHINES: NodeMachines = {
 
 const IDLE: NodeCalls = { drain: async () => undefined, hold: () => undefined };
 
+const ADDRESSED = {
+  publicUrl: "http://127.0.0.1:8080",
+  builds: { forNewNodes: async () => NAMED_BUILD, list: async () => OFFERED },
+};
+
+const DEFAULTS = { liveness: {}, calls: IDLE, agents: NO_AGENTS, machines: () => OWN_MACHINES, drainMs: 50 };
+
 export async function nodeFixture(
   open: OpenStore = openMemoryStore,
-  {
-    liveness = {},
-    calls = IDLE,
-    agents = NO_AGENTS,
-    machines = () => OWN_MACHINES,
-    drainMs = 50,
-  }: NodeFixtureOptions = {},
+  options: NodeFixtureOptions = {},
 ): Promise<NodeFixture> {
+  const { liveness, calls, agents, machines, drainMs } = { ...DEFAULTS, ...options };
   const store = await open();
   const { db } = store;
   const [clock, ids] = [new TestClock(), countingIds()];
@@ -143,8 +145,7 @@ export async function nodeFixture(
     audit,
     log: pino({ level: "silent" }),
     installation: INSTALLATION,
-    publicUrl: "http://127.0.0.1:8080",
-    builds: { forNewNodes: async () => NAMED_BUILD, list: async () => OFFERED },
+    ...ADDRESSED,
     liveness: { ...DEFAULT_LIVENESS, ...liveness },
     calls,
     agents,
