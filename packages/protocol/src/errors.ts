@@ -105,6 +105,9 @@ export const ERROR_CODES = {
   ),
   node_not_enrolled: code("conflict_error", false, "The node's daemon has not enrolled yet."),
   node_out_of_service: code("conflict_error", false, "The node is draining or drained; resume it first."),
+  node_unreachable: code("conflict_error", false, "The agent's node does not answer, and may still run it."),
+  daemon_too_old: code("conflict_error", false, "The node's daemon is too old to run agents; update it first."),
+  agent_deleting: code("conflict_error", false, "The agent is being deleted."),
   missing_secrets: code(
     "conflict_error",
     false,

@@ -68,15 +68,25 @@ export class AgentStore {
     return rows.map(fromRow);
   }
 
-  /** Every node that has an agent, each once. */
+  /** Those that are placed on the node, or are to run there. */
+  async around(nodeId: string): Promise<{ readonly id: string }[]> {
+    return this.#db
+      .selectFrom("agent")
+      .select("id")
+      .where((eb) => eb.or([eb("placed_node_id", "=", nodeId), eb("node_id", "=", nodeId)]))
+      .orderBy("id")
+      .execute();
+  }
+
+  /** Every node on which an agent is placed or is to run, each once. */
   async hosts(): Promise<string[]> {
     const rows = await this.#db
       .selectFrom("agent")
-      .select("placed_node_id")
+      .select((eb) => eb.fn.coalesce("placed_node_id", "node_id").as("id"))
       .distinct()
-      .where("placed_node_id", "is not", null)
+      .where((eb) => eb.or([eb("placed_node_id", "is not", null), eb("wanted", "=", 1)]))
       .execute();
-    return rows.flatMap(({ placed_node_id: nodeId }) => (nodeId === null ? [] : [nodeId]));
+    return rows.map(({ id }) => id);
   }
 
   async setFields(projectId: string, id: string, fields: AgentFields): Promise<void> {

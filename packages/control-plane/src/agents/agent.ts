@@ -6,6 +6,7 @@ import {
   runtimeProviderOf,
 } from "@fairlead/protocol/agents";
 import { rfc3339 } from "@fairlead/protocol/clock";
+import { DomainError } from "@fairlead/protocol/errors";
 import { ID_PREFIXES } from "@fairlead/protocol/ids";
 import type { KeyLimits } from "@fairlead/protocol/resources";
 import type { AuditResource } from "../audit/audit.ts";
@@ -67,6 +68,14 @@ export function workloadName(agentId: string): string {
 
 export function agentResource({ id, name }: Pick<AgentRecord, "id" | "name">): AuditResource {
   return { type: "agent", id, name };
+}
+
+export function agentNotFound(): DomainError {
+  return new DomainError("not_found", "There is no such agent in your projects.");
+}
+
+export function agentDeleting(): DomainError {
+  return new DomainError("agent_deleting", "The agent is being deleted: it goes once its node has reported it gone.");
 }
 
 export function toAgent(agent: AgentRecord): Agent {
