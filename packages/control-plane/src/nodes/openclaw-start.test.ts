@@ -165,14 +165,26 @@ function calls(): Call[] {
 }
 
 function urlOf(server: Server): string {
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://127.0.0.1:${portOf(server)}`;
 }
 
+/** A port that is free, as the one below it is, where the gateway listens. */
 async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port: free } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return free;
+  for (;;) {
+    const upper = await tryPort(0);
+    const lower = upper && (await tryPort(portOf(upper) - 1));
+    const port = upper && lower && portOf(upper);
+    for (const server of [upper, lower]) if (server) await new Promise((resolve) => server.close(resolve));
+    if (port) return port;
+  }
 }
+
+function tryPort(port: number): Promise<Server | null> {
+  const server = createServer();
+  return new Promise((resolve) => {
+    server.once("error", () => resolve(null));
+    server.listen(port, "127.0.0.1", () => resolve(server));
+  });
+}
+
+const portOf = (server: Server): number => (server.address() as AddressInfo).port;
