@@ -101,6 +101,19 @@ test("a workload that is taken out has no token any more, not even by an answer 
   expect(tokenOf("agt_a")).toBeUndefined();
 });
 
+test("a run that was started anew does not begin with the token of the one before", async () => {
+  tokens.desiredChanged(wants(1, a, b));
+  tokens.attach(platform);
+  await settle();
+  platform.down = true;
+  tokens.desiredChanged(wants(2, { ...a, restarts: 1 }, b));
+  await settle();
+  expect([tokenOf("agt_a"), tokenOf("agt_b")]).toEqual([undefined, "agt_b-2"]);
+  platform.down = false;
+  await time.advance(60_000);
+  expect(tokenOf("agt_a")).toBeDefined();
+});
+
 test("what fails is asked for again, and what was held stays meanwhile", async () => {
   tokens.desiredChanged(wants(1, a));
   tokens.attach(platform);

@@ -26,7 +26,8 @@ const BACKOFF: BackoffOptions = { baseMs: 1000, maxMs: 60_000 };
 
 /**
  * Gives each workload that asks for one a token of its own as a file, renewed in place at two thirds of its life. A new desired
- * state may mean a new run, which no token of the last one serves: it is asked for anew with each.
+ * state may mean a new run, which no token of the last one serves: it is asked for anew with each, and one that is known to be of an
+ * earlier run is withdrawn.
  */
 export class WorkloadTokens {
   readonly #deps: WorkloadTokensDeps;
@@ -38,16 +39,17 @@ export class WorkloadTokens {
   }
 
   desiredChanged({ workloads }: DesiredState): void {
-    const wanted = new Set(workloads.filter((spec) => spec.workerToken === true).map((spec) => spec.workloadId));
+    const wanted = workloads.filter((spec) => spec.workerToken === true);
+    const runs = new Map(wanted.map(({ workloadId, restarts = 0 }) => [workloadId, restarts]));
     for (const [workloadId, renewal] of this.#renewals) {
-      if (wanted.has(workloadId)) continue;
+      if (runs.get(workloadId) === renewal.run) continue;
       renewal.close();
       this.#renewals.delete(workloadId);
       // It is dead, and a next run must not begin with it.
       this.#deps.files.withdraw(workloadId, WORKER_TOKEN_FILE);
     }
-    for (const workloadId of wanted) {
-      const renewal = this.#renewals.get(workloadId) ?? new Renewal(this.#deps, workloadId, () => this.#link);
+    for (const [workloadId, run] of runs) {
+      const renewal = this.#renewals.get(workloadId) ?? new Renewal(this.#deps, { workloadId, run }, () => this.#link);
       this.#renewals.set(workloadId, renewal);
       renewal.ask();
     }
@@ -68,8 +70,9 @@ export class WorkloadTokens {
   }
 }
 
-/** The tokens of one workload, one after the other. */
+/** The tokens of one run of a workload, one after the other. */
 class Renewal {
+  readonly run: number;
   readonly #deps: WorkloadTokensDeps;
   readonly #workloadId: string;
   readonly #link: () => TokenLink | null;
@@ -78,9 +81,14 @@ class Renewal {
   #cancel: () => void = () => undefined;
   isDue = true;
 
-  constructor(deps: WorkloadTokensDeps, workloadId: string, link: () => TokenLink | null) {
+  constructor(
+    deps: WorkloadTokensDeps,
+    { workloadId, run }: { readonly workloadId: string; readonly run: number },
+    link: () => TokenLink | null,
+  ) {
     this.#deps = deps;
     this.#workloadId = workloadId;
+    this.run = run;
     this.#link = link;
   }
 
