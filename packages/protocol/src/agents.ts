@@ -70,11 +70,15 @@ export const agentSchema = z
   });
 export type Agent = z.infer<typeof agentSchema>;
 
-const { port, env, command, args, volumes, resources, secrets, registryAuthSecret, update } = engineConfigSchema.shape;
+const { image, port, env, command, args, volumes, resources, secrets, registryAuthSecret, update } =
+  engineConfigSchema.shape;
 
 /** What an agent needs beyond the fields of the resource. Its guest's preset fills in what is left out; what is set wins. */
 export const agentConfigSchema = z
   .strictObject({
+    image: image.describe(
+      "Runs in place of the image that the guest's preset names: a certain version of it, or a mirror's.",
+    ),
     port,
     env,
     command,

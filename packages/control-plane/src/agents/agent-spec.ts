@@ -27,7 +27,7 @@ export function agentSpec(agent: AgentRecord, { connectors, held, modelsUrl }: S
     workloadId: id,
     workloadType: WORKLOAD_TYPE_AGENT,
     name: workloadName(id),
-    image: preset.image,
+    image: config.image ?? preset.image,
     command: config.command ?? [...preset.command],
     args: config.args ?? [...preset.args],
     env,
