@@ -34,6 +34,13 @@ GET /install.sh
 GET /metrics
 GET /openapi.json
 GET /readyz
+GET /v1/agents
+GET /v1/agents/{id}
+GET /v1/agents/{id}/config
+GET /v1/agents/{id}/connect
+GET /v1/agents/{id}/events
+GET /v1/agents/{id}/limits
+GET /v1/agents/{id}/logs
 GET /v1/audit
 GET /v1/chat/history
 GET /v1/chat/sessions
@@ -80,6 +87,7 @@ PUT /v1/nodes/{id}/daemon-version
 PUT /v1/projects/{id}/daemon-version
 GET {models}/v1/models
 GET {models}/v1/models/{model}
+DELETE /v1/agents/{id}
 DELETE /v1/chat/sessions/{id}
 DELETE /v1/me/sessions/{id}
 DELETE /v1/nodes/{id}
@@ -90,6 +98,8 @@ DELETE /v1/projects/{id}/providers/{name}
 DELETE /v1/projects/{project_id}/invitations/{id}
 DELETE /v1/projects/{project_id}/keys/{id}
 DELETE /v1/projects/{project_id}/members/{user_id}
+PATCH /v1/agents/{id}
+PATCH /v1/agents/{id}/limits
 PATCH /v1/chat/sessions/{id}
 PATCH /v1/me
 PATCH /v1/nodes/{id}
@@ -98,6 +108,9 @@ PATCH /v1/projects/{id}/limits
 PATCH /v1/projects/{id}/providers/{name}
 PATCH /v1/projects/{project_id}/keys/{id}
 PATCH /v1/projects/{project_id}/members/{user_id}
+POST /v1/agents
+POST /v1/agents/{id}:start
+POST /v1/agents/{id}:stop
 POST /v1/chat/completions
 POST /v1/chat/responses
 POST /v1/chat/sessions/{id}:regenerate

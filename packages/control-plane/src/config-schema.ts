@@ -164,7 +164,7 @@ export const configSchema = z.strictObject({
       auditDays: days.default(365).describe("How many days the audit log is kept."),
       nodeEventDays: days
         .default(90)
-        .describe("How many days the history of nodes is kept: what happened to them, and when."),
+        .describe("How many days the histories of nodes and of agents are kept: what happened to them, and when."),
       usageDays: days
         .default(90)
         .describe("How many days the records of single calls are kept: what they used, and their cost."),

@@ -1,5 +1,9 @@
 import { join } from "node:path";
 import { BUILD } from "@fairlead/protocol/build-info";
+import type { AgentChanges } from "./agents/agent-changes.ts";
+import { AgentLogService } from "./agents/agent-log-service.ts";
+import { AgentPlanner } from "./agents/agent-planner.ts";
+import { type AgentServices, createAgentServices } from "./agents/agent-services.ts";
 import type { AgentStandings } from "./agents/agent-standing.ts";
 import { AgentTokenService } from "./agents/agent-token-service.ts";
 import type { ProjectAccess } from "./auth/access.ts";
@@ -17,22 +21,24 @@ import {
   machineProviders,
 } from "./machines/machine-services.ts";
 import { provisioningOptions } from "./machines/provisioning-settings.ts";
-import type { AgentsOnNode } from "./nodes/agents-on-node.ts";
 import { livenessOptions } from "./nodes/fleet-settings.ts";
 import { NodeLogService } from "./nodes/node-log-service.ts";
 import type { TakenNames } from "./nodes/node-service.ts";
 import { createNodeIdentities, createNodeServices, type NodeServices } from "./nodes/node-services.ts";
+import { WorkloadLogs } from "./nodes/workload-logs.ts";
 import { SecretService } from "./secrets/secret-service.ts";
 import { TunnelHub } from "./tunnel/tunnel-hub.ts";
 
-/** Composition: nodes, and what connects them to here. */
+/** Composition: nodes, the agents on them, and what connects them to here. */
 
 const LINK_RESYNC_MS = 10 * 60_000;
 
-export interface Fleet {
+export interface Fleet extends AgentServices {
   readonly nodes: NodeServices;
   readonly machines: MachineOrders & MachineServices;
+  readonly workloadLogs: WorkloadLogs;
   readonly nodeLogs: NodeLogService;
+  readonly agentLogs: AgentLogService;
   readonly daemonBuilds: DaemonBuildService;
   readonly hub: LinkHub;
   readonly links: LinkServer;
@@ -42,16 +48,19 @@ export interface Fleet {
 interface FleetDeps {
   readonly access: ProjectAccess;
   readonly names: TakenNames;
+  readonly agentChanges: AgentChanges;
   readonly agentStandings: AgentStandings;
-  readonly agentsOnNode: AgentsOnNode;
 }
 
-export function createFleet(context: Context, { access, names, agentStandings, agentsOnNode }: FleetDeps): Fleet {
+export function createFleet(context: Context, deps: FleetDeps): Fleet {
+  const { access, names, agentChanges, agentStandings } = deps;
   const { config, log, ports, installation, addresses } = context;
   const { db, audit, tokens, users, record, sealer, writeTogether } = installation;
   const tunnels = new TunnelHub({ log });
   const daemonBuilds = createDaemonBuilds(context);
   const renting = createRenting(context);
+  const connectors = { find: () => null };
+  const agentSecrets = { held: async () => new Map(), missing: async () => [] };
   const nodes = createNodeServices({
     ...ports,
     db,
@@ -61,7 +70,7 @@ export function createFleet(context: Context, { access, names, agentStandings, a
     access,
     audit,
     issuer: tokens,
-    agents: agentsOnNode,
+    agents: new AgentPlanner({ connectors, secrets: agentSecrets, modelsUrl: addresses.modelsUrl }),
     secrets: new SecretService({ db, sealer, clock: ports.clock }),
     calls: tunnels,
     people: users,
@@ -81,8 +90,23 @@ export function createFleet(context: Context, { access, names, agentStandings, a
   const hub = new LinkHub({ ...parts, clock: ports.clock, log, resyncMs: LINK_RESYNC_MS });
   const links = new LinkServer({ links: hub, log });
   cutRemovedNodes(nodes, { links, tunnels });
-  const nodeLogs = new NodeLogService({ ...nodes, db, access, audit, sessions: users, daemons: tunnels });
-  return { nodes, machines, nodeLogs, daemonBuilds, hub, links, tunnels };
+  const agents = createAgentServices({
+    ...ports,
+    db,
+    hosts: nodes.agentHosts,
+    connectors,
+    secrets: agentSecrets,
+    changes: agentChanges,
+    access,
+    audit,
+    people: users,
+    log,
+  });
+  const workloadLogs = new WorkloadLogs({ sessions: users, daemons: tunnels });
+  const logs = { db, access, audit, workloadLogs };
+  const nodeLogs = new NodeLogService({ ...nodes, ...logs });
+  const agentLogs = new AgentLogService({ ...agents, ...logs });
+  return { nodes, ...agents, machines, workloadLogs, nodeLogs, agentLogs, daemonBuilds, hub, links, tunnels };
 }
 
 function createRenting({ config, ports, installation, addresses }: Context): MachineOrders & MachineOrdersDeps {

@@ -3,6 +3,10 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
+import { registerAgentLifeRoutes } from "./agents/agent-life-routes.ts";
+import { registerAgentLimitsRoutes } from "./agents/agent-limits-routes.ts";
+import { registerAgentLogRoutes } from "./agents/agent-log-routes.ts";
+import { registerAgentRoutes } from "./agents/agent-routes.ts";
 import { registerAuditRoutes } from "./audit/audit-routes.ts";
 import { registerBillingRoutes } from "./billing/billing-routes.ts";
 import { registerDaemonBuildRoutes } from "./builds/daemon-build-routes.ts";
@@ -42,6 +46,7 @@ import { registerPlanRoutes } from "./plans/plan-routes.ts";
 import { registerProjectRoutes } from "./projects/project-routes.ts";
 import { registerAliasRoutes } from "./providers/alias-routes.ts";
 import { registerProviderRoutes } from "./providers/provider-routes.ts";
+import { registerAgentConnectRoutes } from "./relay/agent-connect-routes.ts";
 import { Relay } from "./relay/relay.ts";
 import { registerWorkloadConnectRoutes } from "./relay/workload-connect-routes.ts";
 import type { Services } from "./services.ts";
@@ -106,7 +111,7 @@ export function createPlatform(context: Context, services: PlatformServices, inf
     },
     stop: () => {
       deadline.begin();
-      services.nodeLogs.close();
+      services.workloadLogs.close();
       upgrades.stop();
       closed = app.close();
     },
@@ -176,8 +181,13 @@ function registerRoutes(app: PlatformApp, services: RouteServices): void {
   registerPlanRoutes(app, services.machines.plans);
   registerDesiredDaemonRoutes(app, nodes.desiredDaemons);
   registerNodeLogRoutes(app, services.nodeLogs);
+  registerAgentLogRoutes(app, services.agentLogs);
+  registerAgentConnectRoutes(app, services.agentConnect);
   registerWorkloadConnectRoutes(app, services.workloadConnect);
   registerNodeSecretRoutes(app, nodes.nodeSecrets);
+  registerAgentRoutes(app, services);
+  registerAgentLifeRoutes(app, services);
+  registerAgentLimitsRoutes(app, services.agentLimits);
   registerDaemonBuildRoutes(app, services.daemonBuilds);
   registerInstallRoutes(app, { ...services, installScript: join(programFolder(), "install/install.sh") });
   registerAuditRoutes(app, auditLog);

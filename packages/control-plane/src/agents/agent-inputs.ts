@@ -4,9 +4,14 @@ import type { AgentHosts, HostFacts } from "../nodes/agent-hosts.ts";
 import type { AgentRecord } from "./agent.ts";
 import { isThere } from "./placement.ts";
 
+/** The catalogue of connectors. */
+export interface Connectors {
+  find(slug: string): Connector | null;
+}
+
 export interface AgentInputsDeps {
   readonly hosts: Pick<AgentHosts, "facts">;
-  readonly connectors: { find(slug: string): Connector | null };
+  readonly connectors: Connectors;
   readonly secrets: AgentLacks;
 }
 

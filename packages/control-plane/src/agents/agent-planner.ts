@@ -4,11 +4,12 @@ import type { Kysely } from "kysely";
 import type { Database } from "../db/schema.ts";
 import type { AgentsOnNode } from "../nodes/agents-on-node.ts";
 import { type AgentRecord, isLive } from "./agent.ts";
+import type { Connectors } from "./agent-inputs.ts";
 import { agentSpec, type SpecFacts } from "./agent-spec.ts";
 import { agentStores } from "./agent-stores.ts";
 
 export interface AgentPlannerDeps {
-  readonly connectors: { find(slug: string): Connector | null };
+  readonly connectors: Connectors;
   readonly secrets: { held(transaction: Kysely<Database>, agentId: string): Promise<SpecFacts["held"]> };
   readonly modelsUrl: string;
 }
