@@ -1,4 +1,3 @@
-import { DomainError } from "@fairlead/protocol/errors";
 import type { AgentLimits } from "@fairlead/protocol/resources";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { AuditService } from "../audit/audit-service.ts";
@@ -14,6 +13,7 @@ import {
   STORES,
   TestClock,
 } from "../testing.fixture.ts";
+import { agentNotFound } from "./agent.ts";
 import { AgentChanges } from "./agent-changes.ts";
 import { AgentLimitsService } from "./agent-limits-service.ts";
 import { AgentStandings } from "./agent-standing.ts";
@@ -49,11 +49,11 @@ describe.each(STORES)("an agent's limits on $name", ({ open }) => {
     spent = new Map();
     standings = new AgentStandings(stores.agents);
     limits = new AgentLimitsService({
-      stores,
+      db: store.db,
       agents: {
         get: async (caller, id) => {
           const agent = await stores.agents.find(id);
-          if (agent === null) throw new DomainError("not_found", "There is no such agent.");
+          if (agent === null) throw agentNotFound();
           await access.require(caller, agent.projectId, "agent.read");
           return agent;
         },

@@ -1,17 +1,18 @@
-import { DomainError } from "@fairlead/protocol/errors";
 import type { AgentLimits, KeyLimits } from "@fairlead/protocol/resources";
+import type { Kysely } from "kysely";
 import type { AuditService } from "../audit/audit-service.ts";
 import type { ProjectAccess } from "../auth/access.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
+import type { Database } from "../db/schema.ts";
 import { changedLimits, type KeyLimitsChange, mergeLimits } from "../keys/key-limits.ts";
-import { type AgentRecord, agentResource } from "./agent.ts";
+import { type AgentRecord, agentNotFound, agentResource } from "./agent.ts";
 import type { AgentChanges } from "./agent-changes.ts";
-import type { AgentStores } from "./agent-stores.ts";
+import type { AgentService } from "./agent-service.ts";
+import { type AgentStores, agentStores } from "./agent-stores.ts";
 
 export interface AgentLimitsDeps {
-  readonly stores: AgentStores;
-  /** Agents that the caller may see. */
-  readonly agents: { get(caller: UserPrincipal, id: string): Promise<AgentRecord> };
+  readonly db: Kysely<Database>;
+  readonly agents: Pick<AgentService, "get">;
   readonly changes: AgentChanges;
   readonly access: ProjectAccess;
   readonly audit: AuditService;
@@ -24,9 +25,11 @@ const NOTHING_SPENT: AgentLimits["spent"] = { total: 0, daily: 0, monthly: 0 };
 /** How much agents may call and spend: as project keys, by the same code. */
 export class AgentLimitsService {
   readonly #deps: AgentLimitsDeps;
+  readonly #stores: AgentStores;
 
   constructor(deps: AgentLimitsDeps) {
     this.#deps = deps;
+    this.#stores = agentStores(deps.db);
   }
 
   /** @throws DomainError not_found */
@@ -40,13 +43,13 @@ export class AgentLimitsService {
    * @throws DomainError not_found, permission_denied, project_deleting
    */
   async update(caller: UserPrincipal, id: string, change: KeyLimitsChange): Promise<AgentLimits> {
-    const { agents, changes, access, stores } = this.#deps;
+    const { agents, changes, access } = this.#deps;
     const { projectId } = await agents.get(caller, id);
     await access.require(caller, projectId, "agent.update");
-    const limits = await stores.transaction(async (within, transaction) => {
+    const limits = await this.#stores.transaction(async (within, transaction) => {
       await access.requireWithin(transaction, { caller, projectId, operation: "agent.update" });
       const agent = await within.agents.findForUpdate(id);
-      if (agent === null) throw new DomainError("not_found", "There is no such agent any more.");
+      if (agent === null) throw agentNotFound();
       const after = mergeLimits(agent.limits, change);
       const fields = changedLimits(agent.limits, after);
       if (fields.length === 0) return agent.limits;
