@@ -37,5 +37,9 @@ export const AGENT_CALLS: Readonly<Record<string, MakeCall>> = {
   "POST /v1/agents/{id}:start": newAgent(":start", { body: {} }),
   "POST /v1/agents/{id}:stop": started,
   "GET /v1/agents/{id}/config": newAgent("/config"),
+  "GET /v1/agents/{id}/connect": newAgent("/connect", { letIn: ['"code":"no_running_engine"'] }),
   "GET /v1/agents/{id}/events": newAgent("/events"),
+  "GET /v1/agents/{id}/limits": newAgent("/limits"),
+  "GET /v1/agents/{id}/logs": newAgent("/logs", { letIn: ['"code":"unavailable"'] }),
+  "PATCH /v1/agents/{id}/limits": newAgent("/limits", { body: { parallelCalls: 4 } }),
 };

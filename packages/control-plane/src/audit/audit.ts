@@ -45,6 +45,8 @@ export const AUDIT_ACTIONS = {
   "agent.start": "An agent was started.",
   "agent.stop": "An agent was stopped.",
   "agent.delete": "An agent was deleted.",
+  "agent.logs": "Somebody began to read what an agent prints.",
+  "agent.connect": "Somebody got a way to an agent; what went through it is not recorded.",
   "billing.credit": "A platform administrator added credits to a project, or took some back.",
   "provider.create": "A project got a provider of its own.",
   "provider.update": "A provider's settings or credential changed.",

@@ -47,6 +47,8 @@ export const ROLES_BY_OPERATION = {
   "agent.start": OPERATORS,
   "agent.stop": OPERATORS,
   "agent.delete": OPERATORS,
+  "agent.logs": OPERATORS,
+  "agent.connect": OPERATORS,
 } as const satisfies Record<string, readonly Role[]>;
 
 export type Operation = keyof typeof ROLES_BY_OPERATION;
