@@ -222,6 +222,7 @@ export const DAEMON_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "LINK hello": node,
   "LINK observe": node,
   "LINK secret": node,
+  "LINK workerToken": node,
 };
 
 /** The relay to nodes' workloads, on the platform host: every method and every path. */
