@@ -43,7 +43,7 @@ describeWithDocker("the demo agent, from its making to its end", () => {
     host = await installation.addMachine("Host", { engineConfig: null, daemonArgs: ["--runtime-dir", runtimeDir] });
     models.startDaemon();
     host.startDaemon();
-    await models.untilActive();
+    await Promise.all([models.untilActive(), host.untilActive()]);
     await models.untilItAnswers();
   });
   afterAll(async () => {

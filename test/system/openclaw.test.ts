@@ -54,6 +54,17 @@ function suite(): void {
     rmSync(runtimeDir, { recursive: true, force: true });
   });
 
+  test("as an engine it serves its one model, and answers without a token", async () => {
+    await machine.untilActive();
+    expect((await machine.node()).workloads).toMatchObject([{ ready: true, models: ["openclaw/default"] }]);
+    const way = z
+      .object({ gatewayUrl: z.string(), authToken: z.string() })
+      .parse(await (await installation.call("GET", `/v1/nodes/${machine.nodeId}/workload-connect`)).json());
+    const headers = { authorization: `Bearer ${way.authToken}` };
+    const { data } = modelsSchema.parse(await (await fetch(`${way.gatewayUrl}/v1/models`, { headers })).json());
+    expect(data.map(({ id }) => id)).toContain("openclaw/default");
+  });
+
   test("as an agent it is spoken to through the relay, and its model's calls arrive at the inference host", async () => {
     const agent = await AgentCaller.create(installation, machine, {
       guest: "openclaw",
@@ -80,16 +91,5 @@ function suite(): void {
     });
     await expect(OpenclawClient.open(way, "another")).rejects.toThrow();
     await agent.want("DELETE");
-  });
-
-  test("as an engine it serves its one model, and answers without a token", async () => {
-    await machine.untilActive();
-    expect((await machine.node()).workloads).toMatchObject([{ ready: true, models: ["openclaw/default"] }]);
-    const way = z
-      .object({ gatewayUrl: z.string(), authToken: z.string() })
-      .parse(await (await installation.call("GET", `/v1/nodes/${machine.nodeId}/workload-connect`)).json());
-    const headers = { authorization: `Bearer ${way.authToken}` };
-    const { data } = modelsSchema.parse(await (await fetch(`${way.gatewayUrl}/v1/models`, { headers })).json());
-    expect(data.map(({ id }) => id)).toContain("openclaw/default");
   });
 }
