@@ -11,7 +11,12 @@ const AGAIN_MS = [200, 1000];
 
 const errorSchema = z.object({
   // An upstream's own refusal may have no code.
-  error: z.object({ message: z.string(), code: z.string().nullable(), requestId: z.string().optional() }),
+  error: z.object({
+    message: z.string(),
+    code: z.string().nullable(),
+    requestId: z.string().optional(),
+    missingSecrets: z.array(z.object({ name: z.string() })).default([]),
+  }),
 });
 
 export interface Host {
@@ -43,10 +48,13 @@ export interface Call {
 export class Refused extends CliError {
   override readonly name = "Refused";
   readonly code: string | null;
+  /** The names of those that are to be set; of `missing_secrets`. */
+  readonly missingSecrets: readonly string[];
 
-  constructor(message: string, code: string | null) {
+  constructor(message: string, code: string | null, missingSecrets: readonly string[] = []) {
     super(message);
     this.code = code;
+    this.missingSecrets = missingSecrets;
   }
 }
 
@@ -142,10 +150,11 @@ async function refusal(host: Host, response: Response): Promise<Refused> {
   if (!parsed.success) {
     return new Refused(`The ${host.name} at ${host.url} answered ${response.status} ${response.statusText}.`, null);
   }
-  const { message, code, requestId } = parsed.data.error;
+  const { message, code, requestId, missingSecrets } = parsed.data.error;
   const facts = [code, requestId].filter(Boolean).join(", ");
   const said = facts === "" ? message : `${message} (${facts})`;
-  return new Refused(visible(said) + advice(code, host), code);
+  const missing = missingSecrets.map(({ name }) => name);
+  return new Refused(visible(said) + advice(code, host), code, missing);
 }
 
 function advice(code: string | null, { renewable }: Host): string {

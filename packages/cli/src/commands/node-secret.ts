@@ -1,3 +1,4 @@
+import { nodeSecretSchema } from "@fairlead/protocol/secrets";
 import type { Command } from "commander";
 import type { Context } from "../context.ts";
 import { NODE_ARGUMENT, nodeIdOf, nodePath } from "../nodes/node-reference.ts";
@@ -8,6 +9,7 @@ export function addNodeSecretCommands(node: Command, context: Context): void {
     kind: "node",
     description: "secrets of a node, for its engine; no command shows a value",
     argument: NODE_ARGUMENT,
+    schema: nodeSecretSchema,
     path: async (host, name) => nodePath(await nodeIdOf(host, name)),
     example: { owner: "$FAIRLEAD_NODE_ID", secret: "HF_TOKEN" },
     staleSince: "the node has a new key",

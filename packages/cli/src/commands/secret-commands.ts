@@ -16,12 +16,21 @@ import { visible } from "../visible.ts";
 
 /** `put`, `list` and `delete` of secrets that belong to something: a node, an agent. */
 
+/** A secret as people see it. */
+interface Secret {
+  readonly name: string;
+  readonly version: number;
+  readonly updatedAt: string;
+  readonly stale: boolean;
+}
+
 /** What the secrets belong to. */
 export interface SecretOwner {
   /** "node" or "agent": the command that `secret` is below. */
   readonly kind: string;
   readonly description: string;
   readonly argument: readonly [string, string];
+  readonly schema: z.ZodType<Secret>;
   /** `/v1/…` of the owner that somebody named so. */
   path(host: Platform, name: string): Promise<string>;
   /** In the examples: an owner, and a secret of it that programs know. */
@@ -33,10 +42,6 @@ export interface SecretOwner {
 interface PutOptions extends ClientOptions {
   readonly fromFile?: string;
 }
-
-const secretSchema = z.object({ name: z.string(), version: z.int(), updatedAt: z.string(), stale: z.boolean() });
-type Secret = z.infer<typeof secretSchema>;
-const listSchema = z.object({ secrets: z.array(secretSchema) });
 
 export function addSecretCommands(parent: Command, context: Context, owner: SecretOwner): void {
   const secret = parent.command("secret").description(owner.description);
@@ -83,7 +88,7 @@ async function putSecret(context: Context, which: Which, options: PutOptions): P
   const value = await readSecretValue(terminal, options.fromFile);
   const host = platformHost(context, options);
   const call = { method: "PUT", path: await pathOf(host, which), body: { value } } as const;
-  const secret = await callJson(host, call, secretSchema);
+  const secret = await callJson(host, call, which.owner.schema);
   print(terminal, secret, {
     json: options.json,
     text: ({ version }) => `set ${visible(which.name)}, version ${version}\n`,
@@ -93,6 +98,7 @@ async function putSecret(context: Context, which: Which, options: PutOptions): P
 
 async function listSecrets(context: Context, { owner, of }: Owned, options: ClientOptions): Promise<void> {
   const host = platformHost(context, options);
+  const listSchema = z.object({ secrets: z.array(owner.schema) });
   const answer = await callJson(host, { path: `${await owner.path(host, of)}/secrets` }, listSchema);
   print(context.terminal, answer, { json: options.json, text: ({ secrets }) => secretTable(owner, secrets) });
   const stale = answer.secrets.filter((secret) => secret.stale).map(({ name }) => name);
