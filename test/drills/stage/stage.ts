@@ -117,7 +117,8 @@ export class Stage {
     const begin = `[ -s /run/secrets/fairlead-token ] || exit 9; exec /bin/busybox sh /engine.sh`;
     const command = ["/bin/busybox", "sh", "-c", begin];
     const secrets = { TOKEN: { as: "file" } };
-    return { port: 8080, health: HEALTH, command, secrets, registryAuthSecret: "REGISTRY", ...more };
+    const health = { ...HEALTH, path: "/health" };
+    return { port: 8080, health, command, secrets, registryAuthSecret: "REGISTRY", ...more };
   }
 
   /** An agent on a machine, with a secret and the registry's login; it has not been started. @param guest an image of ours */
