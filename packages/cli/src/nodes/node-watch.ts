@@ -1,4 +1,5 @@
 import { type Node, nodeEventSchema, nodeSchema } from "@fairlead/protocol/resources";
+import { WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
 import type { Platform } from "../client-options.ts";
 import type { Context } from "../context.ts";
 import { visible } from "../visible.ts";
@@ -39,7 +40,8 @@ function pulls({ workloads }: Node): string[] {
   );
 }
 
-/** What was asked for runs, and is ready. */
+/** The engine that was asked for runs, and is ready. What agents beside it do is watched of them. */
 export function isUpToDate({ status, workloads }: Node): boolean {
-  return status === "active" && workloads.every(({ upToDate, ready }) => upToDate && ready);
+  const engines = workloads.filter(({ workloadType }) => workloadType === WORKLOAD_TYPE_ENGINE);
+  return status === "active" && engines.every(({ upToDate, ready }) => upToDate && ready);
 }

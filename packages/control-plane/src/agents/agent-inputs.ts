@@ -70,6 +70,6 @@ export function checkHost(host: HostFacts | null): asserts host is HostFacts {
     throw new DomainError("node_not_enrolled", message);
   }
   if (host.runsAgents) return;
-  const message = `The daemon of node ${host.name} is too old to run agents: update it, see \`fairlead node set-daemon-version\`.`;
+  const message = `The daemon of node ${host.name} is too old to run agents: update it, see \`fairlead node update-daemon\`.`;
   throw new DomainError("daemon_too_old", message);
 }
