@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { connectorSettings } from "./agents/connector-settings.ts";
 import { BILLING_MODES } from "./billing/ledger.ts";
 import { isNetwork } from "./http/client-address.ts";
 import { DEFAULT_LIMITS } from "./inference/limits.ts";
@@ -195,6 +196,7 @@ export const configSchema = z.strictObject({
   fleet: fleetSettings,
   provisioning: provisioningSettings,
   providers: providerSettings,
+  connectors: connectorSettings,
   inference: z
     .strictObject({
       defaultModel: modelNameSchema

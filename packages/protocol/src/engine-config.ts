@@ -47,7 +47,9 @@ export const volumeSchema = z.strictObject({
 });
 export type Volume = z.infer<typeof volumeSchema>;
 
-const environmentName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be an environment variable's name");
+export const environmentNameSchema = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be an environment variable's name");
 
 const MAX_SECRETS = 64;
 
@@ -64,7 +66,7 @@ export function checkEnvSecrets(
 ): void {
   for (const [name, { as }] of Object.entries(secrets)) {
     if (as !== "env") continue;
-    const fault = !environmentName.safeParse(name).success
+    const fault = !environmentNameSchema.safeParse(name).success
       ? "must be an environment variable's name, or be taken as a file"
       : Object.hasOwn(env, name) && "is set in `env` too";
     if (fault) context.addIssue({ code: "custom", message: fault, path: ["secrets", name] });
@@ -77,7 +79,7 @@ export const engineConfigSchema = z
     image: z.string().min(1).max(512).regex(/^\S+$/, "must not hold white space").optional(),
     command: z.array(z.string().max(4096)).max(64).optional(),
     args: z.array(z.string().max(4096)).max(256).optional(),
-    env: z.record(environmentName, z.string().max(32_768)).optional(),
+    env: z.record(environmentNameSchema, z.string().max(32_768)).optional(),
     port: z.number().int().min(1).max(65_535).optional(),
     // An engine that answers nobody serves nobody.
     health: healthSchema

@@ -2,10 +2,11 @@ import { z } from "zod";
 
 /** Secrets of nodes: their names, what a workload needs of them, and how they travel to the daemon. */
 
-/** A secret's name is a file's name on the node: no slash, no leading dot. */
+/** A secret's name is a file's name on the node: no slash, no leading dot; and none that an agent's secret is known by. */
 export const secretNameSchema = z
   .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,127}$/, "must be 1 to 128 of A-Z a-z 0-9 _ . - and start with a letter or _");
+  .regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,127}$/, "must be 1 to 128 of A-Z a-z 0-9 _ . - and start with a letter or _")
+  .regex(/^(?!agt_[0-9a-z]{26}\.)/, "must not begin with the id of an agent and a dot");
 
 /** What the link and the vault know a secret by: an engine's by its name, an agent's by `<agent id>.<name>`. */
 export const secretKeySchema = z.string().regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,191}$/);

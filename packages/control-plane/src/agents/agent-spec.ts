@@ -5,6 +5,7 @@ import { LOCAL_HOST, WORKLOAD_TYPE_AGENT, type WorkloadSpec } from "@fairlead/pr
 import { withSpecHash } from "../nodes/spec-hash.ts";
 import { type AgentRecord, workloadName } from "./agent.ts";
 import { type AgentNeed, agentNeeds } from "./agent-needs.ts";
+import { agentSecretKey } from "./agent-secret-key.ts";
 import { type GuestPreset, guestPreset } from "./guest-presets.ts";
 
 export interface SpecFacts {
@@ -77,7 +78,7 @@ function paths(needs: readonly AgentNeed[]): Record<string, string> {
 
 function workloadSecret(agentId: string, { name, as, variable }: AgentNeed, held: SpecFacts["held"]): WorkloadSecret {
   const known = as === "env" ? (variable ?? name) : name;
-  return { name: known, key: `${agentId}.${name}`, as, version: held.get(name)?.version ?? null };
+  return { name: known, key: agentSecretKey({ agentId, name }), as, version: held.get(name)?.version ?? null };
 }
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
