@@ -1,10 +1,12 @@
 import { join } from "node:path";
 import { BUILD } from "@fairlead/protocol/build-info";
 import type { AgentChanges } from "./agents/agent-changes.ts";
+import { AgentHistory } from "./agents/agent-history.ts";
 import { AgentLogService } from "./agents/agent-log-service.ts";
 import { AgentPlanner } from "./agents/agent-planner.ts";
 import { type AgentServices, createAgentServices } from "./agents/agent-services.ts";
 import type { AgentStandings } from "./agents/agent-standing.ts";
+import { agentStores } from "./agents/agent-stores.ts";
 import { AgentTokenService } from "./agents/agent-token-service.ts";
 import type { ProjectAccess } from "./auth/access.ts";
 import { DaemonBuildService } from "./builds/daemon-build-service.ts";
@@ -70,6 +72,7 @@ export function createFleet(context: Context, deps: FleetDeps): Fleet {
     access,
     audit,
     issuer: tokens,
+    histories: new AgentHistory({ ...ports, stores: agentStores(db) }),
     agents: new AgentPlanner({ connectors, secrets: agentSecrets, modelsUrl: addresses.modelsUrl }),
     secrets: new SecretService({ db, sealer, clock: ports.clock }),
     calls: tunnels,

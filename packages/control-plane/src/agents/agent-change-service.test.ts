@@ -94,6 +94,18 @@ describe.each(STORES)("what people write of agents on $name", ({ open }) => {
     expect(await connectors()).toEqual(["http", "slack"]);
   });
 
+  test("its history holds what its daemon tells of it, each once, and nothing that another node says", async () => {
+    const other = await world.node("Rack 2");
+    const { id } = await world.running(node);
+    const told = { id: "1", at: "", kind: "workload_exited", workloadId: id, message: "it ended with code 1" };
+    const ofEngine = { ...told, id: "2", workloadId: `${node}-engine` };
+    await world.nodes.reports.events(node, [told, ofEngine, { ...told, id: "3", workloadId: null }]);
+    await world.nodes.reports.events(node, [told]);
+    await world.nodes.reports.events(other, [told]);
+    const events = await world.agents.events(OWNER, id, { limit: 9, after: null, kinds: ["workload_exited"] });
+    expect(events).toMatchObject([{ agentId: id, lifecycleState: null, message: "it ended with code 1" }]);
+  });
+
   test("one that does not run is moved without a start; one that runs, not to where it could not", async () => {
     const bare = (await world.nodes.create("Bare", null)).id;
     const idle = await world.create(node);

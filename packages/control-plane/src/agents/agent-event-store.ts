@@ -10,6 +10,8 @@ export interface AgentEventRecord {
   readonly kind: string;
   readonly lifecycleState: AgentLifecycleState | null;
   readonly message: string;
+  /** Set for a daemon's event: told twice, it is kept once. */
+  readonly sourceId?: string;
 }
 
 export interface AgentEventQuery {
@@ -31,12 +33,17 @@ export class AgentEventStore {
 
   async append(events: readonly AgentEventRecord[]): Promise<void> {
     if (events.length === 0) return;
-    const rows = events.map(({ agentId, lifecycleState, ...event }) => ({
+    const rows = events.map(({ agentId, sourceId = null, lifecycleState, ...event }) => ({
       agent_id: agentId,
+      source_id: sourceId,
       lifecycle_state: lifecycleState,
       ...event,
     }));
-    await this.#db.insertInto("agent_event").values(rows).execute();
+    await this.#db
+      .insertInto("agent_event")
+      .values(rows)
+      .onConflict((conflict) => conflict.column("source_id").doNothing())
+      .execute();
   }
 
   /** Newest first. */
@@ -51,7 +58,7 @@ export class AgentEventStore {
     if (kinds !== undefined) query = query.where("kind", "in", kinds);
     if (since !== undefined) query = query.where("at", ">=", since);
     const rows = await query.execute();
-    return rows.map(({ agent_id, lifecycle_state: state, ...row }) => ({
+    return rows.map(({ agent_id, source_id: _source, lifecycle_state: state, ...row }) => ({
       ...row,
       agentId: agent_id,
       lifecycleState: state === null ? null : agentLifecycleStateSchema.parse(state),

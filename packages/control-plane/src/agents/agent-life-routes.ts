@@ -62,7 +62,8 @@ const getAgentConfig = {
 
 const listAgentEvents = {
   summary: "List what happened to an agent",
-  description: "Each with its reason: the newest first; kept for 90 days.",
+  description:
+    "Each with its reason: the newest first; kept for 90 days. Why did it restart? The newest `workload_exited` or `workload_stopped` says.",
   operationId: "listAgentEvents",
   tags,
   errors: ["not_found"],
@@ -73,7 +74,7 @@ const listAgentEvents = {
       .regex(/^[a-z_]{1,64}(,[a-z_]{1,64}){0,31}$/, "must be kinds of events, with commas between them")
       .transform((kinds) => kinds.split(","))
       .optional()
-      .describe("Events of these kinds alone, with commas between them, such as `reported_failed,node_drained`."),
+      .describe("Events of these kinds alone, with commas between them, such as `workload_exited,reported_failed`."),
     since: moment("Events at or after this time (RFC 3339)."),
     ...pageQuery,
   }),

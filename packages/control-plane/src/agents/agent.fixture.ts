@@ -7,6 +7,7 @@ import { INSTALLATION, type NodeFixture, nodeFixture, OWNER, PROJECT } from "../
 import { countingIds, type OpenStore, openMemoryStore } from "../testing.fixture.ts";
 import type { AgentRecord } from "./agent.ts";
 import { type AgentChange, AgentChanges } from "./agent-changes.ts";
+import { AgentHistory } from "./agent-history.ts";
 import { AgentPlanner } from "./agent-planner.ts";
 import type { CreateAgent } from "./agent-service.ts";
 import { type AgentServices, createAgentServices } from "./agent-services.ts";
@@ -50,7 +51,10 @@ export async function agentFixture(open: OpenStore = openMemoryStore): Promise<A
   const connectors = { find: (slug: string) => CONNECTORS.find((entry) => entry.slug === slug) ?? null };
   const secrets = { held: async () => new Map() };
   const planner = new AgentPlanner({ connectors, secrets, modelsUrl: "http://models.example.org" });
-  const nodes = await nodeFixture(open, { agents: planner });
+  const nodes = await nodeFixture(open, {
+    agents: planner,
+    histories: (store, clock) => new AgentHistory({ clock, ids: countingIds(2), stores: agentStores(store) }),
+  });
   const { db } = nodes.store;
   const changes = new AgentChanges();
   const told: AgentChange[] = [];

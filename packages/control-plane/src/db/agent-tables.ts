@@ -35,6 +35,8 @@ export interface AgentTable {
 export interface AgentEventTable {
   id: string;
   agent_id: string;
+  /** The daemon's own id of the event, behind the node's: a repeat is told apart by it. Null for the server's own. */
+  source_id: string | null;
   at: number;
   kind: string;
   /** Set where the agent entered one. */

@@ -7,6 +7,7 @@ import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource } from "@fairlead/protocol/ids";
 import type { DesiredState, ReadyRequest, WorkloadReport } from "@fairlead/protocol/workload";
 import { WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
+import type { AgentHistories } from "./agents-on-node.ts";
 import type { DesiredDaemonService } from "./desired-daemon-service.ts";
 import type { IdentityWatch } from "./identity-watch.ts";
 import type { NodeChanges } from "./node-changes.ts";
@@ -28,6 +29,7 @@ export interface NodeReportDeps {
   readonly stores: NodeStores;
   readonly status: NodeStatusService;
   readonly identities: IdentityWatch;
+  readonly histories: AgentHistories;
   readonly daemons: Pick<DesiredDaemonService, "wantedBy" | "observed">;
   readonly changes: NodeChanges;
   readonly clock: Clock;
@@ -146,6 +148,7 @@ export class NodeReportService {
         message: event.message,
       })),
     );
+    await this.#deps.histories.take(nodeId, events);
   }
 
   /** Another version may know other workloads: what it is told then is a generation of its own. */

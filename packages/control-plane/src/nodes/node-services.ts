@@ -9,7 +9,7 @@ import type { Database } from "../db/schema.ts";
 import type { SecretService } from "../secrets/secret-service.ts";
 import { AgentDeparture } from "./agent-departure.ts";
 import type { AgentHosts } from "./agent-hosts.ts";
-import type { AgentsOnNode } from "./agents-on-node.ts";
+import type { AgentHistories, AgentsOnNode } from "./agents-on-node.ts";
 import { DesiredDaemonService, type ListedBuilds } from "./desired-daemon-service.ts";
 import { NodeEngineDirectory } from "./engine-directory.ts";
 import { EnrollmentService, type IdentityIssuer, type OfferedBuilds } from "./enrollment-service.ts";
@@ -41,6 +41,7 @@ export interface NodeServicesDeps {
   readonly issuer: IdentityIssuer;
   readonly secrets: SecretService;
   readonly agents: AgentsOnNode;
+  readonly histories: AgentHistories;
   readonly calls: NodeCalls;
   readonly people: People;
   readonly clock: Clock;
@@ -122,6 +123,7 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
     nodeMachines: new NodeMachineService({ stores, status, enrollment, changes, clock, ids }),
     reports: new NodeReportService({
       stores,
+      histories: deps.histories,
       status,
       identities: new IdentityWatch({ status, clock }),
       daemons: desiredDaemons,

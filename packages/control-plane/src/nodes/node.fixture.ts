@@ -27,7 +27,7 @@ import {
   openMemoryStore,
   TestClock,
 } from "../testing.fixture.ts";
-import type { AgentsOnNode } from "./agents-on-node.ts";
+import type { AgentHistories, AgentsOnNode } from "./agents-on-node.ts";
 import type { NodeRecord } from "./node.ts";
 import type { NodeCalls } from "./node-drain-service.ts";
 import type { NodeIdentities } from "./node-identities.ts";
@@ -95,6 +95,7 @@ export interface NodeFixtureOptions {
   readonly liveness?: Partial<LivenessOptions>;
   readonly calls?: NodeCalls;
   readonly agents?: AgentsOnNode;
+  readonly histories?: (db: Kysely<Database>, clock: TestClock) => AgentHistories;
   readonly machines?: (db: Kysely<Database>, clock: TestClock) => NodeMachines;
   /** By the real clock, since that is what a drain waits by. */
   readonly drainMs?: number;
@@ -119,13 +120,22 @@ const ADDRESSED = {
   builds: { forNewNodes: async () => NAMED_BUILD, list: async () => OFFERED },
 };
 
-const DEFAULTS = { liveness: {}, calls: IDLE, agents: NO_AGENTS, machines: () => OWN_MACHINES, drainMs: 50 };
+const NO_HISTORIES: AgentHistories = { take: async () => undefined };
+
+const DEFAULTS = {
+  liveness: {},
+  calls: IDLE,
+  agents: NO_AGENTS,
+  histories: () => NO_HISTORIES,
+  machines: () => OWN_MACHINES,
+  drainMs: 50,
+};
 
 export async function nodeFixture(
   open: OpenStore = openMemoryStore,
   options: NodeFixtureOptions = {},
 ): Promise<NodeFixture> {
-  const { liveness, calls, agents, machines, drainMs } = { ...DEFAULTS, ...options };
+  const { liveness, calls, agents, histories, machines, drainMs } = { ...DEFAULTS, ...options };
   const store = await open();
   const { db } = store;
   const [clock, ids] = [new TestClock(), countingIds()];
@@ -149,6 +159,7 @@ export async function nodeFixture(
     liveness: { ...DEFAULT_LIVENESS, ...liveness },
     calls,
     agents,
+    histories: histories(db, clock),
     machines: machines(db, clock),
     people: PEOPLE,
     drainMs,

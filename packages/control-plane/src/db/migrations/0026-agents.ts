@@ -33,6 +33,7 @@ const STATEMENTS: readonly string[] = [
   `create table agent_event (
     id text primary key,
     agent_id text not null references agent (id) on delete cascade,
+    source_id text unique,
     at bigint not null,
     kind text not null,
     lifecycle_state text,
