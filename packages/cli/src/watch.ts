@@ -1,8 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { z } from "zod";
 import { CliError, Interrupted } from "./cli-error.ts";
 import type { ClientOptions, Platform } from "./client-options.ts";
+import type { Context } from "./context.ts";
+import { isDuration, parseDuration } from "./duration.ts";
 import type { HistoryEvent } from "./history.ts";
 import { callJson } from "./http-client.ts";
 import type { Terminal } from "./terminal.ts";
@@ -12,6 +14,11 @@ import { visible } from "./visible.ts";
 
 export interface WaitOptions extends ClientOptions {
   readonly wait?: boolean;
+}
+
+export interface BoundedWaitOptions extends WaitOptions {
+  /** Seconds. */
+  readonly timeout?: number;
 }
 
 /** What is looked at, of type T, with its history. */
@@ -28,6 +35,8 @@ export interface Watch<T, E extends HistoryEvent> {
   readonly stateOf: (event: E) => string | null;
   /** Why nothing better comes by itself; null: something may. */
   readonly endOf: (now: T, news: readonly E[]) => string | null;
+  /** How long it is looked at; undefined: for ever. */
+  readonly seconds?: number | undefined;
   /** Commands to look again with. */
   readonly lookAgain: string;
 }
@@ -38,6 +47,16 @@ export function addWaitOptions(command: Command, until: string): Command {
   return command
     .addOption(new Option("--wait", `show what it does until ${until} (default at a terminal)`))
     .option("--no-wait", "answer at once");
+}
+
+/** With `addWaitOptions`, where what is waited for may never come. */
+export function addTimeoutOption(command: Command): Command {
+  return command.option("--timeout <duration>", "wait no longer than so: 90s, 10m (default: for ever)", toSeconds);
+}
+
+function toSeconds(text: string): number {
+  if (!isDuration(text)) throw new InvalidArgumentError("Write 90s, 30m or 2h.");
+  return parseDuration(text);
 }
 
 /** Whether to wait: as asked; else where somebody looks on. */
@@ -55,11 +74,12 @@ const newestSchema = z.object({ events: z.array(z.object({ id: z.string() })) })
 
 /** @returns the resource as it was wanted. @throws CliError where that is given up; Interrupted after Ctrl-C, which ends the looking alone */
 export async function watch<T, E extends HistoryEvent>(
-  terminal: Terminal,
+  { terminal, clock }: Pick<Context, "terminal" | "clock">,
   host: Platform,
   watched: Watch<T, E>,
 ): Promise<T> {
-  const { path, schema, until, endOf } = watched;
+  const { path, schema, until, endOf, seconds = Number.POSITIVE_INFINITY } = watched;
+  const giveUpAt = clock.monotonic() + seconds * 1000;
   const stop = new AbortController();
   const release = terminal.onInterrupt(() => stop.abort());
   const teller = new Teller(terminal, watched);
@@ -71,6 +91,7 @@ export async function watch<T, E extends HistoryEvent>(
       if (until(now)) return now;
       const end = endOf(now, news);
       if (end !== null) throw new CliError(end);
+      if (clock.monotonic() >= giveUpAt) throw new CliError(outOfTime(seconds, watched.lookAgain));
       await delay(LOOK_MS, undefined, { signal: stop.signal });
     }
   } catch (error) {
@@ -80,6 +101,10 @@ export async function watch<T, E extends HistoryEvent>(
   } finally {
     release();
   }
+}
+
+function outOfTime(seconds: number, lookAgain: string): string {
+  return `It has not come there in ${seconds} s, and goes on. Look again with ${lookAgain}.`;
 }
 
 /** Oldest first. Ids grow with time. */

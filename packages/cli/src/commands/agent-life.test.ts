@@ -58,6 +58,27 @@ describe("agent start", () => {
     expect(notes).toContain("fairlead agent logs agt_1");
   });
 
+  test("ends where it keeps ending, with how its last run did", async () => {
+    const lastExit = { code: 1, reason: "exit code 1", at: "2030-01-01T00:00:05Z" };
+    const crashing = { ...runtime("It ended, and is started again in a while."), restartCount: 3, lastExit };
+    const { code, notes } = await host.call(["start", "agt_1"], {
+      [START]: host.thereupon({ lifecycleState: "starting", runtime: crashing }, started),
+    });
+    expect([code, notes]).toEqual([
+      1,
+      expect.stringContaining("is started again in a while. It keeps ending: exit code 1."),
+    ]);
+  });
+
+  test("waits no longer than it is told to", async () => {
+    const { code, notes } = await host.call(["start", "agt_1", "--timeout", "1s"], {
+      [START]: host.thereupon({ lifecycleState: "starting", runtime: runtime("Waiting for Attic.") }, started),
+    });
+    expect([code, notes]).toEqual([1, expect.stringContaining("fairlead agent events agt_1")]);
+    expect((await host.call(["start", "agt_1", "--timeout", "soon"])).code).toBe(2);
+    expect(host.seen).toEqual([]);
+  });
+
   test("names the command that sets each missing secret", async () => {
     const missingSecrets = [
       { name: "SLACK_APP_TOKEN", connectorSlug: "slack", stale: false },
@@ -134,6 +155,19 @@ describe("agent move", () => {
     expect(code).toBe(0);
     expect(host.sent("PATCH")).toEqual([{ runtimeProvider }]);
     expect(notes).toContain("running: There it is.");
+  });
+
+  test("does not take how often it ended on its former node for the new one", async () => {
+    const former = { ...AGENT.runtime, restartCount: 7, message: "Waiting for node Attic to stop it." };
+    host.agent = AGENT;
+    const { code } = await host.call(["move", "agt_1", "cellar"], {
+      [MOVE]: host.thereupon({ runtimeProvider, lifecycleState: "starting", runtime: former }),
+      [LOOK]: host.onLooks(
+        () => {},
+        () => host.become({ lifecycleState: "running", runtime: { ...AGENT.runtime, nodeId: NODE_IDS.cellar } }),
+      ),
+    });
+    expect(code).toBe(0);
   });
 
   test("is done at once with one that is not to run", async () => {

@@ -24,7 +24,7 @@ import { callJson } from "../http-client.ts";
 import { nodeIdOf } from "../nodes/node-reference.ts";
 import { print } from "../output.ts";
 import { addUnsetVariableOption } from "../variables.ts";
-import { addWaitOptions, newestEvent, type WaitOptions, waits } from "../watch.ts";
+import { addTimeoutOption, addWaitOptions, type BoundedWaitOptions, newestEvent, waits } from "../watch.ts";
 
 interface UpdateOptions extends ClientOptions, AgentConfigOptions {
   readonly name?: string;
@@ -33,7 +33,7 @@ interface UpdateOptions extends ClientOptions, AgentConfigOptions {
   readonly connector?: readonly string[] | false;
 }
 
-interface MoveOptions extends WaitOptions {
+interface MoveOptions extends BoundedWaitOptions {
   readonly force?: boolean;
 }
 
@@ -41,14 +41,17 @@ interface MoveOptions extends WaitOptions {
 export function addAgentLifeCommands(agent: Command, context: Context): void {
   const command = (name: string): Command =>
     addProjectOption(addPlatformOptions(agent.command(name))).argument(...AGENT_ARGUMENT);
-  addWaitOptions(command("start"), "it runs and is ready")
+  addTimeoutOption(addWaitOptions(command("start"), "it runs and is ready"))
     .description("run an agent on its node; names the secrets that it lacks")
-    .addHelpText("after", "\nExamples:\n  fairlead agent start bot\n  fairlead agent start bot --wait --json")
-    .action((name: string, options: WaitOptions) => startAgent(context, name, options));
-  addWaitOptions(command("stop"), "it is stopped")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  fairlead agent start bot\n  fairlead agent start bot --wait --timeout 10m --json",
+    )
+    .action((name: string, options: BoundedWaitOptions) => startAgent(context, name, options));
+  addTimeoutOption(addWaitOptions(command("stop"), "it is stopped"))
     .description("stop an agent until somebody starts it; its token is void at once")
     .addHelpText("after", "\nExample:\n  fairlead agent stop bot")
-    .action((name: string, options: WaitOptions) => stopAgent(context, name, options));
+    .action((name: string, options: BoundedWaitOptions) => stopAgent(context, name, options));
   const update = addUnsetVariableOption(addAgentConfigOptions(command("update")));
   addConnectorOption(update, "these connectors instead; repeat it")
     .description("change an agent; where it runs, a new container takes over or is rolled back")
@@ -62,7 +65,7 @@ export function addAgentLifeCommands(agent: Command, context: Context): void {
         "  fairlead agent config bot > bot.json && $EDITOR bot.json && fairlead agent update bot --config bot.json",
     )
     .action((name: string, options: UpdateOptions) => updateAgent(context, name, options));
-  addWaitOptions(command("move"), "it runs there")
+  addTimeoutOption(addWaitOptions(command("move"), "it runs there"))
     .description("give an agent another node; it starts there once the old one has stopped it")
     .argument("<node>", "the new node's id, or its identifier in the project")
     .option("--force", "do not wait for a node that does not answer: the old copy may run there until the node is back")
@@ -70,7 +73,7 @@ export function addAgentLifeCommands(agent: Command, context: Context): void {
     .action((name: string, node: string, options: MoveOptions) => moveAgent(context, { name, node }, options));
 }
 
-async function startAgent(context: Context, name: string, options: WaitOptions): Promise<void> {
+async function startAgent(context: Context, name: string, options: BoundedWaitOptions): Promise<void> {
   const host = platformHost(context, options);
   const id = await agentIdOf(host, name);
   const asking = {
@@ -83,7 +86,7 @@ async function startAgent(context: Context, name: string, options: WaitOptions):
   await askAndWatch(context, asking, options);
 }
 
-async function stopAgent(context: Context, name: string, options: WaitOptions): Promise<void> {
+async function stopAgent(context: Context, name: string, options: BoundedWaitOptions): Promise<void> {
   const host = platformHost(context, options);
   const id = await agentIdOf(host, name);
   const asking = {
@@ -161,10 +164,13 @@ interface Asking {
   readonly ends: readonly State[];
 }
 
-async function askAndWatch(context: Context, asking: Asking, options: WaitOptions): Promise<void> {
+async function askAndWatch(context: Context, asking: Asking, options: BoundedWaitOptions): Promise<void> {
   const { host, id, ask, until, ends } = asking;
   const after = await newestEvent(host, agentPath(id));
   const asked = await tellingMissingSecrets(id, ask);
-  const agent = waits(context.terminal, options) ? await watchAgent(context, host, { id, after, until, ends }) : asked;
+  const { timeout: seconds } = options;
+  const agent = waits(context.terminal, options)
+    ? await watchAgent(context, host, { id, after, until, ends, seconds })
+    : asked;
   print(context.terminal, agent, { json: options.json, text: agentText });
 }

@@ -17,8 +17,8 @@ export interface NodeWatch {
 const GIVEN_UP = new Set(["update_rolled_back", "provisioning_failed"]);
 
 /** Shows what a node does: its events, and how far images have come. @throws as `watch` does */
-export function watchNode({ terminal }: Context, host: Platform, { id, after, until }: NodeWatch): Promise<Node> {
-  return watch(terminal, host, {
+export function watchNode(context: Context, host: Platform, { id, after, until }: NodeWatch): Promise<Node> {
+  return watch(context, host, {
     path: nodePath(id),
     schema: nodeSchema,
     event: nodeEventSchema,
