@@ -8,6 +8,7 @@ import { type AgentServices, createAgentServices } from "./agents/agent-services
 import type { AgentStandings } from "./agents/agent-standing.ts";
 import { agentStores } from "./agents/agent-stores.ts";
 import { AgentTokenService } from "./agents/agent-token-service.ts";
+import { ConnectorCatalogue } from "./agents/connectors.ts";
 import type { ProjectAccess } from "./auth/access.ts";
 import { DaemonBuildService } from "./builds/daemon-build-service.ts";
 import { programFolder } from "./builds/program-folder.ts";
@@ -61,7 +62,7 @@ export function createFleet(context: Context, deps: FleetDeps): Fleet {
   const tunnels = new TunnelHub({ log });
   const daemonBuilds = createDaemonBuilds(context);
   const renting = createRenting(context);
-  const connectors = { find: () => null };
+  const connectors = new ConnectorCatalogue(config.connectors);
   const agentSecrets = { held: async () => new Map(), missing: async () => [] };
   const nodes = createNodeServices({
     ...ports,

@@ -1,17 +1,13 @@
-import { type Connector, nodeOfRuntimeProvider } from "@fairlead/protocol/agents";
+import { nodeOfRuntimeProvider } from "@fairlead/protocol/agents";
 import { DomainError, type MissingSecret } from "@fairlead/protocol/errors";
 import type { AgentHosts, HostFacts } from "../nodes/agent-hosts.ts";
 import type { AgentRecord } from "./agent.ts";
+import type { ConnectorCatalogue } from "./connectors.ts";
 import { isThere } from "./placement.ts";
-
-/** The catalogue of connectors. */
-export interface Connectors {
-  find(slug: string): Connector | null;
-}
 
 export interface AgentInputsDeps {
   readonly hosts: Pick<AgentHosts, "facts">;
-  readonly connectors: Connectors;
+  readonly connectors: Pick<ConnectorCatalogue, "find">;
   readonly secrets: AgentLacks;
 }
 

@@ -1,15 +1,14 @@
-import type { Connector } from "@fairlead/protocol/agents";
 import type { WorkloadSpec } from "@fairlead/protocol/workload";
 import type { Kysely } from "kysely";
 import type { Database } from "../db/schema.ts";
 import type { AgentsOnNode } from "../nodes/agents-on-node.ts";
 import { type AgentRecord, isLive } from "./agent.ts";
-import type { Connectors } from "./agent-inputs.ts";
 import { agentSpec, type SpecFacts } from "./agent-spec.ts";
 import { agentStores } from "./agent-stores.ts";
+import type { ConnectorCatalogue } from "./connectors.ts";
 
 export interface AgentPlannerDeps {
-  readonly connectors: Connectors;
+  readonly connectors: Pick<ConnectorCatalogue, "known">;
   readonly secrets: { held(transaction: Kysely<Database>, agentId: string): Promise<SpecFacts["held"]> };
   readonly modelsUrl: string;
 }
@@ -23,11 +22,11 @@ export class AgentPlanner implements AgentsOnNode {
   }
 
   async plannedOn(transaction: Kysely<Database>, nodeId: string): Promise<readonly WorkloadSpec[]> {
-    const { secrets, modelsUrl } = this.#deps;
+    const { connectors, secrets, modelsUrl } = this.#deps;
     const specs: WorkloadSpec[] = [];
     for (const agent of await livingOn(transaction, nodeId)) {
       const held = await secrets.held(transaction, agent.id);
-      specs.push(agentSpec(agent, { connectors: this.#connectorsOf(agent), held, modelsUrl }));
+      specs.push(agentSpec(agent, { connectors: connectors.known(agent.connectorSlugs), held, modelsUrl }));
     }
     return specs;
   }
@@ -35,11 +34,6 @@ export class AgentPlanner implements AgentsOnNode {
   async connectorsOn(transaction: Kysely<Database>, nodeId: string): Promise<readonly string[]> {
     const agents = await livingOn(transaction, nodeId);
     return [...new Set(agents.flatMap(({ connectorSlugs }) => connectorSlugs))].toSorted();
-  }
-
-  /** One that the catalogue no longer has asks for nothing. */
-  #connectorsOf({ connectorSlugs }: AgentRecord): Connector[] {
-    return connectorSlugs.flatMap((slug) => this.#deps.connectors.find(slug) ?? []);
   }
 }
 

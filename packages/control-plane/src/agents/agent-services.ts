@@ -9,16 +9,17 @@ import type { AgentHosts } from "../nodes/agent-hosts.ts";
 import { AgentChangeService } from "./agent-change-service.ts";
 import type { AgentChanges } from "./agent-changes.ts";
 import { AgentCourseService } from "./agent-course-service.ts";
-import { AgentInputs, type AgentLacks, type Connectors } from "./agent-inputs.ts";
+import { AgentInputs, type AgentLacks } from "./agent-inputs.ts";
 import { AgentLifeService, type People } from "./agent-life-service.ts";
 import { AgentRemovalService } from "./agent-removal-service.ts";
 import { AgentService } from "./agent-service.ts";
 import { agentStores } from "./agent-stores.ts";
+import type { ConnectorCatalogue } from "./connectors.ts";
 
 export interface AgentServicesDeps {
   readonly db: Kysely<Database>;
   readonly hosts: AgentHosts;
-  readonly connectors: Connectors;
+  readonly connectors: ConnectorCatalogue;
   readonly secrets: AgentLacks;
   readonly changes: AgentChanges;
   readonly access: ProjectAccess;

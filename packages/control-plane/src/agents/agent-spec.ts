@@ -3,9 +3,9 @@ import { type Health, healthSchema } from "@fairlead/protocol/engine-config";
 import { SECRETS_MOUNT_PATH, WORKER_TOKEN_FILE, type WorkloadSecret } from "@fairlead/protocol/secrets";
 import { LOCAL_HOST, WORKLOAD_TYPE_AGENT, type WorkloadSpec } from "@fairlead/protocol/workload";
 import { withSpecHash } from "../nodes/spec-hash.ts";
+import { secretKey } from "../secrets/secret-key.ts";
 import { type AgentRecord, workloadName } from "./agent.ts";
 import { type AgentNeed, agentNeeds } from "./agent-needs.ts";
-import { agentSecretKey } from "./agent-secret-key.ts";
 import { type GuestPreset, guestPreset } from "./guest-presets.ts";
 
 export interface SpecFacts {
@@ -78,7 +78,7 @@ function paths(needs: readonly AgentNeed[]): Record<string, string> {
 
 function workloadSecret(agentId: string, { name, as, variable }: AgentNeed, held: SpecFacts["held"]): WorkloadSecret {
   const known = as === "env" ? (variable ?? name) : name;
-  return { name: known, key: agentSecretKey({ agentId, name }), as, version: held.get(name)?.version ?? null };
+  return { name: known, key: secretKey("agent", { ownerId: agentId, name }), as, version: held.get(name)?.version ?? null };
 }
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;

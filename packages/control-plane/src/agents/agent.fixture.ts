@@ -1,4 +1,3 @@
-import type { Connector } from "@fairlead/protocol/agents";
 import type { MissingSecret } from "@fairlead/protocol/errors";
 import type { WorkloadReport } from "@fairlead/protocol/workload";
 import { pino } from "pino";
@@ -13,13 +12,9 @@ import type { CreateAgent } from "./agent-service.ts";
 import { type AgentServices, createAgentServices } from "./agent-services.ts";
 import { AgentStandings } from "./agent-standing.ts";
 import { type AgentStores, agentStores } from "./agent-stores.ts";
+import { ConnectorCatalogue } from "./connectors.ts";
 
 /** The agents' services on those of nodes, with daemons that say what a test lets them say. */
-
-const CONNECTORS: readonly Connector[] = [
-  { slug: "slack", description: "", secrets: [{ name: "SLACK_BOT_TOKEN", as: "env" }] },
-  { slug: "http", description: "", secrets: [{ name: "HTTP_CONNECTOR_TOKEN", as: "file" }] },
-];
 
 export interface AgentFixture extends AgentServices {
   readonly nodes: NodeFixture;
@@ -48,7 +43,7 @@ export interface AgentFixture extends AgentServices {
 }
 
 export async function agentFixture(open: OpenStore = openMemoryStore): Promise<AgentFixture> {
-  const connectors = { find: (slug: string) => CONNECTORS.find((entry) => entry.slug === slug) ?? null };
+  const connectors = new ConnectorCatalogue([]);
   const secrets = { held: async () => new Map() };
   const planner = new AgentPlanner({ connectors, secrets, modelsUrl: "http://models.example.org" });
   const nodes = await nodeFixture(open, {
