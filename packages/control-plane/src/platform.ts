@@ -7,6 +7,7 @@ import { registerAgentLifeRoutes } from "./agents/agent-life-routes.ts";
 import { registerAgentLimitsRoutes } from "./agents/agent-limits-routes.ts";
 import { registerAgentLogRoutes } from "./agents/agent-log-routes.ts";
 import { registerAgentRoutes } from "./agents/agent-routes.ts";
+import { agentStores } from "./agents/agent-stores.ts";
 import { registerAuditRoutes } from "./audit/audit-routes.ts";
 import { registerBillingRoutes } from "./billing/billing-routes.ts";
 import { registerDaemonBuildRoutes } from "./builds/daemon-build-routes.ts";
@@ -133,7 +134,10 @@ function createPlatformMetrics(
 ): ReturnType<typeof createMetrics> {
   const { nodes } = nodeStores(context.installation.longReads);
   const nodesByStatus = (): ReturnType<typeof nodes.countByStatus> => nodes.countByStatus();
-  return createMetrics({ ...services, ...context, ...counted, nodesByStatus, fleet: services.nodes.liveness });
+  const { agents } = agentStores(context.installation.longReads);
+  const agentsByState = (): ReturnType<typeof agents.countByState> => agents.countByState();
+  const figures = { nodesByStatus, agentsByState, fleet: services.nodes.liveness };
+  return createMetrics({ ...services, ...context, ...counted, ...figures });
 }
 
 /** How many daemons come in at a time: after a restart all of them are at the door. */

@@ -76,6 +76,7 @@ describe.each(STORES)("the stores of agents on $name", ({ open }) => {
     expect(ids(await stores.agents.list("prj_1", { limit: 2, after: "agt_2" }))).toEqual(["agt_4"]);
     expect(ids(await stores.agents.placedOn("nod_1"))).toEqual(["agt_3"]);
     expect(ids(await stores.agents.around("nod_1"))).toEqual(["agt_1", "agt_3"]);
+    expect(await stores.agents.countByState()).toMatchObject({ running: 4, stopped: 0 });
     expect((await stores.agents.hosts()).toSorted()).toEqual(["nod_1", "nod_2", "nod_4"]);
   });
 

@@ -1,4 +1,10 @@
-import { agentConfigSchema, agentLifecycleStateSchema, agentRuntimeSchema } from "@fairlead/protocol/agents";
+import {
+  AGENT_LIFECYCLE_STATES,
+  type AgentLifecycleState,
+  agentConfigSchema,
+  agentLifecycleStateSchema,
+  agentRuntimeSchema,
+} from "@fairlead/protocol/agents";
 import type { KeyLimits } from "@fairlead/protocol/resources";
 import type { Insertable, Kysely, Selectable } from "kysely";
 import { z } from "zod";
@@ -87,6 +93,20 @@ export class AgentStore {
       .where((eb) => eb.or([eb("placed_node_id", "is not", null), eb("wanted", "=", 1)]))
       .execute();
     return rows.map(({ id }) => id);
+  }
+
+  /** Of all projects, for the operator's figures. */
+  async countByState(): Promise<Readonly<Record<AgentLifecycleState, number>>> {
+    const rows = await this.#db
+      .selectFrom("agent")
+      .select((eb) => ["lifecycle_state as state", eb.fn.countAll().as("count")] as const)
+      .groupBy("lifecycle_state")
+      .execute();
+    const counts = new Map(rows.map(({ state, count }) => [state, Number(count)]));
+    return Object.fromEntries(AGENT_LIFECYCLE_STATES.map((state) => [state, counts.get(state) ?? 0])) as Record<
+      AgentLifecycleState,
+      number
+    >;
   }
 
   async setFields(projectId: string, id: string, fields: AgentFields): Promise<void> {
