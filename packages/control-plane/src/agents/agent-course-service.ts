@@ -107,6 +107,7 @@ export class AgentCourseService {
     const { clock, ids } = this.#deps;
     const parts = { stores, transaction, hosts, nodes: this.#deps.hosts, now: clock.now() };
     const course = new AgentCourse({ ...parts, newEventId: () => ids.next("event") }, agent);
+    if (force) await course.holdNodes();
     if (ordered !== null) {
       await course.happen(ordered.happening);
       await course.renew(ordered.anew ?? false);

@@ -58,6 +58,13 @@ export class AgentCourse {
     ]);
   }
 
+  /** Before a move by force, which changes two plans at once: in one order, so that agents that change places do not wait for each other. */
+  async holdNodes(): Promise<void> {
+    const { nodeId, placement } = this.#agent;
+    const ids = new Set(placement === null ? [nodeId] : [nodeId, placement.nodeId]);
+    for (const id of [...ids].toSorted()) await this.#deps.nodes.replanWithin(this.#deps.transaction, id);
+  }
+
   /** Its spec may have changed: its node's desired state follows. @param anew what was reported before is not of this run. */
   async renew(anew: boolean): Promise<void> {
     const { placement } = this.#agent;
@@ -68,7 +75,6 @@ export class AgentCourse {
 
   /** @returns what it has become; null: its row is gone. */
   async settle(force: boolean): Promise<AgentRecord | null> {
-    if (force) await this.#holdNodes();
     for (let steps = 0; steps < MAX_STEPS; steps++) {
       const step = placementStep(this.#agent, { ...this.#around(), force });
       if (step === null) break;
@@ -121,13 +127,6 @@ export class AgentCourse {
     }
     if (replanned.changed) this.#replanned.add(nodeId);
     return replanned.generation;
-  }
-
-  /** In one order, so that two agents that change places do not wait for each other's nodes. */
-  async #holdNodes(): Promise<void> {
-    const { nodeId, placement } = this.#agent;
-    const ids = new Set(placement === null ? [nodeId] : [nodeId, placement.nodeId]);
-    for (const id of [...ids].toSorted()) await this.#deps.nodes.replanWithin(this.#deps.transaction, id);
   }
 
   async #write(): Promise<void> {

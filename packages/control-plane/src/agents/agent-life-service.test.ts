@@ -196,6 +196,17 @@ describe.each(STORES)("the life of agents on $name", ({ open }) => {
     expect(agent?.placement?.nodeId ?? null).toBe(agent?.wanted === true ? node : null);
   });
 
+  test("agents that change places by force do not wait for each other", async () => {
+    const agents: [string, string][] = [];
+    for (const at of [node, other, node, other]) agents.push([(await world.running(at)).id, at]);
+    await quiet(node);
+    await quiet(other);
+    await Promise.all(agents.map(([id, at]) => moveTo(id, at === node ? other : node, true)));
+    const moved = (at: string): string[] => agents.filter(([, from]) => from !== at).map(([id]) => id);
+    expect(await world.desired(node)).toEqual(moved(node));
+    expect(await world.desired(other)).toEqual(moved(other));
+  });
+
   describe("a start is refused", () => {
     test("while secrets are missing, naming all of them", async () => {
       const { id } = await world.create(node, { connectorSlugs: ["slack"] });
