@@ -75,7 +75,7 @@ export function createFleet(context: Context, deps: FleetDeps): Fleet {
     issuer: tokens,
     histories: new AgentHistory({ ...ports, stores: agentStores(db) }),
     agents: new AgentPlanner({ connectors, secrets: agentSecrets, modelsUrl: addresses.modelsUrl }),
-    secrets: new SecretService({ db, sealer, clock: ports.clock }),
+    secrets: new SecretService({ kind: "node", db, sealer, clock: ports.clock }),
     calls: tunnels,
     people: users,
     log,

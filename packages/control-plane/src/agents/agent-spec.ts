@@ -78,7 +78,12 @@ function paths(needs: readonly AgentNeed[]): Record<string, string> {
 
 function workloadSecret(agentId: string, { name, as, variable }: AgentNeed, held: SpecFacts["held"]): WorkloadSecret {
   const known = as === "env" ? (variable ?? name) : name;
-  return { name: known, key: secretKey("agent", { ownerId: agentId, name }), as, version: held.get(name)?.version ?? null };
+  return {
+    name: known,
+    key: secretKey("agent", { ownerId: agentId, name }),
+    as,
+    version: held.get(name)?.version ?? null,
+  };
 }
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;

@@ -46,6 +46,8 @@ export const AUDIT_ACTIONS = {
   "agent.stop": "An agent was stopped.",
   "agent.delete": "An agent was deleted.",
   "agent.logs": "Somebody began to read what an agent prints.",
+  "agent.secret.put": "A secret of an agent was set.",
+  "agent.secret.delete": "A secret of an agent was deleted.",
   "agent.connect": "Somebody got a way to an agent; what went through it is not recorded.",
   "billing.credit": "A platform administrator added credits to a project, or took some back.",
   "provider.create": "A project got a provider of its own.",

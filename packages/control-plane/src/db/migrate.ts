@@ -21,6 +21,7 @@ import * as desiredDaemons from "./migrations/0016-desired-daemons.ts";
 import * as machines from "./migrations/0025-machines.ts";
 import * as agents from "./migrations/0026-agents.ts";
 import * as daemonProtocol from "./migrations/0027-daemon-protocol.ts";
+import * as agentSecrets from "./migrations/0028-agent-secrets.ts";
 import * as agentMoney from "./migrations/0029-agent-money.ts";
 
 /** One step of the schema, named so that the names sort in their order. */
@@ -49,6 +50,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0025-machines", up: machines.up },
   { name: "0026-agents", up: agents.up },
   { name: "0027-daemon-protocol", up: daemonProtocol.up },
+  { name: "0028-agent-secrets", up: agentSecrets.up },
   { name: "0029-agent-money", up: agentMoney.up },
 ];
 

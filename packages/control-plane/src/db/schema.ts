@@ -16,9 +16,9 @@ import type {
   NodeDesiredTable,
   NodeEventTable,
   NodeReportTable,
-  NodeSecretTable,
   NodeTable,
 } from "./node-tables.ts";
+import type { SecretTable } from "./secret-tables.ts";
 
 /**
  * Rows as they rest, the same on SQLite and PostgreSQL: text, integers (booleans are 0 or 1, times are Unix milliseconds),
@@ -47,9 +47,10 @@ export interface Database {
   node_event: NodeEventTable;
   machine: MachineTable;
   bootstrap_token: BootstrapTokenTable;
-  node_secret: NodeSecretTable;
+  node_secret: SecretTable;
   agent: AgentTable;
   agent_event: AgentEventTable;
+  agent_secret: SecretTable;
   idempotency_record: IdempotencyRecordTable;
   ledger_entry: LedgerEntryTable;
   project_balance: ProjectBalanceTable;

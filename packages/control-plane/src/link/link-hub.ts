@@ -18,7 +18,7 @@ import type { AgentTokenService } from "../agents/agent-token-service.ts";
 import type { NodeChanges } from "../nodes/node-changes.ts";
 import type { NodeLiveness } from "../nodes/node-liveness.ts";
 import type { NodeReportService } from "../nodes/node-report-service.ts";
-import type { NodeSecretService } from "../nodes/node-secret-service.ts";
+import type { OwnedSecretService } from "../secrets/owned-secret-service.ts";
 import { LinkHolders } from "./link-holders.ts";
 import type { LinkService, LinkSession } from "./link-service.ts";
 import { Wake } from "./wake.ts";
@@ -26,7 +26,7 @@ import { Wake } from "./wake.ts";
 export interface LinkHubDeps {
   readonly reports: NodeReportService;
   readonly liveness: NodeLiveness;
-  readonly secrets: Pick<NodeSecretService, "deliver">;
+  readonly secrets: Pick<OwnedSecretService, "deliver">;
   readonly agentTokens: Pick<AgentTokenService, "issue">;
   readonly changes: NodeChanges;
   readonly clock: Clock;
@@ -138,9 +138,9 @@ export class LinkHub implements LinkService {
     await this.#deps.reports.events(nodeId, events);
   }
 
-  async #secret(nodeId: string, name: string): Promise<SecretAnswer> {
+  async #secret(nodeId: string, key: string): Promise<SecretAnswer> {
     this.#deps.liveness.heard(nodeId);
-    return this.#deps.secrets.deliver(nodeId, name);
+    return this.#deps.secrets.deliver(nodeId, key);
   }
 
   async #workerToken(nodeId: string, agentId: string): Promise<WorkerTokenAnswer> {

@@ -17,6 +17,7 @@ import type { People } from "./node-life-service.ts";
 import type { NodeMachines } from "./node-machines.ts";
 import { type NodePatch, patchNode, WRITABLE_FIELDS, type WritableNode } from "./node-patch.ts";
 import type { NodePlanner } from "./node-planner.ts";
+import { secretOwner } from "./node-secret-owners.ts";
 import { type NodeService, nodeNotFound } from "./node-service.ts";
 import type { NodeStatusService } from "./node-status-service.ts";
 import type { NodeStores } from "./node-stores.ts";
@@ -133,7 +134,7 @@ export class NodeChangeService {
     { name, value }: { readonly name: string; readonly value: string | null },
   ): Promise<void> {
     if (value === null) await this.#deps.secrets.forget(transaction, node.id, name);
-    else await this.#deps.secrets.put(transaction, node, { name, value, providerKey: true });
+    else await this.#deps.secrets.put(transaction, secretOwner(node), { name, value, providerKey: true });
   }
 
   async #tellUpdate(

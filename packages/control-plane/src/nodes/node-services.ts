@@ -6,6 +6,7 @@ import type { AuditService } from "../audit/audit-service.ts";
 import type { ProjectAccess } from "../auth/access.ts";
 import type { WriteTogether } from "../db/opened-handle.ts";
 import type { Database } from "../db/schema.ts";
+import { OwnedSecretService } from "../secrets/owned-secret-service.ts";
 import type { SecretService } from "../secrets/secret-service.ts";
 import { AgentDeparture } from "./agent-departure.ts";
 import type { AgentHosts } from "./agent-hosts.ts";
@@ -26,7 +27,7 @@ import type { NodeMachines } from "./node-machines.ts";
 import { NodePlanner } from "./node-planner.ts";
 import { NodeRemovalService } from "./node-removal-service.ts";
 import { NodeReportService } from "./node-report-service.ts";
-import { NodeSecretService } from "./node-secret-service.ts";
+import { NodeSecretOwners } from "./node-secret-owners.ts";
 import { NodeService, type TakenNames } from "./node-service.ts";
 import { NodeStatusService } from "./node-status-service.ts";
 import { nodeStores } from "./node-stores.ts";
@@ -59,7 +60,7 @@ export interface NodeServicesDeps {
 export interface NodeServices {
   readonly nodes: NodeService;
   readonly nodeChanges: NodeChangeService;
-  readonly nodeSecrets: NodeSecretService;
+  readonly nodeSecrets: OwnedSecretService;
   readonly life: NodeLifeService;
   readonly drain: NodeDrainService;
   readonly views: NodeViewService;
@@ -105,6 +106,7 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
     publicUrl: deps.publicUrl,
     builds: deps.builds,
   });
+  const secretOwners = new NodeSecretOwners({ stores, nodes, planner, changes, access });
   const departure = new AgentDeparture({ stores, changes, epoch: installation.epoch });
   const drain = new NodeDrainService({ ...deps, stores, status, agents: departure });
   return {
@@ -113,7 +115,7 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
     changes,
     nodeChanges,
     desiredDaemons,
-    nodeSecrets: new NodeSecretService({ stores, nodes, planner, changes, access, audit, secrets: deps.secrets }),
+    nodeSecrets: new OwnedSecretService({ owners: secretOwners, secrets: deps.secrets, audit }),
     drain,
     life: new NodeLifeService({ ...deps, stores, nodes, planner, status, drain, changes }),
     views: new NodeViewService(stores),
