@@ -62,7 +62,7 @@ export class AgentCourse {
   async holdNodes(): Promise<void> {
     const { nodeId, placement } = this.#agent;
     const ids = new Set(placement === null ? [nodeId] : [nodeId, placement.nodeId]);
-    for (const id of [...ids].toSorted()) await this.#deps.nodes.replanWithin(this.#deps.transaction, id);
+    for (const id of [...ids].toSorted()) await this.#replan(id);
   }
 
   /** Its spec may have changed: its node's desired state follows. @param anew what was reported before is not of this run. */

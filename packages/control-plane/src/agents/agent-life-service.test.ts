@@ -196,6 +196,27 @@ describe.each(STORES)("the life of agents on $name", ({ open }) => {
     expect(agent?.placement?.nodeId ?? null).toBe(agent?.wanted === true ? node : null);
   });
 
+  test("a node whose plan changes is told, by a stop, a move, a move by force and a deletion", async () => {
+    const told: string[] = [];
+    world.nodes.changes.listen(({ nodeId, aspect }) => {
+      if (aspect === "desired") told.push(nodeId);
+    });
+    const tellsOf = async (call: () => Promise<unknown>): Promise<string[]> => {
+      told.length = 0;
+      await call();
+      return [...told];
+    };
+    const { id } = await world.running(node);
+    expect(await tellsOf(() => moveTo(id, other, true))).toEqual([node]);
+    expect(await tellsOf(() => world.obey(node))).toEqual([other]);
+    expect(await tellsOf(() => moveTo(id, node))).toEqual([other]);
+    await world.obey(other);
+    expect(await tellsOf(() => world.agentLife.stop(OWNER, id))).toEqual([node]);
+    await world.obey(node);
+    expect(await tellsOf(() => world.agentLife.start(OWNER, id))).toEqual([node]);
+    expect(await tellsOf(() => world.agentLife.delete(OWNER, id, true))).toEqual([node]);
+  });
+
   test("agents that change places by force do not wait for each other", async () => {
     const agents: [string, string][] = [];
     for (const at of [node, other, node, other]) agents.push([(await world.running(at)).id, at]);
