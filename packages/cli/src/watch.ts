@@ -138,9 +138,9 @@ class Teller<T, E extends HistoryEvent> {
   tell(news: readonly E[], now: T): void {
     const said = news.map((event) => lineOf(this.#watched.stateOf(event), event.message));
     const progress = this.#watched.progressOf(now);
-    for (const line of [...said, ...progress.filter((each) => !this.#told.includes(each) && !said.includes(each))]) {
-      this.#terminal.note(visible(line));
-    }
+    // What just happened is often also how it stands now.
+    const more = progress.filter((each) => !this.#told.includes(each) && !said.some((line) => each.endsWith(line)));
+    for (const line of [...said, ...more]) this.#terminal.note(visible(line));
     this.#latest = news.at(-1)?.id ?? this.#latest;
     this.#told = [...progress, ...said];
   }

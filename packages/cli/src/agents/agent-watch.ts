@@ -16,8 +16,8 @@ export interface AgentWatch {
   readonly seconds?: number | undefined;
 }
 
-/** One that has ended so often is started again and again, but somebody should look. */
-const MANY_RESTARTS = 3;
+/** After so many failures it is tried again and again, but somebody should look. */
+const MANY = 3;
 
 /** Shows what an agent does: its events, and how far its image has come. @throws as `watch` does */
 export function watchAgent(
@@ -25,6 +25,7 @@ export function watchAgent(
   host: Platform,
   { id, after, until, ends, seconds }: AgentWatch,
 ): Promise<Agent> {
+  let failedSteps = 0;
   return watch(context, host, {
     path: agentPath(id),
     schema: agentSchema,
@@ -34,24 +35,24 @@ export function watchAgent(
     seconds,
     progressOf: ({ lifecycleState, runtime }) => [lineOf(lifecycleState, inSteps(runtime.message))],
     stateOf: ({ lifecycleState }) => lifecycleState,
-    endOf: (agent) => endOf(agent, ends),
+    endOf: (agent, news) => {
+      failedSteps += news.filter(({ kind }) => kind === "step_failed").length;
+      if (ends.includes(agent.lifecycleState)) return ending(agent, "");
+      return keepsEnding(agent) || failedSteps >= MANY ? ending(agent, "It is tried again and again. ") : null;
+    },
     lookAgain: `\`fairlead agent get ${id}\` or \`fairlead agent events ${id}\``,
   });
 }
 
-function endOf(agent: Agent, ends: AgentWatch["ends"]): string | null {
-  const { id, lifecycleState, runtime } = agent;
-  if (!ends.includes(lifecycleState) && !keepsEnding(agent)) return null;
-  const { lastExit } = runtime;
-  const how = keepsEnding(agent) && lastExit !== null ? ` It keeps ending: ${lastExit.reason}.` : "";
-  const look = `See \`fairlead agent events ${id}\` and \`fairlead agent logs ${id}\`.`;
-  return `The agent is ${lifecycleState}: ${visible(runtime.message + how)}\n${look}`;
+function ending({ id, lifecycleState, runtime }: Agent, goesOn: string): string {
+  const look = `${goesOn}See \`fairlead agent events ${id}\` and \`fairlead agent logs ${id}\`.`;
+  return `The agent is ${lifecycleState}: ${visible(runtime.message)}\n${look}`;
 }
 
 /** What is seen of a node that it leaves says nothing of the one that it goes to. */
 function keepsEnding({ lifecycleState, runtime, runtimeProvider }: Agent): boolean {
   const isThere = runtimeProviderOf(runtime.nodeId) === runtimeProvider;
-  return isThere && lifecycleState === "starting" && runtime.restartCount >= MANY_RESTARTS;
+  return isThere && lifecycleState === "starting" && runtime.restartCount >= MANY;
 }
 
 /** Each percent of a pull would be a line. */

@@ -59,15 +59,33 @@ describe("agent start", () => {
   });
 
   test("ends where it keeps ending, with how its last run did", async () => {
-    const lastExit = { code: 1, reason: "exit code 1", at: "2030-01-01T00:00:05Z" };
-    const crashing = { ...runtime("It ended, and is started again in a while."), restartCount: 3, lastExit };
+    const crashing = { ...runtime("ended: exit code 1 (4 in a row)"), restartCount: 3 };
     const { code, notes } = await host.call(["start", "agt_1"], {
       [START]: host.thereupon({ lifecycleState: "starting", runtime: crashing }, started),
     });
     expect([code, notes]).toEqual([
       1,
-      expect.stringContaining("is started again in a while. It keeps ending: exit code 1."),
+      expect.stringContaining("The agent is starting: ended: exit code 1 (4 in a row)\n"),
     ]);
+    expect(notes).toContain("again and again");
+  });
+
+  test("ends where its node cannot get its image, which it says once each time", async () => {
+    const message = "cannot pull x:1: no such image";
+    const failed = ["evt_3", "evt_4", "evt_5"].map((id) => agentEvent({ id, kind: "step_failed", message }));
+    const { code, notes } = await host.call(["start", "agt_1"], {
+      [START]: host.thereupon(
+        { lifecycleState: "starting", runtime: runtime(message) },
+        started,
+        ...failed.slice(0, 2),
+      ),
+      [LOOK]: host.onLooks(
+        () => {},
+        () => host.become({}, ...failed.slice(2)),
+      ),
+    });
+    expect([code, notes.split(message)]).toEqual([1, expect.objectContaining({ length: 5 })]);
+    expect(notes).toContain(`fairlead: The agent is starting: ${message}\nIt is tried again and again.`);
   });
 
   test("waits no longer than it is told to", async () => {
