@@ -28,6 +28,12 @@ const started: MakeCall = async (world, caller) => {
   return { path: `${path}:stop`, body: {} };
 };
 
+const withSecret: MakeCall = async (world, caller) => {
+  const { path } = await newAgent("/secrets/MATRIX")(world, caller);
+  await world.send({ method: "PUT", path, body: { value: "x" } }, z.object({}));
+  return { path };
+};
+
 export const AGENT_CALLS: Readonly<Record<string, MakeCall>> = {
   "GET /v1/agents": ({ projectId }) => ({ path: `/v1/agents?projectId=${projectId}` }),
   "POST /v1/agents": (world) => ({ path: "/v1/agents", body: body(world) }),
@@ -42,4 +48,8 @@ export const AGENT_CALLS: Readonly<Record<string, MakeCall>> = {
   "GET /v1/agents/{id}/limits": newAgent("/limits"),
   "GET /v1/agents/{id}/logs": newAgent("/logs", { letIn: ['"code":"unavailable"'] }),
   "PATCH /v1/agents/{id}/limits": newAgent("/limits", { body: { parallelCalls: 4 } }),
+  "GET /v1/agents/{id}/secrets": newAgent("/secrets"),
+  "DELETE /v1/agents/{id}/secrets/{name}": withSecret,
+  "PUT /v1/agents/{id}/secrets/{name}": newAgent("/secrets/MATRIX", { body: { value: SECRET } }),
+  "GET /v1/connectors": ({ projectId }) => ({ path: `/v1/connectors?projectId=${projectId}` }),
 };

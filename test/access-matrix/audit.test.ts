@@ -35,6 +35,8 @@ const ACTIONS: Readonly<Record<string, readonly AuditAction[]>> = {
   "DELETE /v1/agents/{id}": ["agent.delete"],
   "POST /v1/agents/{id}:start": ["agent.start"],
   "POST /v1/agents/{id}:stop": ["agent.stop"],
+  "DELETE /v1/agents/{id}/secrets/{name}": ["agent.secret.delete"],
+  "PUT /v1/agents/{id}/secrets/{name}": ["agent.secret.put"],
   "POST /v1/nodes": ["node.create"],
   "PATCH /v1/nodes/{id}": ["node.update"],
   "DELETE /v1/nodes/{id}": ["node.delete"],

@@ -13,7 +13,7 @@ import type { ProjectAccess } from "./auth/access.ts";
 import { DaemonBuildService } from "./builds/daemon-build-service.ts";
 import { programFolder } from "./builds/program-folder.ts";
 import type { Context } from "./context.ts";
-import { LinkHub } from "./link/link-hub.ts";
+import { LinkHub, type LinkHubDeps } from "./link/link-hub.ts";
 import { LinkServer } from "./link/link-server.ts";
 import {
   createMachineOrders,
@@ -29,6 +29,7 @@ import { NodeLogService } from "./nodes/node-log-service.ts";
 import type { TakenNames } from "./nodes/node-service.ts";
 import { createNodeIdentities, createNodeServices, type NodeServices } from "./nodes/node-services.ts";
 import { WorkloadLogs } from "./nodes/workload-logs.ts";
+import { readAgentSecretKey } from "./secrets/secret-key.ts";
 import { SecretService } from "./secrets/secret-service.ts";
 import { TunnelHub } from "./tunnel/tunnel-hub.ts";
 
@@ -63,7 +64,8 @@ export function createFleet(context: Context, deps: FleetDeps): Fleet {
   const daemonBuilds = createDaemonBuilds(context);
   const renting = createRenting(context);
   const connectors = new ConnectorCatalogue(config.connectors);
-  const agentSecrets = { held: async () => new Map(), missing: async () => [] };
+  const sealing = { db, sealer, clock: ports.clock };
+  const agentSecrets = new SecretService({ kind: "agent", ...sealing });
   const nodes = createNodeServices({
     ...ports,
     db,
@@ -75,7 +77,7 @@ export function createFleet(context: Context, deps: FleetDeps): Fleet {
     issuer: tokens,
     histories: new AgentHistory({ ...ports, stores: agentStores(db) }),
     agents: new AgentPlanner({ connectors, secrets: agentSecrets, modelsUrl: addresses.modelsUrl }),
-    secrets: new SecretService({ kind: "node", db, sealer, clock: ports.clock }),
+    secrets: new SecretService({ kind: "node", ...sealing }),
     calls: tunnels,
     people: users,
     log,
@@ -88,12 +90,6 @@ export function createFleet(context: Context, deps: FleetDeps): Fleet {
     ...renting,
     ...createMachineServices({ ...renting, nodes: nodes.nodeMachines, access, audit, log }),
   };
-  const { reports, liveness, nodeSecrets: secrets, changes } = nodes;
-  const agentTokens = new AgentTokenService({ tokens, nodes: createNodeIdentities(db), agents: agentStandings });
-  const parts = { reports, liveness, secrets, agentTokens, changes };
-  const hub = new LinkHub({ ...parts, clock: ports.clock, log, resyncMs: LINK_RESYNC_MS });
-  const links = new LinkServer({ links: hub, log });
-  cutRemovedNodes(nodes, { links, tunnels });
   const agents = createAgentServices({
     ...ports,
     db,
@@ -106,6 +102,13 @@ export function createFleet(context: Context, deps: FleetDeps): Fleet {
     people: users,
     log,
   });
+  const { reports, liveness, changes } = nodes;
+  const secrets = createDeliveries(nodes, agents);
+  const agentTokens = new AgentTokenService({ tokens, nodes: createNodeIdentities(db), agents: agentStandings });
+  const parts = { reports, liveness, secrets, agentTokens, changes };
+  const hub = new LinkHub({ ...parts, clock: ports.clock, log, resyncMs: LINK_RESYNC_MS });
+  const links = new LinkServer({ links: hub, log });
+  cutRemovedNodes(nodes, { links, tunnels });
   const workloadLogs = new WorkloadLogs({ sessions: users, daemons: tunnels });
   const logs = { db, access, audit, workloadLogs };
   const nodeLogs = new NodeLogService({ ...nodes, ...logs });
@@ -125,6 +128,12 @@ function createRenting({ config, ports, installation, addresses }: Context): Mac
 function createDaemonBuilds({ config, log }: Context): DaemonBuildService {
   const folders = [config.builds.dir, join(programFolder(), "daemon-builds")];
   return new DaemonBuildService({ folders, serverVersion: BUILD.version, log });
+}
+
+/** What daemons ask for: secrets of their nodes, and of the agents on them. */
+function createDeliveries({ nodeSecrets }: NodeServices, { agentSecrets }: AgentServices): LinkHubDeps["secrets"] {
+  const secretsOf = (key: string) => (readAgentSecretKey(key) === null ? nodeSecrets : agentSecrets);
+  return { deliver: (nodeId, key) => secretsOf(key).deliver(nodeId, key) };
 }
 
 /** A deleted node's credential is void at once, and so is what it has open. */

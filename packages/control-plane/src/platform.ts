@@ -7,7 +7,9 @@ import { registerAgentLifeRoutes } from "./agents/agent-life-routes.ts";
 import { registerAgentLimitsRoutes } from "./agents/agent-limits-routes.ts";
 import { registerAgentLogRoutes } from "./agents/agent-log-routes.ts";
 import { registerAgentRoutes } from "./agents/agent-routes.ts";
+import { registerAgentSecretRoutes } from "./agents/agent-secret-routes.ts";
 import { agentStores } from "./agents/agent-stores.ts";
+import { registerConnectorRoutes } from "./agents/connector-routes.ts";
 import { registerAuditRoutes } from "./audit/audit-routes.ts";
 import { registerBillingRoutes } from "./billing/billing-routes.ts";
 import { registerDaemonBuildRoutes } from "./builds/daemon-build-routes.ts";
@@ -192,6 +194,8 @@ function registerRoutes(app: PlatformApp, services: RouteServices): void {
   registerAgentRoutes(app, services);
   registerAgentLifeRoutes(app, services);
   registerAgentLimitsRoutes(app, services.agentLimits);
+  registerAgentSecretRoutes(app, services.agentSecrets);
+  registerConnectorRoutes(app, services.connectors);
   registerDaemonBuildRoutes(app, services.daemonBuilds);
   registerInstallRoutes(app, { ...services, installScript: join(programFolder(), "install/install.sh") });
   registerAuditRoutes(app, auditLog);

@@ -1,20 +1,15 @@
 import { nodeOfRuntimeProvider } from "@fairlead/protocol/agents";
-import { DomainError, type MissingSecret } from "@fairlead/protocol/errors";
+import { DomainError } from "@fairlead/protocol/errors";
 import type { AgentHosts, HostFacts } from "../nodes/agent-hosts.ts";
 import type { AgentRecord } from "./agent.ts";
+import type { AgentSecretNeeds } from "./agent-secret-needs.ts";
 import type { ConnectorCatalogue } from "./connectors.ts";
 import { isThere } from "./placement.ts";
 
 export interface AgentInputsDeps {
   readonly hosts: Pick<AgentHosts, "facts">;
   readonly connectors: Pick<ConnectorCatalogue, "find">;
-  readonly secrets: AgentLacks;
-}
-
-/** Which secrets an agent lacks; the agents' own secrets. */
-export interface AgentLacks {
-  /** Those that it cannot start without on that node: not set, or not to be opened there. */
-  missing(agent: AgentRecord, host: HostFacts): Promise<readonly MissingSecret[]>;
+  readonly needs: Pick<AgentSecretNeeds, "missing">;
 }
 
 /** Judges what people write of an agent by what it names: its node, its connectors, its secrets. */
@@ -44,7 +39,7 @@ export class AgentInputs {
 
   /** @throws DomainError missing_secrets naming all of them */
   async checkSecrets(agent: AgentRecord, host: HostFacts): Promise<void> {
-    const missingSecrets = await this.#deps.secrets.missing(agent, host);
+    const missingSecrets = await this.#deps.needs.missing(agent, host);
     if (missingSecrets.length === 0) return;
     const names = missingSecrets.map(
       ({ name, connectorSlug, stale }) =>

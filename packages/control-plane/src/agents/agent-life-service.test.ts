@@ -230,16 +230,18 @@ describe.each(STORES)("the life of agents on $name", ({ open }) => {
 
   describe("a start is refused", () => {
     test("while secrets are missing, naming all of them", async () => {
-      const { id } = await world.create(node, { connectorSlugs: ["slack"] });
+      const config = { secrets: { OWN: { as: "file" } }, registryAuthSecret: "LOGIN" } as const;
+      const { id } = await world.create(node, { connectorSlugs: ["slack"], config });
+      await world.agentSecrets.put(OWNER, id, { name: "SLACK_APP_TOKEN", value: "xapp-1" });
       const missingSecrets = [
+        { name: "OWN", connectorSlug: null, stale: false },
         { name: "SLACK_BOT_TOKEN", connectorSlug: "slack", stale: false },
-        { name: "OWN", connectorSlug: null, stale: true },
+        { name: "LOGIN", connectorSlug: null, stale: false },
       ];
-      world.lack(missingSecrets);
       const refused = world.agentLife.start(OWNER, id);
       await expect(refused).rejects.toMatchObject({ code: "missing_secrets", missingSecrets });
       await expect(refused).rejects.toThrow(
-        "Set these secrets of the agent first: SLACK_BOT_TOKEN (connector slack); OWN, which its node cannot open: set it again.",
+        "Set these secrets of the agent first: OWN; SLACK_BOT_TOKEN (connector slack); LOGIN.",
       );
       expect(await stateOf(id)).toBe("created");
     });

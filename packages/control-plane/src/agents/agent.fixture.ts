@@ -1,9 +1,13 @@
-import type { MissingSecret } from "@fairlead/protocol/errors";
+import { DomainError } from "@fairlead/protocol/errors";
 import type { WorkloadReport } from "@fairlead/protocol/workload";
+import type { Kysely } from "kysely";
 import { pino } from "pino";
+import { memorySealer } from "../auth/memory-sealer.ts";
+import type { Database } from "../db/schema.ts";
 import { agentReport } from "../nodes/agents-on-node.fixture.ts";
 import { INSTALLATION, type NodeFixture, nodeFixture, OWNER, PROJECT } from "../nodes/node.fixture.ts";
-import { countingIds, type OpenStore, openMemoryStore } from "../testing.fixture.ts";
+import { SecretService } from "../secrets/secret-service.ts";
+import { countingIds, type OpenStore, openMemoryStore, TestClock } from "../testing.fixture.ts";
 import type { AgentRecord } from "./agent.ts";
 import { type AgentChange, AgentChanges } from "./agent-changes.ts";
 import { AgentHistory } from "./agent-history.ts";
@@ -22,12 +26,10 @@ export interface AgentFixture extends AgentServices {
   readonly standings: AgentStandings;
   /** What was told of agents, in its order. */
   readonly told: readonly AgentChange[];
-  /** Secrets that every agent lacks from now on. */
-  lack(secrets: readonly MissingSecret[]): void;
   /** A node whose daemon has enrolled and reported that nothing runs. */
   node(name: string): Promise<string>;
   create(nodeId: string, input?: Partial<CreateAgent>): Promise<AgentRecord>;
-  /** One that runs on the node. */
+  /** One that runs on the node, with all secrets that it needs. */
   running(nodeId: string, input?: Partial<CreateAgent>): Promise<AgentRecord>;
   /** The daemon says how the agents are that it runs, of the desired state that it has now; and agents follow. */
   report(nodeId: string, agents: Readonly<Record<string, Partial<WorkloadReport>>>): Promise<void>;
@@ -44,22 +46,23 @@ export interface AgentFixture extends AgentServices {
 
 export async function agentFixture(open: OpenStore = openMemoryStore): Promise<AgentFixture> {
   const connectors = new ConnectorCatalogue([]);
-  const secrets = { held: async () => new Map() };
-  const planner = new AgentPlanner({ connectors, secrets, modelsUrl: "http://models.example.org" });
+  const sealer = memorySealer();
+  const clock = new TestClock();
+  const secretsOn = (db: Kysely<Database>): SecretService => new SecretService({ kind: "agent", db, sealer, clock });
+  const held: SecretService["held"] = (transaction, agentId) => secretsOn(transaction).held(transaction, agentId);
   const nodes = await nodeFixture(open, {
-    agents: planner,
+    agents: new AgentPlanner({ connectors, secrets: { held }, modelsUrl: "http://models.example.org" }),
     histories: (store, clock) => new AgentHistory({ clock, ids: countingIds(2), stores: agentStores(store) }),
   });
   const { db } = nodes.store;
   const changes = new AgentChanges();
   const told: AgentChange[] = [];
   changes.listen((change) => void told.push(change));
-  let missing: readonly MissingSecret[] = [];
   const services = createAgentServices({
     db,
     hosts: nodes.agentHosts,
     connectors,
-    secrets: { missing: async () => missing },
+    secrets: secretsOn(db),
     changes,
     access: nodes.access,
     audit: nodes.audit,
@@ -77,9 +80,6 @@ export async function agentFixture(open: OpenStore = openMemoryStore): Promise<A
     stores,
     standings: new AgentStandings(stores.agents),
     told,
-    lack: (secretNames) => {
-      missing = secretNames;
-    },
     close: () => nodes.close(),
   };
 }
@@ -138,6 +138,8 @@ function driven({ nodes, services, stores }: Driven): Drive {
     },
     running: async (nodeId, input) => {
       const { id } = await create(nodeId, input);
+      for (const name of missingOf(await services.agentLife.start(OWNER, id).catch((error: unknown) => error)))
+        await services.agentSecrets.put(OWNER, id, { name, value: `${name} of it` });
       await services.agentLife.start(OWNER, id);
       await obey(nodeId);
       return (await stores.agents.find(id)) as AgentRecord;
@@ -146,4 +148,9 @@ function driven({ nodes, services, stores }: Driven): Drive {
     kinds: async (id) =>
       (await stores.events.list(id, { limit: 50, after: null })).map(({ kind }) => kind).toReversed(),
   };
+}
+
+function missingOf(started: unknown): string[] {
+  const isRefusal = started instanceof DomainError && started.code === "missing_secrets";
+  return isRefusal ? (started.missingSecrets ?? []).map(({ name }) => name) : [];
 }

@@ -49,6 +49,7 @@ export const ROLES_BY_OPERATION = {
   "agent.delete": OPERATORS,
   "agent.logs": OPERATORS,
   "agent.connect": OPERATORS,
+  "agent.secrets": OPERATORS,
 } as const satisfies Record<string, readonly Role[]>;
 
 export type Operation = keyof typeof ROLES_BY_OPERATION;

@@ -20,8 +20,8 @@ export interface OpeningNode {
 /** Whose a secret is, as far as sealing goes. */
 export interface SecretOwner {
   readonly id: string;
-  /** The owner itself, or the node that it is to run on. */
-  readonly node: OpeningNode;
+  /** The owner itself, or the node that it is to run on. Null: that was deleted. */
+  readonly node: OpeningNode | null;
 }
 
 export interface SecretServiceDeps {
@@ -52,7 +52,7 @@ export class SecretService {
 
   /**
    * Creates or replaces, as the next version.
-   * @param transaction that holds the owner's row. @throws DomainError node_not_enrolled for a direct secret that nobody could open yet
+   * @param transaction that holds the owner's row. @throws DomainError node_not_enrolled for a direct secret that nobody could open yet; invalid_request without a node
    */
   async put(transaction: Kysely<Database>, owner: SecretOwner, secret: PutSecret): Promise<SecretFacts> {
     const store = this.#store(transaction);
@@ -102,7 +102,7 @@ export class SecretService {
   async deliver(owner: SecretOwner, name: string): Promise<SecretAnswer> {
     const { node } = owner;
     const secret = await this.#store(this.#deps.db).find(owner.id, name);
-    if (!secret || !node.sealingKey) return { state: "missing" };
+    if (!secret || !node?.sealingKey) return { state: "missing" };
     if (isStale(secret, node)) return { state: "stale" };
     const version = versionName(secret);
     if (secret.sealedBy === "node") return { state: "sealed", version, jwe: secret.sealed };
@@ -116,6 +116,11 @@ export class SecretService {
     secret: Omit<SecretRecord, "sealed" | "sealedBy" | "sealedTo">,
     plain: Uint8Array,
   ): Promise<Pick<SecretRecord, "sealed" | "sealedBy" | "sealedTo">> {
+    if (node === null) {
+      const message =
+        "The agent's node was deleted: give it another as `runtimeProvider` first, since secrets are sealed for it.";
+      throw new DomainError("invalid_request", message, { param: "runtimeProvider" });
+    }
     if (!node.directSecrets) {
       return {
         sealed: await this.#deps.sealer.seal(plain, secretContext(this.kind, secret)),
@@ -143,11 +148,11 @@ export class SecretService {
   }
 }
 
-function isStale({ sealedBy, sealedTo }: SecretRecord, { sealingKey }: OpeningNode): boolean {
-  return sealedBy === "node" && sealedTo !== sealingKey?.x;
+function isStale({ sealedBy, sealedTo }: SecretRecord, node: OpeningNode | null): boolean {
+  return sealedBy === "node" && sealedTo !== node?.sealingKey?.x;
 }
 
-function factsOf(secret: SecretRecord, node: OpeningNode): SecretFacts {
+function factsOf(secret: SecretRecord, node: OpeningNode | null): SecretFacts {
   const { name, version, updatedAt } = secret;
   return { name, version, updatedAt, stale: isStale(secret, node) };
 }
