@@ -85,14 +85,9 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
   const status = new NodeStatusService({ stores, changes, clock, ids, log });
   const nodes = new NodeService({ ...deps, stores });
   const planner = new NodePlanner(deps);
-  const nodeChanges = new NodeChangeService({ ...deps, stores, nodes, planner, changes, status });
-  const desiredDaemons = new DesiredDaemonService({
-    ...deps,
-    stores,
-    nodes,
-    changes,
-    installationId: installation.id,
-  });
+  const parts = { ...deps, stores, nodes, changes, planner };
+  const nodeChanges = new NodeChangeService({ ...parts, status });
+  const desiredDaemons = new DesiredDaemonService({ ...parts, installationId: installation.id });
   const enrollment = new EnrollmentService({
     stores,
     nodes,
@@ -106,7 +101,7 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
     publicUrl: deps.publicUrl,
     builds: deps.builds,
   });
-  const secretOwners = new NodeSecretOwners({ stores, nodes, planner, changes, access });
+  const secretOwners = new NodeSecretOwners(parts);
   const departure = new AgentDeparture({ stores, changes, epoch: installation.epoch });
   const drain = new NodeDrainService({ ...deps, stores, status, agents: departure });
   return {

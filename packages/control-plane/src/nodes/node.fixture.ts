@@ -115,7 +115,9 @@ const OWN_MACHINES: NodeMachines = {
 
 const IDLE: NodeCalls = { drain: async () => undefined, hold: () => undefined };
 
-const ADDRESSED = {
+const SURROUNDINGS = {
+  people: PEOPLE,
+  installation: INSTALLATION,
   publicUrl: "http://127.0.0.1:8080",
   builds: { forNewNodes: async () => NAMED_BUILD, list: async () => OFFERED },
 };
@@ -137,31 +139,29 @@ export async function nodeFixture(
 ): Promise<NodeFixture> {
   const { liveness, calls, agents, histories, machines, drainMs } = { ...DEFAULTS, ...options };
   const store = await open();
-  const { db } = store;
-  const [clock, ids] = [new TestClock(), countingIds()];
+  const { db, writeTogether } = store;
+  const clock = new TestClock();
+  const ports = { clock, ids: countingIds() };
   const stores = nodeStores(db);
   await insertProjects(store);
   const access = new ProjectAccess(MEMBERSHIPS);
-  const audit = new AuditService({ clock, ids });
+  const audit = new AuditService(ports);
   const services = createNodeServices({
+    ...ports,
     db,
-    writeTogether: store.writeTogether,
+    writeTogether,
     names: new ProjectNames(["openai"]),
     access,
     secrets: new SecretService({ kind: "node", db, sealer: memorySealer(), clock }),
     issuer: { issueNodeIdentity: async ({ nodeId, keyThumbprint }) => `identity ${nodeId} ${keyThumbprint}` },
-    clock,
-    ids,
     audit,
     log: pino({ level: "silent" }),
-    installation: INSTALLATION,
-    ...ADDRESSED,
+    ...SURROUNDINGS,
     liveness: { ...DEFAULT_LIVENESS, ...liveness },
     calls,
     agents,
     histories: histories(db, clock),
     machines: machines(db, clock),
-    people: PEOPLE,
     drainMs,
   });
   const create: NodeFixture["create"] = (name, engineConfig = { preset: "fairlead-demo" }) =>
