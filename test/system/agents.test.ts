@@ -9,7 +9,7 @@ import { AgentCaller } from "../support/agent-calls.ts";
 import { describeWithDocker, docker, ensureDemoImage } from "../support/docker.ts";
 import { HttpHook } from "../support/http-hook.ts";
 import { Installation } from "../support/installation.ts";
-import { ANSWER, type Machine } from "../support/machine.ts";
+import type { Machine } from "../support/machine.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const BUILD_IMAGE = new URL("../../packages/demo-agent/image/build-image.sh", import.meta.url).pathname;
@@ -124,9 +124,12 @@ describeWithDocker("the demo agent, from its making to its end", () => {
       const given = await give({ task: TASK });
       return given.status !== 503 && given;
     });
-    expect(answered).toEqual({ status: 200, body: { answer: ANSWER, model: models.model, delivered: true } });
+    const { answer } = z.object({ answer: z.string() }).parse(answered.body);
+    // The model has several ways to say it.
+    expect(answer).toContain("Tokyo");
+    expect(answered).toEqual({ status: 200, body: { answer, model: models.model, delivered: true } });
     expect(hook.deliveries).toEqual([
-      { authorization: `Bearer ${HOOK_TOKEN}`, body: { agentId: agent.id, task: TASK, answer: ANSWER } },
+      { authorization: `Bearer ${HOOK_TOKEN}`, body: { agentId: agent.id, task: TASK, answer } },
     ]);
   });
 
