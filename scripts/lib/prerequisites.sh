@@ -254,20 +254,20 @@ ensure_dependencies() {
     fail "npm ci failed; see above. With a network problem, run this again: it goes on where it stopped."
 }
 
-# Programs of others that our inference host has to get along with. Where they cannot be had, their tests are skipped, and the
-# summary says so.
-ensure_clients() {
-  local hash
-  hash=$(sha256sum test/clients/package-lock.json | cut -d' ' -f1)
-  [ "$(cat test/clients/node_modules/.fairlead-lock 2>/dev/null)" != "$hash" ] || return 0
+# Programs of others: clients that our inference host has to get along with, and guests that run as agents. Where they cannot be had,
+# their tests are skipped, and the summary says so.
+ensure_outside() {
+  local what=$1 hash
+  hash=$(sha256sum "test/$what/package-lock.json" | cut -d' ' -f1)
+  [ "$(cat "test/$what/node_modules/.fairlead-lock" 2>/dev/null)" != "$hash" ] || return 0
   require_space . 1000
-  step "installing outside clients (npm ci, 650 MB)" clients_ci "$hash" ||
-    fail "npm ci failed in test/clients; see above. The outside clients are not tested here."
+  step "installing outside $what (npm ci, 650 MB)" outside_ci "$what" "$hash" ||
+    fail "npm ci failed in test/$what; see above. The outside $what are not tested here."
 }
 
-clients_ci() {
-  as_owner npm ci --prefix test/clients --ignore-scripts --loglevel=error </dev/null &&
-    echo "$1" >test/clients/node_modules/.fairlead-lock
+outside_ci() {
+  as_owner npm ci --prefix "test/$1" --ignore-scripts --loglevel=error </dev/null &&
+    echo "$2" >"test/$1/node_modules/.fairlead-lock"
 }
 
 build() {

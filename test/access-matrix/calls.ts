@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { GATEWAY_PATH } from "@fairlead/protocol/workload-connect";
 import { z } from "zod";
 import { offerBuild } from "../../packages/control-plane/src/builds/offered-build.fixture.ts";
+import { AGENT_CALLS } from "./agent-calls.ts";
 import { at, type Call, type MakeCall, SECRET } from "./call.ts";
 import { CHAT_CALLS } from "./chat-calls.ts";
 import { PERSON_CALLS } from "./person-calls.ts";
@@ -101,6 +102,7 @@ const secret: MakeCall = async (world) => {
 export const PLATFORM_CALLS: Readonly<Record<string, MakeCall>> = {
   ...PERSON_CALLS,
   ...CHAT_CALLS,
+  ...AGENT_CALLS,
   "GET /.well-known/jwks.json": at("/.well-known/jwks.json"),
   "GET /healthz": at("/healthz"),
   "GET /install.sh": at("/install.sh"),

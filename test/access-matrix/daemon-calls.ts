@@ -37,6 +37,7 @@ const PROCEDURES: Readonly<Record<string, Procedure>> = {
   observe: { method: "mutation", input: { epoch: "epo", generation: 1, workloadReports: [] } },
   events: { method: "mutation", input: [] },
   secret: { method: "query", input: { name: "NONE" } },
+  workerToken: { method: "query", input: { workloadId: "agt_none" } },
   desiredState: { method: "subscription", input: {} },
 };
 

@@ -6,7 +6,6 @@ import { systemIds } from "@fairlead/protocol/ids";
 import type { Role } from "@fairlead/protocol/resources";
 import { workloadConnectSchema } from "@fairlead/protocol/workload-connect";
 import { z } from "zod";
-import { keyThumbprint } from "../../packages/control-plane/src/auth/node-assertion.ts";
 import type { Caller } from "../../packages/control-plane/src/auth/route-access.ts";
 import { TokenService } from "../../packages/control-plane/src/auth/tokens.ts";
 import { loadConfig } from "../../packages/control-plane/src/config.ts";
@@ -15,6 +14,7 @@ import { NodeKey } from "../../packages/control-plane/src/nodes/node.fixture.ts"
 import { type RunningServer, startServer } from "../../packages/control-plane/src/server.ts";
 import { StubIssuer } from "./stub-issuer.ts";
 import { Visitor } from "./visitor.ts";
+import { workerToken } from "./worker-token.ts";
 
 /** What a caller sends to say who they are. */
 export interface Credential {
@@ -320,7 +320,7 @@ export class World {
       key: bearer((await this.createKey()).keyValue),
       disabledKey: bearer(await this.#disabledKey()),
       otherKey: bearer((await this.createKey(elsewhere, stranger)).keyValue),
-      worker: bearer(await this.#workerToken(this.#node)),
+      worker: bearer(await workerToken(this.installation, this.projectId, this.#node)),
       connect: bearer(await this.#connectToken(this.#node)),
     };
   }
@@ -370,12 +370,6 @@ export class World {
     const userId = await this.#userId("gone");
     await this.installation.db.deleteFrom("session").where("userId", "=", userId).execute();
     return credential;
-  }
-
-  /** As a workload on the node has it. */
-  async #workerToken({ id, key }: EnrolledNode): Promise<string> {
-    const worker = { subjectId: "wkl_matrix", nodeId: id, projectId: this.projectId, ttlSeconds: 600 };
-    return this.installation.tokens.issueWorker({ ...worker, keyThumbprint: keyThumbprint(key.signingKey) });
   }
 
   async #connectToken({ id, identityToken }: EnrolledNode): Promise<string> {

@@ -76,6 +76,8 @@ async function sessionTokens({
     identities: createNodeIdentities(db),
     memberships: new MembershipService({ db }),
     changes: new NodeChanges(),
+    agentStandings: { find: () => null },
+    agentChanges: { listen: () => undefined },
     addresses: { publicUrl: "http://localhost:8080", modelsUrl: "http://localhost:8081" },
   });
   return {

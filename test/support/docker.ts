@@ -5,11 +5,18 @@ import { describe, test } from "vitest";
 const run = promisify(execFile);
 const BUILD_IMAGE = new URL("../../packages/engine/image/build-image.sh", import.meta.url).pathname;
 
+const BUILD_AGENT_IMAGE = new URL("../../packages/demo-agent/image/build-image.sh", import.meta.url).pathname;
+
 export const DEMO_IMAGE = "fairlead/demo-engine:1";
 
 /** Builds the demo engine's image where it is missing or out of date. */
 export async function ensureDemoImage(): Promise<void> {
   await run(BUILD_IMAGE, [DEMO_IMAGE], { maxBuffer: 16 * 1024 * 1024 });
+}
+
+/** The same for the demo agent's. */
+export async function ensureDemoAgentImage(): Promise<void> {
+  await run(BUILD_AGENT_IMAGE, [], { maxBuffer: 16 * 1024 * 1024 });
 }
 
 /** Runs the Docker client and answers what it printed, trimmed. Rejects with Docker's own words. */

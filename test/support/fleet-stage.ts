@@ -178,6 +178,7 @@ function enrolled(now: number): Enrolled {
     engineConfig: ENGINE,
     enrolledAt: now,
     daemonVersion: "",
+    daemonProtocol: null,
     daemonUpdate: null,
     lastSeenAt: null,
     conditions: [],

@@ -94,9 +94,15 @@ export class Installation {
 
   async createNode(
     name: string,
-    { engineConfig, directSecrets = false }: { readonly engineConfig: object; readonly directSecrets?: boolean },
+    { engineConfig, directSecrets = false }: { readonly engineConfig: object | null; readonly directSecrets?: boolean },
   ): Promise<{ readonly id: string; readonly identifier: string }> {
-    const node = { projectId: this.projectId, planId: "byo", name, engineConfig, directSecrets };
+    const node = {
+      projectId: this.projectId,
+      planId: "byo",
+      name,
+      directSecrets,
+      ...(engineConfig && { engineConfig }),
+    };
     return (await this.api.create("/v1/nodes", node, createdNode)).node;
   }
 

@@ -21,7 +21,8 @@ const completion = z.object({ choices: z.array(z.object({ message: z.object({ co
 const eventPage = z.object({ events: z.array(nodeEventSchema) });
 
 export interface MachineOptions {
-  readonly engineConfig?: object;
+  /** Left out: the demo engine. Null: no engine. */
+  readonly engineConfig?: object | null;
   readonly directSecrets?: boolean;
   /** Put before the daemon's command line: enters a network namespace. */
   readonly enter?: readonly string[];

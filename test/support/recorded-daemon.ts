@@ -19,6 +19,8 @@ export interface Stage {
   readonly bootstrapToken: string;
   /** Changes every body and every link message's input before it is sent. */
   readonly alter?: (said: unknown) => unknown;
+  /** What people do meanwhile, by its name in the recording. */
+  readonly scenes?: Readonly<Record<string, () => Promise<unknown>>>;
 }
 
 /** Plays an older daemon's part against a server of today, and holds the answers against what that daemon was given then. */
@@ -59,7 +61,8 @@ export class RecordedDaemon {
   }
 
   async #play(step: RecordedStep): Promise<void> {
-    if ("http" in step) await this.#call(step.http);
+    if ("scene" in step) await this.#stage.scenes?.[step.scene]?.();
+    else if ("http" in step) await this.#call(step.http);
     else if ("open" in step) await this.#open(step.open);
     else if ("daemon" in step) this.#say(step.daemon);
     else await this.#hear(step.server);
@@ -72,7 +75,7 @@ export class RecordedDaemon {
         "content-type": "application/json",
         ...(bearer === null ? {} : { authorization: `Bearer ${String(this.#fill(bearer))}` }),
       },
-      body: JSON.stringify(this.#alter(this.#fill(body))),
+      ...(body === null ? {} : { body: JSON.stringify(this.#alter(this.#fill(body))) }),
     });
     const actual: unknown = await response.json();
     if (response.status !== answer.status) throw new Error(`answered ${response.status} ${JSON.stringify(actual)}`);

@@ -1,12 +1,15 @@
 import { createHash } from "node:crypto";
 import { enrollAnswerSchema, enrollRequestSchema, identityTokenSchema } from "@fairlead/protocol/enrollment";
-import type { DesiredState } from "@fairlead/protocol/workload";
+import { type DesiredState, WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
+import { workloadConnectSchema } from "@fairlead/protocol/workload-connect";
 import { z } from "zod";
+import { workloadName } from "../../packages/control-plane/src/agents/agent.ts";
 import { mapStrings, type RecordedStep, type Recording, recordingSchema } from "./recording.ts";
 
 export interface Placeholders {
   readonly nodeId: string;
   readonly bootstrapToken: string;
+  readonly agentId: string;
 }
 
 /** Facts of a machine that does not exist, in the place of the recorder's own. */
@@ -35,6 +38,9 @@ const stateFrame = z.object({
     data: z.object({ data: z.custom<DesiredState>((data) => z.object({ epoch: z.string() }).safeParse(data).success) }),
   }),
 });
+const tokenFrame = z.object({
+  result: z.object({ data: z.object({ state: z.literal("issued"), token: z.string() }) }),
+});
 const JWT = /^eyJ[\w-]+\.(eyJ[\w-]+)\.[\w-]+$/;
 const claimsSchema = z.record(z.string(), z.unknown());
 
@@ -44,6 +50,8 @@ export function withoutIdentities(steps: readonly RecordedStep[], known: Placeho
     [known.bootstrapToken, "{bootstrapToken}"],
     [createHash("sha256").update(known.bootstrapToken).digest("hex"), "{bootstrapTokenSha256}"],
     [known.nodeId, "{nodeId}"],
+    [known.agentId, "{agentId}"],
+    [workloadName(known.agentId), "{agentName}"],
   ]);
   const said = { daemonVersion: "", protocolVersion: 0 };
   for (const step of steps) learn(step, { names, said });
@@ -66,6 +74,7 @@ function learn(step: RecordedStep, { names, said }: Learned): void {
     const request = enrollRequestSchema.safeParse(step.http.body);
     const answer = enrollAnswerSchema.safeParse(step.http.answer.body);
     const token = identityTokenSchema.safeParse(step.http.answer.body);
+    const connect = workloadConnectSchema.safeParse(step.http.answer.body);
     if (request.success) {
       names.set(request.data.signingKey.x, "{signingKey}");
       names.set(request.data.sealingKey.x, "{sealingKey}");
@@ -73,6 +82,7 @@ function learn(step: RecordedStep, { names, said }: Learned): void {
     if (answer.success)
       names.set(answer.data.projectId, "{projectId}").set(answer.data.installationId, "{installationId}");
     if (token.success) names.set(token.data.identityToken, "{identityToken}");
+    if (connect.success) names.set(connect.data.authToken, "{connectToken}");
   }
   if ("daemon" in step) {
     const hello = helloFrame.safeParse(step.daemon);
@@ -83,11 +93,14 @@ function learn(step: RecordedStep, { names, said }: Learned): void {
     said.protocolVersion = Math.max(...protocolVersions);
   }
   if ("server" in step) {
+    const token = tokenFrame.safeParse(step.server);
+    if (token.success) names.set(token.data.result.data.token, "{workerToken}");
     const state = stateFrame.safeParse(step.server);
     if (!state.success) return;
     const { epoch, workloads } = state.data.result.data.data;
     names.set(epoch, "{epoch}");
-    for (const { workloadId } of workloads) names.set(workloadId, "{workloadId}");
+    for (const { workloadId, workloadType } of workloads)
+      if (workloadType === WORKLOAD_TYPE_ENGINE) names.set(workloadId, "{workloadId}");
   }
 }
 

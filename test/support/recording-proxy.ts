@@ -32,7 +32,7 @@ export class RecordingProxy {
     const method = request.method ?? "";
     const path = request.url ?? "";
     const headers = { "content-type": "application/json", ...(authorization === "" ? {} : { authorization }) };
-    const answer = await fetch(`${this.target}${path}`, { method, headers, body });
+    const answer = await fetch(`${this.target}${path}`, { method, headers, ...(body === "" ? {} : { body }) });
     const answered = await answer.text();
     const bearer = bearerOf(authorization);
     this.steps.push({
@@ -40,7 +40,7 @@ export class RecordingProxy {
         method,
         path,
         bearer,
-        body: JSON.parse(body),
+        body: body === "" ? null : JSON.parse(body),
         answer: { status: answer.status, body: JSON.parse(answered) },
       },
     });

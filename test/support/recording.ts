@@ -9,6 +9,8 @@ export const recordingSchema = z.object({
   daemonVersion: z.string(),
   steps: z.array(
     z.union([
+      /** What people do at this point: the player's stage knows how. */
+      z.object({ scene: z.string() }),
       z.object({
         http: z.object({
           method: z.string(),

@@ -3,6 +3,7 @@ import { systemClock } from "@fairlead/protocol/clock";
 import { PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
 import type { DesiredState, WorkloadReport } from "@fairlead/protocol/workload";
 import { pino } from "pino";
+import type { LinkConnection } from "../../packages/daemon/src/link/control-link.ts";
 import { nodeHttpClient } from "../../packages/daemon/src/link/http-client.ts";
 import { IdentityTokens } from "../../packages/daemon/src/link/identity.ts";
 import { type LinkLoop, startLink } from "../../packages/daemon/src/link/link-loop.ts";
@@ -33,6 +34,7 @@ export class SimulatedDaemon {
   readonly #link: LinkLoop;
   readonly #tunnel: Tunnel | null;
   #desired: DesiredState | null = null;
+  #connection: LinkConnection | null = null;
   /** How often the link was live. */
   links = 0;
 
@@ -69,11 +71,15 @@ export class SimulatedDaemon {
         this.#reporter.update({ epoch, generation, workloadReports: state.workloads.map(reportOf(generation)) });
         if (isNew) onState(state);
       },
-      onLive: (connection) => {
+      onLive: (connection, protocolVersion) => {
         this.links += 1;
-        this.#reporter.attach(connection);
+        this.#connection = connection;
+        this.#reporter.attach(connection, protocolVersion);
       },
-      onDown: () => this.#reporter.detach(),
+      onDown: () => {
+        this.#connection = null;
+        this.#reporter.detach();
+      },
     });
     this.#tunnel = tunnel
       ? startTunnel({
@@ -94,6 +100,13 @@ export class SimulatedDaemon {
 
   get hasTunnel(): boolean {
     return this.#tunnel?.state === "open";
+  }
+
+  /** What the agent would find in its token's file; null where it may have none. */
+  async workerToken(agentId: string): Promise<string | null> {
+    if (this.#connection === null) throw new Error("the daemon has no link");
+    const answer = await this.#connection.workerToken({ workloadId: agentId });
+    return answer.state === "issued" ? answer.token : null;
   }
 
   async close(): Promise<void> {

@@ -24,8 +24,10 @@ export class JsonFrames {
     for (let frame = readFrame(this.#bytes); frame !== null; frame = readFrame(this.#bytes)) {
       this.#bytes = this.#bytes.subarray(frame.size);
       const text = frame.payload.toString("utf8");
-      // The library's own pings are bare words.
-      if (frame.opcode === TEXT && text.startsWith("{")) this.#onMessage(JSON.parse(text));
+      // The library's own pings are bare words; what it has to say at once, it says as a list.
+      if (frame.opcode !== TEXT || !/^[[{]/.test(text)) continue;
+      const said: unknown = JSON.parse(text);
+      for (const message of Array.isArray(said) ? said : [said]) this.#onMessage(message);
     }
   }
 }

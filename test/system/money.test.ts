@@ -175,7 +175,7 @@ describe.each(STORES)("money on $name", ({ openShared }) => {
     expect(given - charged).toBe(0);
     expect(await ledger.balance(projectId)).toBe(0);
     judge(results, { byCall, lost });
-    const poor = entries.filter(({ keyId, kind }) => keyId === keys.poorId && kind === "settle");
+    const poor = entries.filter(({ spenderId, kind }) => spenderId === keys.poorId && kind === "settle");
     expect(poor.reduce((sum, { amount }) => sum - amount, 0)).toBeLessThanOrEqual(POOR_BUDGET);
     expect(results.map((result) => refusalOf(result)?.code)).toContain("held_by_running_calls");
   });

@@ -1,7 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
+import { type AgentLifecycleState, agentSchema } from "@fairlead/protocol/agents";
+import { AGENTS_PROTOCOL_VERSION, PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
 import { nodeEventSchema, nodeSchema } from "@fairlead/protocol/resources";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -14,11 +15,17 @@ import { type Recording, recordingSchema } from "../support/recording.ts";
 
 const withId = z.object({ id: z.string() });
 
+interface Played {
+  readonly nodeId: string;
+  readonly agentId: string;
+}
+
 /** Daemons are updated after their server, and some much later: each version that is still spoken was recorded when it was new. */
 describe.each(PROTOCOL_VERSIONS.map((version) => ({ version })))(
   "a daemon of protocol $version, as recorded",
   ({ version }) => {
     const dir = mkdtempSync(join(tmpdir(), "fairlead-skew-"));
+    const knowsAgents = version >= AGENTS_PROTOCOL_VERSION;
     let recording: Recording;
     let server: RunningServer;
     let api: Api;
@@ -45,24 +52,44 @@ describe.each(PROTOCOL_VERSIONS.map((version) => ({ version })))(
       rmSync(dir, { recursive: true });
     });
 
-    /** Plays the whole recording as a new node. @returns the node's id. */
-    async function play(alter?: (said: unknown) => unknown): Promise<string> {
+    /** Plays the whole recording as a new node, on which an agent is started and stopped where the recording says so. */
+    async function play(alter?: (said: unknown) => unknown): Promise<Played> {
       const { project } = await api.create("/v1/projects", { name: "Skew" }, z.object({ project: withId }));
       const request = { projectId: project.id, planId: "byo", name: "Box", engineConfig: { preset: "fairlead-demo" } };
       const { node } = await api.create("/v1/nodes", request, z.object({ node: withId }));
       const path = `/v1/nodes/${node.id}/bootstrap-tokens`;
       const { token: bootstrapToken } = await api.create(path, {}, z.object({ token: z.string() }));
-      const stage = { platformUrl: server.platformUrl, nodeId: node.id, bootstrapToken, ...(alter ? { alter } : {}) };
+      const guest = { guest: "fairlead-demo-agent", runtimeProvider: `node:${node.id}` };
+      const asked = { projectId: project.id, name: "Night shift", ...guest };
+      const { agent } = await api.create("/v1/agents", asked, z.object({ agent: withId }));
+      const scenes = {
+        "agent:start": () => api.create(`/v1/agents/${agent.id}:start`, {}, agentSchema),
+        "agent:stop": async () => {
+          await expectAgent(agent.id, "running");
+          await api.create(`/v1/agents/${agent.id}:stop`, {}, agentSchema);
+        },
+      };
+      const stage = {
+        platformUrl: server.platformUrl,
+        nodeId: node.id,
+        bootstrapToken,
+        scenes,
+        ...(alter ? { alter } : {}),
+      };
       const daemon = new RecordedDaemon(recording, stage);
       try {
         await daemon.play();
       } finally {
         daemon.close();
       }
-      return node.id;
+      return { nodeId: node.id, agentId: agent.id };
     }
 
-    async function expectAtWork(nodeId: string): Promise<void> {
+    const expectAgent = (id: string, lifecycleState: AgentLifecycleState): Promise<void> =>
+      expect.poll(() => api.find(`/v1/agents/${id}`, agentSchema)).toMatchObject({ lifecycleState });
+
+    async function expectAtWork({ nodeId, agentId }: Played): Promise<void> {
+      await expectAgent(agentId, knowsAgents ? "stopped" : "created");
       expect(await api.find(`/v1/nodes/${nodeId}`, nodeSchema)).toMatchObject({ status: "active" });
       const version = await api.find(`/v1/nodes/${nodeId}/engine-version`, z.object({ version: z.string() }));
       expect(version?.version).not.toBe("");
@@ -76,6 +103,11 @@ describe.each(PROTOCOL_VERSIONS.map((version) => ({ version })))(
     test("enrols, links, reports, becomes active, and comes back after a restart", async () => {
       expect(recording.protocolVersion).toBe(version);
       await expectAtWork(await play());
+    });
+
+    test.runIf(!knowsAgents)("is asked for no agent, and whoever starts one is told to update it", async () => {
+      const { agentId } = await play();
+      await expect(api.create(`/v1/agents/${agentId}:start`, {}, agentSchema)).rejects.toThrow(/too old to run agents/);
     });
 
     test("may say more than this server knows, in every object of every message", async () => {

@@ -16,6 +16,7 @@ const errorSchema = z.object({
     code: z.string().nullable(),
     param: z.string().nullish(),
     requestId: z.string().optional(),
+    missingSecrets: z.array(z.object({ name: z.string() })).default([]),
   }),
 });
 
@@ -44,16 +45,24 @@ export interface Call {
   readonly onHead?: (headers: Headers) => void;
 }
 
+interface RefusalFacts {
+  readonly param?: string | null;
+  readonly missingSecrets?: readonly string[];
+}
+
 /** A host's refusal, with its code, and the field that it is about. */
 export class Refused extends CliError {
   override readonly name = "Refused";
   readonly code: string | null;
   readonly param: string | null;
+  /** The names of those that are to be set; of `missing_secrets`. */
+  readonly missingSecrets: readonly string[];
 
-  constructor(message: string, code: string | null, param: string | null = null) {
+  constructor(message: string, code: string | null, { param = null, missingSecrets = [] }: RefusalFacts = {}) {
     super(message);
     this.code = code;
     this.param = param;
+    this.missingSecrets = missingSecrets;
   }
 }
 
@@ -154,10 +163,11 @@ async function refusal(host: Host, response: Response): Promise<Refused> {
   if (!parsed.success) {
     return new Refused(`The ${host.name} at ${host.url} answered ${response.status} ${response.statusText}.`, null);
   }
-  const { message, code, param, requestId } = parsed.data.error;
+  const { message, code, param = null, requestId, missingSecrets } = parsed.data.error;
   const facts = [code, requestId].filter(Boolean).join(", ");
   const said = facts === "" ? message : `${message} (${facts})`;
-  return new Refused(visible(said) + advice(code, host), code, param);
+  const missing = missingSecrets.map(({ name }) => name);
+  return new Refused(visible(said) + advice(code, host), code, { param, missingSecrets: missing });
 }
 
 function advice(code: string | null, { renewable }: Host): string {

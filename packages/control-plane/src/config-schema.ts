@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { connectorSettings } from "./agents/connector-settings.ts";
 import { BILLING_MODES } from "./billing/ledger.ts";
 import { isNetwork } from "./http/client-address.ts";
 import { DEFAULT_LIMITS } from "./inference/limits.ts";
@@ -164,7 +165,7 @@ export const configSchema = z.strictObject({
       auditDays: days.default(365).describe("How many days the audit log is kept."),
       nodeEventDays: days
         .default(90)
-        .describe("How many days the history of nodes is kept: what happened to them, and when."),
+        .describe("How many days the histories of nodes and of agents are kept: what happened to them, and when."),
       usageDays: days
         .default(90)
         .describe("How many days the records of single calls are kept: what they used, and their cost."),
@@ -195,6 +196,7 @@ export const configSchema = z.strictObject({
   fleet: fleetSettings,
   provisioning: provisioningSettings,
   providers: providerSettings,
+  connectors: connectorSettings,
   inference: z
     .strictObject({
       defaultModel: modelNameSchema

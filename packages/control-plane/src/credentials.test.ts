@@ -5,14 +5,16 @@ import { type KeyRing, openKeyRing } from "./auth/key-ring.ts";
 import { KeyRingStore } from "./auth/key-ring-store.ts";
 import { memorySealer } from "./auth/memory-sealer.ts";
 import { TokenService } from "./auth/tokens.ts";
+import type { AgentIdentity } from "./auth/worker-token.ts";
 import { type Credentials, createCredentials } from "./credentials.ts";
 import type { OpenedDatabase } from "./db/open.ts";
+import { NO_LIMITS } from "./keys/key-limits.ts";
 import { NodeChanges } from "./nodes/node-changes.ts";
 import { countingIds, openMemoryStore, TestClock } from "./testing.fixture.ts";
 
 describe("signed credentials", () => {
   const clock = new TestClock();
-  const worker = { subjectId: "wkl_1", nodeId: "nod_1", projectId: "prj_1" } as const;
+  const worker = { agentId: "agt_1", nodeId: "nod_1", projectId: "prj_1", run: 1 } as const;
   let store: OpenedDatabase;
   let keyRing: KeyRing;
   let tokens: TokenService;
@@ -21,9 +23,11 @@ describe("signed credentials", () => {
   let workerToken: string;
   let session: Awaited<ReturnType<SignInSessions["find"]>>;
   let node: Awaited<ReturnType<NodeIdentities["find"]>>;
+  let agent: AgentIdentity | null;
   let membership: Membership | null;
   let asked: number;
   let changes: NodeChanges;
+  let agentChanged: (change: { readonly agentId: string }) => void;
   let ended: (ids: readonly string[]) => void;
   let credentials: Credentials;
 
@@ -38,6 +42,7 @@ describe("signed credentials", () => {
     session = { userId: "usr_1", platformAdmin: false };
     membership = { role: "admin", deleting: false };
     node = { projectId: "prj_1", signingKeyThumbprint: "thumb" };
+    agent = { projectId: "prj_1", nodeId: "nod_1", run: 1, live: true, limits: NO_LIMITS };
     asked = 0;
     changes = new NodeChanges();
     credentials = createCredentials({
@@ -63,12 +68,23 @@ describe("signed credentials", () => {
       },
       memberships: { membershipOf: async () => membership },
       changes,
+      agentStandings: {
+        find: async () => {
+          asked += 1;
+          return agent;
+        },
+      },
+      agentChanges: {
+        listen: (listener) => {
+          agentChanged = listener;
+        },
+      },
       addresses: { publicUrl: "https://fairlead.example.org", modelsUrl: "https://models.example.org" },
     });
     sessionToken = await tokens.issueSession({ userId: "usr_1", sessionId: "sis_1", ttlSeconds: 600 });
     const identity = { nodeId: "nod_1", projectId: "prj_1", keyThumbprint: "thumb", ttlSeconds: 600 };
     nodeToken = await tokens.issueNodeIdentity(identity);
-    workerToken = (await credentials.workers.issue(worker)).token;
+    workerToken = await tokens.issueWorker({ ...worker, keyThumbprint: "thumb", ttlSeconds: 600 });
     asked = 0;
   });
 
@@ -116,6 +132,34 @@ describe("signed credentials", () => {
     await expect(asWorker()).rejects.toMatchObject(revoked);
   });
 
+  const ENDS = [
+    ["stopped", { live: false }],
+    ["moved", { nodeId: "nod_2" }],
+    ["started anew", { run: 2 }],
+    ["deleted", null],
+  ] as const;
+
+  test.each(ENDS)("an agent that was %s is refused at once when it is told of", async (...[, change]) => {
+    expect(await asWorker()).toMatchObject({ agentId: "agt_1" });
+    agent = change && agent && { ...agent, ...change };
+    agentChanged({ agentId: "agt_1" });
+    await expect(asWorker()).rejects.toMatchObject(revoked);
+  });
+
+  test.each(ENDS)("an agent that was %s without a word is refused within a second", async (...[, change]) => {
+    await asWorker();
+    agent = change && agent && { ...agent, ...change };
+    clock.advance(1000);
+    await expect(asWorker()).rejects.toMatchObject(revoked);
+  });
+
+  test("agents are asked for once a second however many calls come", async () => {
+    clock.advance(1000);
+    for (let call = 0; call < 10; call++) await asWorker();
+    // The node and the agent.
+    expect(asked).toBe(2);
+  });
+
   test("what cannot be checked is the store's fault and never the credential's, from the first second on", async () => {
     await Promise.all([asUser(), asWorker()]);
     session = null;
@@ -130,6 +174,8 @@ describe("signed credentials", () => {
       identities: { find },
       memberships: { membershipOf: find },
       changes,
+      agentStandings: { find },
+      agentChanges: { listen: () => undefined },
       addresses: { publicUrl: "", modelsUrl: "" },
     });
     await expect(authenticate(`Bearer ${sessionToken}`, ["user"])).rejects.toBe(away);

@@ -11,7 +11,7 @@ import { VerifiedTokens } from "./auth/credential-cache.ts";
 import { FactCache } from "./auth/fact-cache.ts";
 import type { KeyRing } from "./auth/key-ring.ts";
 import type { TokenService } from "./auth/tokens.ts";
-import { WorkerTokens } from "./auth/worker-token.ts";
+import { type AgentIdentities, WorkerTokens } from "./auth/worker-token.ts";
 import type { Addresses } from "./context.ts";
 import type { NodeChanges } from "./nodes/node-changes.ts";
 import type { SessionService } from "./users/session-service.ts";
@@ -27,6 +27,8 @@ export interface CredentialDeps {
   readonly identities: NodeIdentities;
   readonly memberships: Pick<Memberships, "membershipOf">;
   readonly changes: NodeChanges;
+  readonly agentStandings: AgentIdentities;
+  readonly agentChanges: { listen(listener: (change: { readonly agentId: string }) => void): unknown };
   readonly addresses: Pick<Addresses, "publicUrl" | "modelsUrl">;
 }
 
@@ -51,6 +53,8 @@ export function createCredentials(deps: CredentialDeps): Credentials {
     // Deleted, or enrolled anew with another key.
     if (aspect === "removed" || aspect === "status") nodes.forget(nodeId);
   });
+  const agents = new FactCache({ read: async (id) => deps.agentStandings.find(id), clock, max: MAX_FACTS });
+  deps.agentChanges.listen(({ agentId }) => agents.forget(agentId));
   const memberships = new FactCache({
     read: async (key) => {
       const [projectId = "", userId = ""] = key.split(" ");
@@ -63,6 +67,6 @@ export function createCredentials(deps: CredentialDeps): Credentials {
   return {
     connectTokens: new ConnectTokens({ tokens, verified, nodes, sessions, memberships: members }),
     authenticate: createAuthenticate({ tokens: verified, sessions, nodes, modelsUrl: addresses.modelsUrl }),
-    workers: new WorkerTokens({ tokens, verified, nodes, publicUrl: addresses.publicUrl }),
+    workers: new WorkerTokens({ verified, nodes, agents, publicUrl: addresses.publicUrl }),
   };
 }

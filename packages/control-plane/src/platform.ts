@@ -3,6 +3,13 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
+import { registerAgentLifeRoutes } from "./agents/agent-life-routes.ts";
+import { registerAgentLimitsRoutes } from "./agents/agent-limits-routes.ts";
+import { registerAgentLogRoutes } from "./agents/agent-log-routes.ts";
+import { registerAgentRoutes } from "./agents/agent-routes.ts";
+import { registerAgentSecretRoutes } from "./agents/agent-secret-routes.ts";
+import { agentStores } from "./agents/agent-stores.ts";
+import { registerConnectorRoutes } from "./agents/connector-routes.ts";
 import { registerAuditRoutes } from "./audit/audit-routes.ts";
 import { registerBillingRoutes } from "./billing/billing-routes.ts";
 import { registerDaemonBuildRoutes } from "./builds/daemon-build-routes.ts";
@@ -42,6 +49,7 @@ import { registerPlanRoutes } from "./plans/plan-routes.ts";
 import { registerProjectRoutes } from "./projects/project-routes.ts";
 import { registerAliasRoutes } from "./providers/alias-routes.ts";
 import { registerProviderRoutes } from "./providers/provider-routes.ts";
+import { registerAgentConnectRoutes } from "./relay/agent-connect-routes.ts";
 import { Relay } from "./relay/relay.ts";
 import { registerWorkloadConnectRoutes } from "./relay/workload-connect-routes.ts";
 import type { Services } from "./services.ts";
@@ -106,7 +114,7 @@ export function createPlatform(context: Context, services: PlatformServices, inf
     },
     stop: () => {
       deadline.begin();
-      services.nodeLogs.close();
+      services.workloadLogs.close();
       upgrades.stop();
       closed = app.close();
     },
@@ -128,7 +136,10 @@ function createPlatformMetrics(
 ): ReturnType<typeof createMetrics> {
   const { nodes } = nodeStores(context.installation.longReads);
   const nodesByStatus = (): ReturnType<typeof nodes.countByStatus> => nodes.countByStatus();
-  return createMetrics({ ...services, ...context, ...counted, nodesByStatus, fleet: services.nodes.liveness });
+  const { agents } = agentStores(context.installation.longReads);
+  const agentsByState = (): ReturnType<typeof agents.countByState> => agents.countByState();
+  const figures = { nodesByStatus, agentsByState, fleet: services.nodes.liveness };
+  return createMetrics({ ...services, ...context, ...counted, ...figures });
 }
 
 /** How many daemons come in at a time: after a restart all of them are at the door. */
@@ -176,8 +187,15 @@ function registerRoutes(app: PlatformApp, services: RouteServices): void {
   registerPlanRoutes(app, services.machines.plans);
   registerDesiredDaemonRoutes(app, nodes.desiredDaemons);
   registerNodeLogRoutes(app, services.nodeLogs);
+  registerAgentLogRoutes(app, services.agentLogs);
+  registerAgentConnectRoutes(app, services.agentConnect);
   registerWorkloadConnectRoutes(app, services.workloadConnect);
   registerNodeSecretRoutes(app, nodes.nodeSecrets);
+  registerAgentRoutes(app, services);
+  registerAgentLifeRoutes(app, services);
+  registerAgentLimitsRoutes(app, services.agentLimits);
+  registerAgentSecretRoutes(app, services.agentSecrets);
+  registerConnectorRoutes(app, services.connectors);
   registerDaemonBuildRoutes(app, services.daemonBuilds);
   registerInstallRoutes(app, { ...services, installScript: join(programFolder(), "install/install.sh") });
   registerAuditRoutes(app, auditLog);

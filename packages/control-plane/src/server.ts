@@ -2,6 +2,9 @@ import { systemClock } from "@fairlead/protocol/clock";
 import { systemIds } from "@fairlead/protocol/ids";
 import { openAdminSocket } from "./admin/admin-socket.ts";
 import { MoneyAdmin } from "./admin/money-admin.ts";
+import { agentEventRetention } from "./agents/agent-event-retention.ts";
+import { agentStores } from "./agents/agent-stores.ts";
+import { startAgentWatch } from "./agents/agent-watch.ts";
 import { answerRetention } from "./answers/answer-retention.ts";
 import { AnswerStore } from "./answers/answer-store.ts";
 import { auditRetention } from "./audit/audit-retention.ts";
@@ -128,6 +131,7 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   await services.oauth.start();
   const stopSweeper = startNodeSweeper({ ...services.nodes, log });
   closers.push(stopSweeper);
+  closers.push(startAgents(context, services));
   closers.push(...startMachines(context, services));
   closers.push(startProjectRemover(services.projectRemoval, log));
   for (const retention of retentions(context, services)) closers.push(startRetention(retention, log));
@@ -156,6 +160,13 @@ async function open(config: Config, log: Log, closers: Closers): Promise<Omit<Ru
   const { platformUrl, inferenceUrl } = addresses;
   log.info({ platformUrl, inferenceUrl, installationId: installation.record.id }, "server started");
   return { platformUrl, inferenceUrl, setUpUrl: await linkForFirstStart(installation, log) };
+}
+
+function startAgents(
+  { log, installation: { db } }: Context,
+  { agentCourses: courses, nodes }: Services,
+): Closers[number] {
+  return startAgentWatch({ stores: agentStores(db), courses, nodes: nodes.changes, log });
 }
 
 function startMachines({ log, ports: { clock } }: Context, { machines, nodes }: Services): Closers {
@@ -199,6 +210,7 @@ function retentions(
     signInRetention(new OAuthStore(longReads), clock),
     auditRetention({ events: new AuditStore(longReads), days: auditDays, clock }),
     nodeEventRetention({ events: nodeStores(longReads).events, days: nodeEventDays, clock }),
+    agentEventRetention({ events: agentStores(longReads).events, days: nodeEventDays, clock }),
     idempotencyRetention(new IdempotencyStore(longReads), clock),
     answerRetention(new AnswerStore(longReads), clock),
     oneTimeLinkRetention(new OneTimeLinkStore(longReads), clock),

@@ -1,4 +1,8 @@
 import { randomBytes } from "node:crypto";
+import { AgentChanges } from "./agents/agent-changes.ts";
+import { AgentLimitsService } from "./agents/agent-limits-service.ts";
+import { AgentStandings } from "./agents/agent-standing.ts";
+import { AgentStore } from "./agents/agent-store.ts";
 import { AnswerService } from "./answers/answer-service.ts";
 import { AnswerStore } from "./answers/answer-store.ts";
 import { AuditReadService } from "./audit/audit-read-service.ts";
@@ -31,6 +35,7 @@ import {
   type ProviderServices,
   type ProviderServicesDeps,
 } from "./providers/provider-services.ts";
+import { AgentConnectService } from "./relay/agent-connect-service.ts";
 import { WorkloadConnectService } from "./relay/workload-connect-service.ts";
 import { createSignInServices, type SignInServices } from "./sign-in/sign-in-services.ts";
 import { createUsageServices, type UsageServices } from "./usage/usage-services.ts";
@@ -62,7 +67,9 @@ export interface Services
   readonly projectLimits: LimitService;
   readonly limiter: Limiter;
   readonly callLimiter: CallLimiter;
+  readonly agentLimits: AgentLimitsService;
   readonly workloadConnect: WorkloadConnectService;
+  readonly agentConnect: AgentConnectService;
 }
 
 export function createServices(context: Context): Services {
@@ -75,15 +82,19 @@ export function createServices(context: Context): Services {
   const projects = new ProjectService({ ...ports, audit, stores, memberships });
   const { access } = projects;
   const names = new ProjectNames(config.providers.platform.map(({ name }) => name));
-  const fleet = createFleet(context, { access, names });
+  const agentChanges = new AgentChanges();
+  const agentStandings = new AgentStandings(new AgentStore(db));
+  const fleet = createFleet(context, { access, names, agentChanges, agentStandings });
   const { nodes, tunnels } = fleet;
   const signInServices = createSignIn(context);
   const keyUse = new KeyUse({ keys: new KeyStore(writes), clock: ports.clock, log });
   const keys = new KeyService({ ...ports, keys: new KeyStore(db), use: keyUse, access, audit, randomBytes });
   const chat = createChatServices({ ...ports, ...installation, access });
   const changes = nodes.changes;
-  const credentials = createCredentials({ ...ports, ...installation, identities, memberships, changes, addresses });
-  const removals = { nodes: nodes.removal, chats: chat.chatRemoval };
+  const facts = { identities, memberships, agentStandings, agentChanges };
+  const credentials = createCredentials({ ...ports, ...installation, ...facts, changes, addresses });
+  const billing = createBillingServices({ ...ports, ...installation, mode: config.billing.mode, projects, log });
+  const removals = { agents: fleet.agentRemoval, nodes: nodes.removal, chats: chat.chatRemoval };
   return {
     ...signInServices,
     users,
@@ -94,7 +105,8 @@ export function createServices(context: Context): Services {
     ...chat,
     ...fleet,
     auditLog: new AuditReadService({ longReads: installation.longReads, access }),
-    ...createBillingServices({ ...ports, ...installation, mode: config.billing.mode, projects, log }),
+    ...billing,
+    agentLimits: new AgentLimitsService({ ...fleet, ...billing, db, changes: agentChanges, access, audit }),
     ...createUsageServices({ ...ports, ...installation, access, log }),
     ...createLimits(context, projects),
     ...createProviders(context, { projects, names, tunnels, engines: nodes.engines }),
@@ -106,6 +118,7 @@ export function createServices(context: Context): Services {
     keys,
     keyUse,
     workloadConnect: new WorkloadConnectService({ ...nodes, ...credentials, db, access, audit, publicUrl }),
+    agentConnect: new AgentConnectService({ ...fleet, ...credentials, db, access, audit, publicUrl }),
   };
 }
 

@@ -5,7 +5,7 @@ import { encodeId, type IdSource } from "@fairlead/protocol/ids";
 import type { KeyLimits, Role } from "@fairlead/protocol/resources";
 import { sql } from "kysely";
 import type { Memberships } from "./auth/access.ts";
-import type { KeyPrincipal, UserPrincipal } from "./auth/principal.ts";
+import type { KeyPrincipal, UserPrincipal, WorkerPrincipal } from "./auth/principal.ts";
 import { migrate } from "./db/migrate.ts";
 import { type OpenedDatabase, openDatabase, type StoreLocation } from "./db/open.ts";
 import { NO_LIMITS } from "./keys/key-limits.ts";
@@ -126,6 +126,17 @@ export function asKey(projectId: string, limits: Partial<KeyLimits> = {}): KeyPr
     keyId: "key_1",
     projectId: projectId as KeyPrincipal["projectId"],
     userId: "usr_1",
+    limits: { ...NO_LIMITS, ...limits },
+  };
+}
+
+/** An agent on a node, with a worker-plane token. */
+export function asAgent(projectId: string, limits: Partial<KeyLimits> = {}): WorkerPrincipal {
+  return {
+    kind: "worker",
+    agentId: "agt_1",
+    nodeId: "nod_1",
+    projectId: projectId as WorkerPrincipal["projectId"],
     limits: { ...NO_LIMITS, ...limits },
   };
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { rfc3339, systemClock } from "@fairlead/protocol/clock";
-import { type Heartbeat, PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
+import { AGENTS_PROTOCOL_VERSION, type Heartbeat, PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
 import type { Logger } from "pino";
 import type { DaemonConfig } from "./config.ts";
 import { readHostFacts, readStaticFacts } from "./host/host-facts.ts";
@@ -207,12 +207,14 @@ function connect(base: DaemonBase, { identity, tokens, node }: ConnectParts): { 
       node.onDesired(state);
       node.updater.asked(state.daemon ?? null);
     },
-    onLive: (connection) => {
+    onLive: (connection, protocolVersion) => {
       notify("STATUS=Connected to the platform.");
       node.linkChanged(true);
-      node.reporter.attach(connection);
+      node.reporter.attach(connection, protocolVersion);
       node.events.attach(connection);
       node.secrets.attach(connection);
+      // One that does not know agents wants none, and is asked for nothing that it does not know.
+      if (protocolVersion >= AGENTS_PROTOCOL_VERSION) node.workloadTokens.attach(connection);
     },
     onDown: () => {
       notify("STATUS=The platform does not answer; workloads run on, and the daemon goes on trying.");
@@ -220,6 +222,7 @@ function connect(base: DaemonBase, { identity, tokens, node }: ConnectParts): { 
       node.reporter.detach();
       node.events.detach();
       node.secrets.detach();
+      node.workloadTokens.detach();
     },
   });
   const tunnel: Tunnel = startTunnel({ platformUrl, nodeId, token, handler: node.handler, clock, random, log });

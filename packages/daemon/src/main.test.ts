@@ -70,5 +70,5 @@ test("doctor says of each thing in one line how it is, and ends with 1 where the
 
 test("version tells what this program is", async () => {
   expect(await main(["version", "--json"])).toBe(0);
-  expect(JSON.parse(out)).toMatchObject({ daemon: DAEMON_VERSION, protocols: [1] });
+  expect(JSON.parse(out)).toMatchObject({ daemon: DAEMON_VERSION, protocols: [1, 2] });
 });

@@ -79,7 +79,7 @@ export async function main(argv: string[]): Promise<number> {
 
 function createProgram(onCode: (code: number) => void): Command {
   const program = new Command("fairlead-daemon")
-    .description("Runs this machine's engine workloads for a Fairlead platform.")
+    .description("Runs this machine's engine and agents for a Fairlead platform.")
     .version(versionLine(BUILD))
     .exitOverride();
   program

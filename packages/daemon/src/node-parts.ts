@@ -11,6 +11,7 @@ import { createGateway } from "./gateway/gateway.ts";
 import { createLogServer } from "./gateway/log-server.ts";
 import { PlatformKeys, platformKeysSchema } from "./gateway/platform-keys.ts";
 import type { StaticFacts } from "./host/host-facts.ts";
+import { LocalPorts } from "./host/local-ports.ts";
 import { type Machine, startMachine } from "./host/machine.ts";
 import type { Notify, Watchdog } from "./host/systemd.ts";
 import { nodeHttpClient } from "./link/http-client.ts";
@@ -26,12 +27,13 @@ import { takeDown } from "./reconcile/take-down.ts";
 import { EventQueue } from "./report/event-queue.ts";
 import { readyCall } from "./report/ready-call.ts";
 import { Reporter } from "./report/reporter.ts";
-import { buildReports } from "./report/workload-report.ts";
+import { buildReports, leavingAgentIds } from "./report/workload-report.ts";
 import type { ContainerRuntime } from "./runtime/container-runtime.ts";
 import type { DockerRuntime } from "./runtime/docker-runtime.ts";
 import { NodeSecrets } from "./secrets/node-secrets.ts";
 import { SecretFolders } from "./secrets/secret-folders.ts";
 import { SecretVault } from "./secrets/secret-vault.ts";
+import { WorkloadTokens } from "./secrets/workload-tokens.ts";
 import { DesiredStore } from "./state/desired-store.ts";
 import { DurableRecord } from "./state/durable-record.ts";
 import { diskFiles } from "./state/files.ts";
@@ -69,6 +71,7 @@ export interface DaemonBase {
 export interface NodeParts {
   readonly desired: DesiredStore;
   readonly secrets: NodeSecrets;
+  readonly workloadTokens: WorkloadTokens;
   readonly events: EventQueue;
   readonly reporter: Reporter;
   readonly updater: Updater;
@@ -112,14 +115,12 @@ export async function startWorkloads(
   const running = await startReconcile(base, identity, { desired, inFlight, events, reporter, updater });
   updater.start();
   const { secrets, snapshot } = running;
-  const ask = connectCall({ platformUrl, nodeId, http, tokens });
-  const connectFiles = new ConnectFiles({ ask, files: secrets, timers, random, log });
-  const held = desired.current();
-  if (held !== null) connectFiles.desiredChanged(held);
-  const onDesired = desiredStateTaker({ desired, followers: [secrets, connectFiles, running.loop], log });
+  const given = giveContainers(base, { platformUrl, nodeId, tokens, secrets, held: desired.current() });
+  const onDesired = desiredStateTaker({ desired, followers: [secrets, ...given.followers, running.loop], log });
   return {
     desired,
     secrets,
+    workloadTokens: given.workloadTokens,
     events,
     reporter,
     updater,
@@ -135,8 +136,42 @@ export async function startWorkloads(
     },
     close: async () => {
       updater.close();
+      await Promise.all([running.close(), reporter.close(), given.close()]);
+    },
+  };
+}
+
+type Follower = { desiredChanged(state: DesiredState): void };
+
+interface Given {
+  readonly followers: readonly Follower[];
+  readonly workloadTokens: WorkloadTokens;
+  close(): Promise<void>;
+}
+
+/** What containers find beside their secrets: the way to the engine from outside, tokens of their own, and this machine's local ports. */
+function giveContainers(
+  { runtime, log }: DaemonBase,
+  parts: Pick<EnrolledIdentity, "platformUrl" | "nodeId"> & {
+    readonly tokens: IdentityTokens;
+    readonly secrets: NodeSecrets;
+    readonly held: DesiredState | null;
+  },
+): Given {
+  const { platformUrl, nodeId, tokens, secrets: files, held } = parts;
+  const ask = connectCall({ platformUrl, nodeId, http, tokens });
+  const connectFiles = new ConnectFiles({ ask, files, timers, random, log });
+  const workloadTokens = new WorkloadTokens({ files, timers, random, log });
+  const localPorts = new LocalPorts({ runtime, timers, log });
+  const followers = [workloadTokens, connectFiles, localPorts];
+  if (held !== null) for (const follower of followers) follower.desiredChanged(held);
+  return {
+    followers,
+    workloadTokens,
+    close: async () => {
       connectFiles.close();
-      await Promise.all([running.close(), reporter.close()]);
+      workloadTokens.close();
+      await localPorts.close();
     },
   };
 }
@@ -167,7 +202,7 @@ async function startReconcile(base: DaemonBase, identity: EnrolledIdentity, told
     if (snapshot === null) return;
     const { epoch, generation } = snapshot.desired;
     const conditions = machine.board.list();
-    const workloadReports = buildReports(snapshot);
+    const workloadReports = buildReports(snapshot, desired.leaving());
     reporter.update({ epoch, generation, workloadReports, conditions, daemonUpdate: updater.progress() });
   };
   const secrets = await openSecrets(base, identity, () => loop.wake());
@@ -193,7 +228,10 @@ async function startReconcile(base: DaemonBase, identity: EnrolledIdentity, told
     onSnapshot: (next) => {
       snapshot = next;
       machine.observed(next);
-      if (next.observed !== null) secrets.observed(next.observed.containers);
+      if (next.observed !== null) {
+        desired.seen(leavingAgentIds(next));
+        secrets.observed(next.observed.containers);
+      }
       machine.board.set("secrets", secrets.finding());
       if (next.observed !== null || next.away !== null) updater.looked(next.away === null ? "answered" : "away");
       report();
@@ -239,7 +277,7 @@ function openMachine(
 function desiredStateTaker(parts: {
   desired: DesiredStore;
   /** Told of a new one, in this order. */
-  followers: readonly { desiredChanged(state: DesiredState): void }[];
+  followers: readonly Follower[];
   log: Logger;
 }): (state: DesiredState) => void {
   const { desired, followers, log } = parts;

@@ -7,7 +7,10 @@ import { workloadReportSchema } from "./workload.ts";
 /** Messages of the daemon link (tRPC over one outbound WebSocket) and names of the tunnel. All are small. */
 
 /** What this release speaks: its own version and the one before, so that either side may be updated first. */
-export const PROTOCOL_VERSIONS: readonly number[] = [1];
+export const PROTOCOL_VERSIONS: readonly number[] = [1, 2];
+
+/** The first version that knows workloads of agents and their tokens. */
+export const AGENTS_PROTOCOL_VERSION = 2;
 
 /** @returns the highest version that both sides speak, or null where there is none. */
 export function agreedVersion(ours: readonly number[], theirs: readonly number[]): number | null {
@@ -70,6 +73,17 @@ export const helloAnswerSchema = z.object({
   serverTime: z.number(),
 });
 export type HelloAnswer = z.infer<typeof helloAnswerSchema>;
+
+/** The daemon asks for a token of one of its node's workloads; the node comes from the credential. */
+export const workerTokenRequestSchema = z.object({ workloadId: z.string() });
+export type WorkerTokenRequest = z.infer<typeof workerTokenRequestSchema>;
+
+export const workerTokenAnswerSchema = z.discriminatedUnion("state", [
+  z.object({ state: z.literal("issued"), token: z.string(), expiresIn: z.number().describe("Seconds.") }),
+  /** It may have none now: it is not wanted, or not on this node. */
+  z.object({ state: z.literal("none") }),
+]);
+export type WorkerTokenAnswer = z.infer<typeof workerTokenAnswerSchema>;
 
 export const heartbeatSchema = z.object({ epoch: z.string(), generation: z.number().int() });
 export type Heartbeat = z.infer<typeof heartbeatSchema>;

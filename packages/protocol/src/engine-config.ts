@@ -6,8 +6,8 @@ import { secretNameSchema } from "./secrets.ts";
 export const PRESET_NAMES = ["fairlead-demo", "llama.cpp", "vllm", "ollama", "openclaw", "custom"] as const;
 export type PresetName = (typeof PRESET_NAMES)[number];
 
-/** `http`: the health path answers 2xx. `completion`: the engine also answers one real token. */
-export const probeSchema = z.enum(["http", "completion"]);
+/** `http`: the health path answers 2xx. `completion`: the engine also answers one real token. `running`: its container runs. */
+export const probeSchema = z.enum(["http", "completion", "running"]);
 
 const seconds = z.number().int().min(1).max(3600);
 
@@ -47,12 +47,31 @@ export const volumeSchema = z.strictObject({
 });
 export type Volume = z.infer<typeof volumeSchema>;
 
-const environmentName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be an environment variable's name");
+export const environmentNameSchema = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be an environment variable's name");
 
 const MAX_SECRETS = 64;
 
 /** `file`: rests in memory only and follows a change at once. `env`: a change restarts the engine, and Docker shows it. */
 const secretUseSchema = z.strictObject({ as: z.enum(["file", "env"]) });
+
+/** A secret that is taken as an environment variable must be able to be one, and be the only one of that name. */
+export function checkEnvSecrets(
+  {
+    env = {},
+    secrets = {},
+  }: { env?: Record<string, string> | undefined; secrets?: Record<string, { as: string }> | undefined },
+  context: z.core.$RefinementCtx,
+): void {
+  for (const [name, { as }] of Object.entries(secrets)) {
+    if (as !== "env") continue;
+    const fault = !environmentNameSchema.safeParse(name).success
+      ? "must be an environment variable's name, or be taken as a file"
+      : Object.hasOwn(env, name) && "is set in `env` too";
+    if (fault) context.addIssue({ code: "custom", message: fault, path: ["secrets", name] });
+  }
+}
 
 export const engineConfigSchema = z
   .strictObject({
@@ -60,9 +79,13 @@ export const engineConfigSchema = z
     image: z.string().min(1).max(512).regex(/^\S+$/, "must not hold white space").optional(),
     command: z.array(z.string().max(4096)).max(64).optional(),
     args: z.array(z.string().max(4096)).max(256).optional(),
-    env: z.record(environmentName, z.string().max(32_768)).optional(),
+    env: z.record(environmentNameSchema, z.string().max(32_768)).optional(),
     port: z.number().int().min(1).max(65_535).optional(),
-    health: healthSchema.partial().optional(),
+    // An engine that answers nobody serves nobody.
+    health: healthSchema
+      .extend({ probe: probeSchema.exclude(["running"]) })
+      .partial()
+      .optional(),
     volumes: z.array(volumeSchema).max(32).optional(),
     resources: resourcesSchema.optional(),
     models: z.array(z.string().min(1).max(256)).max(256).optional(),
@@ -77,15 +100,7 @@ export const engineConfigSchema = z
     message: "set `image`, or a `preset` that brings one",
     path: ["image"],
   })
-  .superRefine(({ env = {}, secrets = {} }, context) => {
-    for (const [name, { as }] of Object.entries(secrets)) {
-      if (as !== "env") continue;
-      const fault = !environmentName.safeParse(name).success
-        ? "must be an environment variable's name, or be taken as a file"
-        : Object.hasOwn(env, name) && "is set in `env` too";
-      if (fault) context.addIssue({ code: "custom", message: fault, path: ["secrets", name] });
-    }
-  })
+  .superRefine(checkEnvSecrets)
   .meta({
     id: "EngineConfig",
     description: "Which engine a node runs. A preset fills in what is left out; what is set wins.",

@@ -66,13 +66,14 @@ export const ERROR_CODES = {
   ),
   insufficient_balance: code("billing_error", false, "The project's balance does not cover the call."),
   key_budget_exceeded: code("billing_error", false, "The key's budget does not cover the call."),
+  agent_budget_exceeded: code("billing_error", false, "The agent's budget does not cover the call."),
   held_by_running_calls: code(
     "billing_error",
     true,
     "The money is there, but set aside for calls that still run; try again when they have ended.",
   ),
   permission_denied: code("permission_error", false, "The caller is known, but may not do this."),
-  model_not_allowed: code("permission_error", false, "The key's list of models does not name this one."),
+  model_not_allowed: code("permission_error", false, "The key's or the agent's list of models does not name this one."),
   not_found: code("not_found_error", false, "There is no such thing, or it is not the caller's to see."),
   model_not_found: code("not_found_error", false, "No such model in this project."),
   session_not_found: code("not_found_error", false, "There is no such chat session of this user in this project."),
@@ -104,6 +105,14 @@ export const ERROR_CODES = {
   ),
   node_not_enrolled: code("conflict_error", false, "The node's daemon has not enrolled yet."),
   node_out_of_service: code("conflict_error", false, "The node is draining or drained; resume it first."),
+  node_unreachable: code("conflict_error", false, "The agent's node does not answer, and may still run it."),
+  daemon_too_old: code("conflict_error", false, "The node's daemon is too old to run agents; update it first."),
+  agent_deleting: code("conflict_error", false, "The agent is being deleted."),
+  missing_secrets: code(
+    "conflict_error",
+    false,
+    "The agent lacks secrets that it or its connectors need: set each one that is named, then start it.",
+  ),
   bootstrap_token_used: code("conflict_error", false, "Another daemon has enrolled with this bootstrap token."),
   rate_limit_exceeded: code(
     "rate_limit_error",
@@ -136,6 +145,8 @@ export interface ErrorDetails {
   readonly rateLimit?: RateLimitState | undefined;
   /** What is missing, for programs. */
   readonly money?: MoneyState | undefined;
+  /** What is to be set, for programs. */
+  readonly missingSecrets?: readonly MissingSecret[] | undefined;
   /** Whose refusal it is; by default a code says so itself. */
   readonly source?: ErrorSource | undefined;
   /** For the log only; never leaves the server. */
@@ -158,6 +169,15 @@ export interface MoneyState {
   readonly resetsAt: string | null;
 }
 
+/** A secret without which an agent does not start. */
+export interface MissingSecret {
+  readonly name: string;
+  /** The connector that needs it; null: the agent's guest or config. */
+  readonly connectorSlug: string | null;
+  /** It was set, and its node cannot open it. */
+  readonly stale: boolean;
+}
+
 export interface RateLimitState {
   readonly limit: number;
   readonly remaining: number;
@@ -173,6 +193,7 @@ export class DomainError extends Error {
   readonly final: boolean;
   readonly rateLimit: RateLimitState | undefined;
   readonly money: MoneyState | undefined;
+  readonly missingSecrets: readonly MissingSecret[] | undefined;
   readonly source: ErrorSource;
   readonly note: string | undefined;
 
@@ -184,6 +205,7 @@ export class DomainError extends Error {
     this.final = details.final ?? false;
     this.rateLimit = details.rateLimit;
     this.money = details.money;
+    this.missingSecrets = details.missingSecrets;
     this.source = details.source ?? (ERROR_CODES[errorCode].type === "upstream_error" ? "provider" : "fairlead");
     this.note = details.note;
   }
@@ -200,11 +222,14 @@ export interface ErrorBody {
     readonly requestId: string;
     /** Of a 402. */
     readonly money?: MoneyState;
+    /** Of `missing_secrets`. */
+    readonly missingSecrets?: readonly MissingSecret[];
   };
 }
 
 export function errorBody(error: DomainError, requestId: string): ErrorBody {
   const { type } = ERROR_CODES[error.code];
-  const { message, code: errorCode, param, source, money } = error;
-  return { error: { message, type, code: errorCode, param, source, requestId, ...(money ? { money } : {}) } };
+  const { message, code: errorCode, param, source, money, missingSecrets } = error;
+  const more = { ...(money ? { money } : {}), ...(missingSecrets ? { missingSecrets } : {}) };
+  return { error: { message, type, code: errorCode, param, source, requestId, ...more } };
 }

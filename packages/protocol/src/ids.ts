@@ -32,6 +32,7 @@ export type Id<K extends IdKind = IdKind> = `${(typeof ID_PREFIXES)[K]}_${string
 export type ProjectId = Id<"project">;
 export type UserId = Id<"user">;
 export type KeyId = Id<"key">;
+export type AgentId = Id<"agent">;
 export type NodeId = Id<"node">;
 export type InstallationId = Id<"installation">;
 

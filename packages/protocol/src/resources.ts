@@ -87,7 +87,7 @@ export type Invitation = z.infer<typeof invitationSchema>;
 const rate = z.number().int().positive().nullable();
 const nanoDollars = z.number().int().nonnegative().nullable();
 
-/** What a project key may call and spend; null: no such limit. */
+/** What a project key or an agent may call and spend; null: no such limit. */
 export const keyLimitsSchema = z
   .object({
     modelAllowList: z
@@ -103,6 +103,27 @@ export const keyLimitsSchema = z
   })
   .meta({ id: "KeyLimits" });
 export type KeyLimits = z.infer<typeof keyLimitsSchema>;
+
+const spentNanoDollars = z.number().int();
+const spentSchema = z
+  .object({ total: spentNanoDollars, daily: spentNanoDollars, monthly: spentNanoDollars })
+  .describe("Whole nano-dollars that its calls have cost: in all, today, and this month (UTC).");
+
+/** What an agent may call and spend, and has spent. */
+export const agentLimitsSchema = keyLimitsSchema.extend({ spent: spentSchema }).meta({
+  id: "AgentLimits",
+  examples: [
+    {
+      modelAllowList: ["attic/*"],
+      requestsPerMinute: 60,
+      tokensPerMinute: null,
+      parallelCalls: 4,
+      budget: { total: null, daily: 5_000_000_000, monthly: null },
+      spent: { total: 61_204_118_300, daily: 1_250_000_000, monthly: 18_070_500_000 },
+    },
+  ],
+});
+export type AgentLimits = z.infer<typeof agentLimitsSchema>;
 
 const callLimits = {
   requestsPerMinute: rate.describe("Calls in a minute."),
@@ -130,8 +151,6 @@ export const projectLimitsSchema = z
   });
 export type ProjectLimits = z.infer<typeof projectLimitsSchema>;
 
-const spentNanoDollars = z.number().int();
-
 export const projectKeySchema = z
   .object({
     id: z.string(),
@@ -147,9 +166,7 @@ export const projectKeySchema = z
     expiresAt: z.string().nullable().describe("From then on it is refused; null: never."),
     lastUsedAt: z.string().nullable().describe("To about a minute; null: not yet."),
     limits: keyLimitsSchema,
-    spent: z
-      .object({ total: spentNanoDollars, daily: spentNanoDollars, monthly: spentNanoDollars })
-      .describe("Whole nano-dollars that its calls have cost: in all, today, and this month (UTC)."),
+    spent: spentSchema,
     previousSecret: z
       .object({ keyId: z.string(), expiresAt: z.string(), lastUsedAt: z.string().nullable() })
       .nullable()

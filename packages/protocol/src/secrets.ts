@@ -2,10 +2,14 @@ import { z } from "zod";
 
 /** Secrets of nodes: their names, what a workload needs of them, and how they travel to the daemon. */
 
-/** A secret's name is a file's name on the node: no slash, no leading dot. */
+/** A secret's name is a file's name on the node: no slash, no leading dot; and none that an agent's secret is known by. */
 export const secretNameSchema = z
   .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,127}$/, "must be 1 to 128 of A-Z a-z 0-9 _ . - and start with a letter or _");
+  .regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,127}$/, "must be 1 to 128 of A-Z a-z 0-9 _ . - and start with a letter or _")
+  .regex(/^(?!agt_[0-9a-z]{26}\.)/, "must not begin with the id of an agent and a dot");
+
+/** What the link and the vault know a secret by: an engine's by its name, an agent's by `<agent id>.<name>`. */
+export const secretKeySchema = z.string().regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,191}$/);
 
 /** Where a workload finds the secrets that it takes as files, each under its name. */
 export const SECRETS_MOUNT_PATH = "/run/secrets";
@@ -21,8 +25,13 @@ export const nodeSecretSchema = z
   .meta({ id: "NodeSecret" });
 export type NodeSecret = z.infer<typeof nodeSecretSchema>;
 
+/** The file with a workload's own token, beside its secrets. */
+export const WORKER_TOKEN_FILE = "fairlead-token";
+
 export const workloadSecretSchema = z.object({
   name: secretNameSchema,
+  /** Left out: its name. */
+  key: secretKeySchema.optional(),
   /** `registry`: for the pull of its image alone; the workload never sees it. */
   as: z.enum(["file", "env", "registry"]),
   /** Names one value, opaque and never used twice, not even by a restored store. Null: not set; the workload waits for it. */
@@ -30,8 +39,12 @@ export const workloadSecretSchema = z.object({
 });
 export type WorkloadSecret = z.infer<typeof workloadSecretSchema>;
 
-/** The daemon asks for one of its node's secrets; the node comes from the credential. */
-export const secretRequestSchema = z.object({ name: secretNameSchema });
+export function keyOfSecret({ name, key }: Pick<WorkloadSecret, "name" | "key">): string {
+  return key ?? name;
+}
+
+/** The daemon asks for one of its node's secrets by its key; the node comes from the credential. */
+export const secretRequestSchema = z.object({ name: secretKeySchema });
 export type SecretRequest = z.infer<typeof secretRequestSchema>;
 
 export const secretAnswerSchema = z.discriminatedUnion("state", [

@@ -8,6 +8,8 @@ import {
   helloSchema,
   nodeEventsSchema,
   observationSchema,
+  workerTokenAnswerSchema,
+  workerTokenRequestSchema,
 } from "./daemon-link.ts";
 import {
   enrollAnswerSchema,
@@ -53,6 +55,16 @@ const workload = {
   update: "start-first",
   specHash: hash,
 };
+const agent = {
+  ...workload,
+  workloadId: "agt_1",
+  workloadType: "WORKLOAD_TYPE_AGENT",
+  name: "agent-1",
+  health: { ...health, probe: "running" },
+  secrets: [{ name: "SLACK_BOT_TOKEN", key: "agt_1.SLACK_BOT_TOKEN", as: "env", version: "v1" }],
+  workerToken: true,
+  localPorts: [8081],
+};
 const daemon = {
   version: "1.3.0",
   request: "node:1",
@@ -73,11 +85,18 @@ const host = {
 
 /** Everything that one side reads and the other may have written in a newer release. */
 const MESSAGES: readonly (readonly [name: string, schema: z.ZodType, message: object])[] = [
-  ["the desired state", desiredStateSchema, { epoch: "epo_1", generation: 1, ...ids, workloads: [workload], daemon }],
+  [
+    "the desired state",
+    desiredStateSchema,
+    { epoch: "epo_1", generation: 1, ...ids, workloads: [workload, agent], daemon },
+  ],
   ["the answer to hello", helloAnswerSchema, { protocolVersion: 1, heartbeatSeconds: 10, serverTime: 1 }],
   ["the answer to a heartbeat", heartbeatAnswerSchema, { heartbeatSeconds: 10, serverTime: 1 }],
   ["the answer to enrol", enrollAnswerSchema, { ...ids, identityToken: "jwt", expiresIn: 1 }],
   ["an identity token", identityTokenSchema, { identityToken: "jwt", expiresIn: 1 }],
+  ["a request for a token", workerTokenRequestSchema, { workloadId: "agt_1" }],
+  ["a token", workerTokenAnswerSchema, { state: "issued", token: "jwt", expiresIn: 3600 }],
+  ["the answer that there is no token", workerTokenAnswerSchema, { state: "none" }],
   ["hello", helloSchema, { protocolVersions: [1], daemonVersion: "1", bootId: "b", host }],
   ["a heartbeat", heartbeatSchema, { epoch: "epo_1", generation: 1 }],
   ["an observation", observationSchema, { epoch: "epo_1", generation: 1, workloadReports: [report], daemonUpdate }],

@@ -7,8 +7,12 @@ import { anyText } from "./text.ts";
 /** Desired and observed workloads: what the control plane asks of a node, and what the daemon says of it. */
 
 export const WORKLOAD_TYPE_ENGINE = "WORKLOAD_TYPE_ENGINE";
-export const workloadTypeSchema = z.enum([WORKLOAD_TYPE_ENGINE]);
+export const WORKLOAD_TYPE_AGENT = "WORKLOAD_TYPE_AGENT";
+export const workloadTypeSchema = z.enum([WORKLOAD_TYPE_ENGINE, WORKLOAD_TYPE_AGENT]);
 export type WorkloadType = z.infer<typeof workloadTypeSchema>;
+
+/** The name by which a container finds the machine that it runs on, where its spec names `localPorts`. */
+export const LOCAL_HOST = "host.docker.internal";
 
 /** One container that the daemon keeps running. Every choice is made already: nothing here is a default to fill in. */
 export const workloadSpecSchema = z.object({
@@ -29,6 +33,10 @@ export const workloadSpecSchema = z.object({
   resources: resourcesSchema.strip(),
   /** Left out where it needs none. */
   secrets: z.array(workloadSecretSchema).optional(),
+  /** Whether it finds a token of its own, which the daemon asks for over the link and renews, as a file beside its secrets. */
+  workerToken: z.boolean().optional(),
+  /** Ports of the machine's loopback address that it reaches at `LOCAL_HOST`. */
+  localPorts: z.array(z.number().int().min(1).max(65_535)).max(16).optional(),
   /** Model names, or null: ask the engine's `/v1/models`. */
   models: z.array(z.string()).nullable(),
   /** Where the engine tells its version, or null: the image's label or tag does. */

@@ -28,6 +28,11 @@ export class DockerEvents {
     });
   }
 
+  /** What came so far, oldest first. */
+  get seen(): readonly DockerEvent[] {
+    return this.#seen;
+  }
+
   /** Resolves as soon as such an event comes, or came. @throws after `timeoutMs`. */
   until(what: string, timeoutMs: number, matches: (event: DockerEvent) => boolean): Promise<void> {
     return new Promise((resolve, reject) => {

@@ -11,6 +11,8 @@ export interface Outcome {
   readonly serves: string | null;
   /** Where that is not what was asked for: the reason that the node gives, in its message, its conditions or its events. */
   readonly because?: RegExp;
+  /** How many agents run beside it, each in one container. */
+  readonly agents?: number;
   readonly installation?: Installation;
   /** Of secrets beyond those that every machine has. */
   readonly secrets?: readonly string[];
@@ -39,7 +41,11 @@ export async function expectSettled(stage: Stage, machine: Machine, outcome: Out
   if (touched !== null) throw new Error(touched);
 }
 
-async function whatIsLacking(stage: Stage, machine: Machine, { serves, because }: Outcome): Promise<string | null> {
+async function whatIsLacking(
+  stage: Stage,
+  machine: Machine,
+  { serves, because, agents = 0 }: Outcome,
+): Promise<string | null> {
   const node = await machine.node();
   const told = `${node.status}: ${node.statusMessage}`;
   if (because === undefined && node.status !== "active") return told;
@@ -47,7 +53,7 @@ async function whatIsLacking(stage: Stage, machine: Machine, { serves, because }
     return `nothing says ${because}; ${told}`;
   }
   const [all, running] = [await machine.containers(), await machine.running()];
-  const wanted = serves === null ? 0 : 1;
+  const wanted = (serves === null ? 0 : 1) + agents;
   // A container that failed stays, so that a daemon which starts anew knows it.
   const failed = because === undefined ? 0 : 1;
   if (running.length !== wanted || all.length > wanted + failed) {

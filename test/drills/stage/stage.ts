@@ -8,6 +8,7 @@ import {
   startRegistry,
   whyNoRegistry,
 } from "../../../packages/daemon/src/testing/registry.ts";
+import { AgentCaller } from "../../support/agent-calls.ts";
 import { DockerHost, type DockerHostOptions, whyNoDockerHost } from "../../support/docker-host.ts";
 import { Installation } from "../../support/installation.ts";
 import type { Machine } from "../../support/machine.ts";
@@ -132,6 +133,23 @@ export class Stage {
     const secrets = { TOKEN: { as: "file" } };
     const update = "start-first";
     return { image, port: 8080, health: HEALTH, secrets, registryAuthSecret: "REGISTRY", update, ...more };
+  }
+
+  /** What an agent needs beside its guest: one that begins without its token ends at once. */
+  agentConfig(more: object = {}): object {
+    const begin = `[ -s /run/secrets/fairlead-token ] || exit 9; exec /bin/busybox sh /engine.sh`;
+    const command = ["/bin/busybox", "sh", "-c", begin];
+    const secrets = { TOKEN: { as: "file" } };
+    const health = { ...HEALTH, path: "/health" };
+    return { port: 8080, health, command, secrets, registryAuthSecret: "REGISTRY", ...more };
+  }
+
+  /** An agent on a machine, with a secret and the registry's login; it has not been started. @param guest an image of ours */
+  async addAgent(machine: Machine, guest: string, config = this.agentConfig()): Promise<AgentCaller> {
+    const agent = await AgentCaller.create(this.installation, machine, { guest, config });
+    await agent.want("PUT", "/secrets/TOKEN", { value: TOKEN });
+    await agent.want("PUT", "/secrets/REGISTRY", { value: `${LOGIN.username}:${LOGIN.password}` });
+    return agent;
   }
 
   /** A machine on the host whose daemon has not been started, with a secret and the registry's login. */

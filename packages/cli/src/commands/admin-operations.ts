@@ -59,7 +59,7 @@ async function rotateMasterKey(context: Context, options: LocalOptions): Promise
 async function forgetSealed(context: Context, options: ForgetOptions): Promise<void> {
   if (!options.yes) {
     throw new UsageError(
-      "Every credential of a provider and every secret of a node that the lost master key sealed is given up, and must be set " +
+      "Every credential of a provider and every secret of a node or an agent that the lost master key sealed is given up, and must be set " +
         "again. Projects, keys, money, chats and nodes stay. If that is what you want, add --yes.",
     );
   }
@@ -71,7 +71,7 @@ async function forgetSealed(context: Context, options: ForgetOptions): Promise<v
         ...providers.map(
           ({ projectId, name }) => `set the credential of provider ${visible(name)} of ${projectId} again`,
         ),
-        ...secrets.map(({ nodeId, name }) => `set the secret ${visible(name)} of ${nodeId} again`),
+        ...secrets.map(({ ownerId, name }) => `set the secret ${visible(name)} of ${ownerId} again`),
         "a new master key is in place; keep a copy of it elsewhere",
         "",
       ].join("\n"),

@@ -46,6 +46,7 @@ function fakeControlPlane(created = true, wrong: Wrong[] = []): { load: LoadCont
               amountNanoDollars,
               callId: null,
               keyId: null,
+              agentId: null,
               note,
             };
             return Promise.resolve({ ledgerEntry });

@@ -1,15 +1,12 @@
-import type { KeyLimits } from "@fairlead/protocol/resources";
+import type { AgentLimits, KeyLimits } from "@fairlead/protocol/resources";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { UsageError } from "../cli-error.ts";
-import { readMoment } from "../moment.ts";
 import { formatDollars, parseDollars } from "../money.ts";
 
-/** What a key may do and spend: as options of `key create` and `key update`, as fields of the API, and as text. */
+/** What a key or an agent may do and spend: as options of their commands, as fields of the API, and as text. */
 
 export interface LimitOptions {
   readonly model?: readonly string[];
   readonly allModels?: boolean;
-  readonly expires?: string;
   readonly requestsPerMinute?: LimitOption;
   readonly tokensPerMinute?: LimitOption;
   readonly parallelCalls?: LimitOption;
@@ -23,19 +20,15 @@ export interface LimitOptions {
 type LimitOption = number | "none";
 
 /** Null lifts a limit; what is not there stays as it is. */
-export interface LimitFields {
-  readonly expiresAt?: string | null;
-  readonly limits?: { readonly [F in Exclude<keyof KeyLimits, "budget">]?: KeyLimits[F] } & {
-    readonly budget?: Partial<KeyLimits["budget"]>;
-  };
-}
+export type LimitFields = { readonly [F in Exclude<keyof KeyLimits, "budget">]?: KeyLimits[F] } & {
+  readonly budget?: Partial<KeyLimits["budget"]>;
+};
 
 export function addLimitOptions(command: Command): Command {
   const model = new Option("--model <provider/model>", "allow this model (or `provider/*`) and no other; repeat it");
   return command
     .addOption(model.argParser(collect))
     .addOption(new Option("--all-models", "allow every model of the project").conflicts("model"))
-    .option("--expires <time>", "30d, 12h, 2026-12-31 (that whole day), 2026-12-31T18:00:00Z, or none")
     .option("--requests-per-minute <number>", "a whole number, or none", parseLimit)
     .option("--tokens-per-minute <number>", "a whole number, or none", parseLimit)
     .option("--parallel-calls <number>", "a whole number, or none", parseLimit)
@@ -44,9 +37,9 @@ export function addLimitOptions(command: Command): Command {
     .option("--budget-monthly <dollars>", "the same for a calendar month (UTC)", parseBudget);
 }
 
-/** @param now Unix milliseconds. @throws UsageError */
-export function limitFields(options: LimitOptions, now: number): LimitFields {
-  const { model, allModels, expires } = options;
+/** @returns undefined where nothing was given. */
+export function limitFields(options: LimitOptions): LimitFields | undefined {
+  const { model, allModels } = options;
   const budget = given({
     total: lifted(options.budgetTotal),
     daily: lifted(options.budgetDaily),
@@ -59,8 +52,7 @@ export function limitFields(options: LimitOptions, now: number): LimitFields {
     parallelCalls: lifted(options.parallelCalls),
     budget: unlessEmpty(budget),
   });
-  const expiresAt = expires === undefined ? undefined : expiryFrom(expires, now);
-  return given({ expiresAt, limits: unlessEmpty(limits) });
+  return unlessEmpty(limits);
 }
 
 function unlessEmpty<T extends object>(fields: T): T | undefined {
@@ -75,13 +67,6 @@ type Given<T> = { [F in keyof T]?: Exclude<T[F], undefined> };
 
 function given<T extends object>(fields: T): Given<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Given<T>;
-}
-
-function expiryFrom(text: string, now: number): string | null {
-  if (text === "none") return null;
-  const at = readMoment(text, { now, durations: "ahead", days: "end" });
-  if (Date.parse(at) > now) return at;
-  throw new UsageError(`${text} has passed. To stop a key at once: fairlead key update ID --disable`);
 }
 
 function collect(text: string, before: readonly string[] = []): readonly string[] {
@@ -116,4 +101,10 @@ export function describeLimits(limits: KeyLimits): string[] {
     ...money(budget.daily, "a day"),
     ...money(budget.monthly, "a month"),
   ];
+}
+
+/** "" where nothing was spent yet. */
+export function describeSpent({ total, daily, monthly }: AgentLimits["spent"]): string {
+  if (total === 0) return "";
+  return `${formatDollars(daily)} today, ${formatDollars(monthly)} this month, ${formatDollars(total)} in all`;
 }

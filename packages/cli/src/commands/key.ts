@@ -13,13 +13,15 @@ import type { Context } from "../context.ts";
 import { parseDuration } from "../duration.ts";
 import { type Call, callJson, Refused } from "../http-client.ts";
 import { addLimitOption, type ListOptions, listAll } from "../list-all.ts";
-import { formatDollars } from "../money.ts";
+import { readMoment } from "../moment.ts";
 import { print } from "../output.ts";
 import { formatTable } from "../table.ts";
 import { visible } from "../visible.ts";
-import { addLimitOptions, describeLimits, type LimitOptions, limitFields } from "./key-limits.ts";
+import { addLimitOptions, describeLimits, describeSpent, type LimitOptions, limitFields } from "./key-limits.ts";
 
-interface CreateOptions extends ClientOptions, LimitOptions {}
+interface CreateOptions extends ClientOptions, LimitOptions {
+  readonly expires?: string;
+}
 interface UpdateOptions extends CreateOptions {
   readonly name?: string;
   readonly enable?: boolean;
@@ -31,10 +33,13 @@ interface RotateOptions extends ClientOptions {
 
 const withValueSchema = z.object({ key: projectKeySchema.required({ keyValue: true }) });
 
+const EXPIRES = ["--expires <time>", "30d, 12h, 2026-12-31 (that whole day), 2026-12-31T18:00:00Z, or none"] as const;
+
 export function addKeyCommands(program: Command, context: Context): void {
   const key = program.command("key").description("project keys: what programs call the inference host with");
   const command = (name: string): Command => addProjectOption(addPlatformOptions(key.command(name)));
   addLimitOptions(command("create"))
+    .option(...EXPIRES)
     .description("make a project key; its value is shown this once")
     .argument("<name>")
     .addHelpText(
@@ -53,6 +58,7 @@ export function addKeyCommands(program: Command, context: Context): void {
     .addHelpText("after", "\nExample:\n  fairlead key get key_01kc3b6q2v8r5x0m7n4t9w1yzc --json")
     .action((id: string, options: ClientOptions) => getKey(context, id, options));
   addLimitOptions(command("update"))
+    .option(...EXPIRES)
     .description("change a key's name or limits, or switch it off; it takes effect within a second")
     .argument("<id>")
     .option("--name <name>", "another name")
@@ -81,7 +87,7 @@ export function addKeyCommands(program: Command, context: Context): void {
 
 async function createKey(context: Context, name: string, options: CreateOptions): Promise<void> {
   const host = platformHost(context, options);
-  const body = { projectId: host.projectId(), name, ...limitFields(options, context.clock.now()) };
+  const body = { projectId: host.projectId(), name, ...changesOf(options, context.clock.now()) };
   const call = { path: keysPath(host), body, idempotencyKey: context.ids.next("request") };
   const key = await callForValue(host, call, "Make another with `fairlead key rotate ID --overlap 0`.");
   showValue(context, key, options);
@@ -139,7 +145,7 @@ async function updateKey(context: Context, id: string, options: UpdateOptions): 
     ...(options.name === undefined ? {} : { name: options.name }),
     ...(options.enable ? { enabled: true } : {}),
     ...(options.disable ? { enabled: false } : {}),
-    ...limitFields(options, context.clock.now()),
+    ...changesOf(options, context.clock.now()),
   };
   if (Object.keys(body).length === 0) throw new UsageError("say what to change, such as --disable or --expires 30d");
   const key = await callJson(host, { method: "PATCH", path: keyPath(host, id), body }, projectKeySchema);
@@ -150,6 +156,23 @@ async function deleteKey(context: Context, id: string, options: ClientOptions): 
   const host = platformHost(context, options);
   const answer = await callJson(host, { method: "DELETE", path: keyPath(host, id) }, z.object({}));
   print(context.terminal, answer, { json: options.json, text: () => `deleted ${id}\n` });
+}
+
+/** @param now Unix milliseconds. @throws UsageError */
+function changesOf(options: CreateOptions, now: number): object {
+  const { expires } = options;
+  const limits = limitFields(options);
+  return {
+    ...(expires === undefined ? {} : { expiresAt: expiryFrom(expires, now) }),
+    ...(limits === undefined ? {} : { limits }),
+  };
+}
+
+function expiryFrom(text: string, now: number): string | null {
+  if (text === "none") return null;
+  const at = readMoment(text, { now, durations: "ahead", days: "end" });
+  if (Date.parse(at) > now) return at;
+  throw new UsageError(`${text} has passed. To stop a key at once: fairlead key update ID --disable`);
 }
 
 function keysPath(host: Platform): string {
@@ -175,11 +198,6 @@ function keyTable({ clock }: Context, keys: readonly ProjectKey[]): string {
     describeSpent(key.spent),
   ]);
   return formatTable(["ID", "NAME", "KEY", "STATE", "EXPIRES", "LIMITS", "SPENT"], rows);
-}
-
-function describeSpent({ total, daily, monthly }: ProjectKey["spent"]): string {
-  if (total === 0) return "";
-  return `${formatDollars(daily)} today, ${formatDollars(monthly)} this month, ${formatDollars(total)} in all`;
 }
 
 function stateOf({ enabled, expiresAt }: ProjectKey, now: number): string {

@@ -4,8 +4,9 @@ import { addPlatformOptions, addProjectOption, platformHost } from "../client-op
 import type { Context } from "../context.ts";
 import { callJson } from "../http-client.ts";
 import { NODE_ARGUMENT, nodeIdOf, nodePath } from "../nodes/node-reference.ts";
-import { addWaitOptions, findNode, newestEvent, type WaitOptions, waits, watchDeletion } from "../nodes/node-watch.ts";
+import { findNode, watchNodeDeletion } from "../nodes/node-watch.ts";
 import { print } from "../output.ts";
+import { addWaitOptions, newestEvent, type WaitOptions, waits } from "../watch.ts";
 
 interface DeleteOptions extends WaitOptions {
   readonly abandonMachine?: boolean;
@@ -30,10 +31,10 @@ async function deleteNode(context: Context, name: string, options: DeleteOptions
   const host = platformHost(context, options);
   const id = await nodeIdOf(host, name);
   const wait = waits(context.terminal, options);
-  const after = wait ? await newestEvent(host, id) : "";
+  const after = wait ? await newestEvent(host, nodePath(id)) : "";
   const path = `${nodePath(id)}${options.abandonMachine ? "?abandonMachine=true" : ""}`;
   const answer = await callJson(host, { method: "DELETE", path }, z.object({}));
-  if (wait) await watchDeletion(context, host, { id, after });
+  if (wait) await watchNodeDeletion(context, host, { id, after });
   const left = wait || options.json ? null : await findNode(host, id);
   const text = left === null ? `deleted ${id}\n` : `${id} is ${left.status}: ${left.statusMessage}\n`;
   print(context.terminal, answer, { json: options.json, text: () => text });

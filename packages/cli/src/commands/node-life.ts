@@ -8,9 +8,11 @@ import { type Call, callJson } from "../http-client.ts";
 import { addEngineOptions, type EngineOptions, readEngineConfig } from "../nodes/engine-config-input.ts";
 import { NODE_ARGUMENT, nodeIdOf, nodePath } from "../nodes/node-reference.ts";
 import { nodeText } from "../nodes/node-tables.ts";
-import { addWaitOptions, isUpToDate, newestEvent, type WaitOptions, waits, watchNode } from "../nodes/node-watch.ts";
+import { isUpToDate, watchNode } from "../nodes/node-watch.ts";
 import { type ProviderTokenOptions, readProviderToken } from "../nodes/provider-token-input.ts";
 import { print } from "../output.ts";
+import { addUnsetVariableOption } from "../variables.ts";
+import { addWaitOptions, newestEvent, type WaitOptions, waits } from "../watch.ts";
 
 interface UpdateOptions extends WaitOptions, EngineOptions, ProviderTokenOptions {
   readonly name?: string;
@@ -24,11 +26,7 @@ interface DrainOptions extends WaitOptions {
 export function addNodeLifeCommands(node: Command, context: Context): void {
   const command = (name: string): Command =>
     addProjectOption(addPlatformOptions(node.command(name))).argument(...NODE_ARGUMENT);
-  const update = addEngineOptions(command("update")).option(
-    "--unset-env <name>",
-    "take a variable away; may be repeated",
-    addName,
-  );
+  const update = addUnsetVariableOption(addEngineOptions(command("update")));
   update
     .option("--name <name>", "another name; the identifier stays")
     .option("--provider-token-file <file>", "another API token at the machine's provider; - for standard input");
@@ -42,7 +40,7 @@ export function addNodeLifeCommands(node: Command, context: Context): void {
     )
     .action((name: string, options: UpdateOptions) => updateNode(context, name, options));
   addWaitOptions(command("drain"), "it is drained")
-    .description("take a node out of service: no new calls, running ones end, then its engine stops")
+    .description("take a node out of service: no new calls, its agents stop, running calls end, then its engine stops")
     .option(
       "--timeout <duration>",
       "how long running calls are waited for: 90s, 30m; 0: not at all (default: 5m)",
@@ -58,10 +56,6 @@ export function addNodeLifeCommands(node: Command, context: Context): void {
     .description("start a node's engine anew, by the way of an update: with start-first no call fails")
     .addHelpText("after", "\nExample:\n  fairlead node restart attic")
     .action((name: string, options: WaitOptions) => restartNode(context, name, options));
-}
-
-function addName(name: string, before: readonly string[] | undefined): readonly string[] {
-  return [...(before ?? []), name];
 }
 
 function toSeconds(text: string): number {
@@ -125,7 +119,7 @@ interface Asking {
 }
 
 async function askAndWatch(context: Context, { host, id, call, until }: Asking, options: WaitOptions): Promise<void> {
-  const after = await newestEvent(host, id);
+  const after = await newestEvent(host, nodePath(id));
   const asked = await callJson(host, call, nodeSchema);
   const node = waits(context.terminal, options) ? await watchNode(context, host, { id, after, until }) : asked;
   print(context.terminal, node, { json: options.json, text: nodeText });

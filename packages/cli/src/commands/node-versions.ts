@@ -36,7 +36,7 @@ type WorkloadVersions = Pick<
 /** `fairlead node versions`. */
 export function addNodeVersionsCommand(node: Command, context: Context): void {
   addLimitOption(addProjectOption(addPlatformOptions(node.command("versions"))))
-    .description("show which daemon and engine every node really runs, and what of it is not what is wanted")
+    .description("show which daemon, engine and agents every node really runs, and what of it is not what is wanted")
     .option(
       "--outdated",
       "only nodes on which something is not what is wanted, or whose daemon is older than the platform offers",
@@ -105,10 +105,10 @@ export function isOlder(version: string, release: string): boolean {
 function versionTable(nodes: readonly NodeVersions[]): string {
   const rows = nodes.flatMap((node) => {
     const head = [node.identifier, node.status, daemonCell(node)];
-    if (node.workloads.length === 0) return [[...head, "", "", "", "", ""]];
+    if (node.workloads.length === 0) return [[...head, "", "", "", "", "", ""]];
     return node.workloads.map((workload) => [...head, ...workloadCells(workload)]);
   });
-  return formatTable(["NODE", "STATUS", "DAEMON", "ENGINE", "RUNS", "DIGEST", "SINCE", "DRIFT"], rows);
+  return formatTable(["NODE", "STATUS", "DAEMON", "WORKLOAD", "VERSION", "RUNS", "DIGEST", "SINCE", "DRIFT"], rows);
 }
 
 function daemonCell(node: NodeVersions): string {
@@ -121,8 +121,8 @@ function daemonCell(node: NodeVersions): string {
 }
 
 function workloadCells(workload: WorkloadVersions): string[] {
-  const { version, image, imageDigest, since, upToDate } = workload;
-  return [version, image || "nothing", imageDigest.slice(0, 19), since ?? "", upToDate ? "" : driftOf(workload)];
+  const { name, version, image, imageDigest, since, upToDate } = workload;
+  return [name, version, image || "nothing", imageDigest.slice(0, 19), since ?? "", upToDate ? "" : driftOf(workload)];
 }
 
 function driftOf({ image, desiredImage, generation, desiredGeneration }: WorkloadVersions): string {

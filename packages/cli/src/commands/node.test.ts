@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Node, NodeEvent } from "@fairlead/protocol/resources";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type FakeTerminal, fakeTerminal } from "../testing/fake-terminal.ts";
-import { ENGINE, NODE, nodeEvent } from "../testing/node.ts";
+import { AGENT_WORKLOAD, ENGINE, NODE, nodeEvent } from "../testing/node.ts";
 import { run } from "../testing/run.ts";
 import { type Answer, type StubHost, startStubHost } from "../testing/stub-host.ts";
 import { isOlder } from "./node-versions.ts";
@@ -115,6 +115,14 @@ describe("node update", () => {
     const result = await call(argv, {}, fakeTerminal({ input: text }));
     expect([result.code, result.notes]).toEqual([2, expect.stringContaining(mistake)]);
     expect(sent("PATCH")).toBeUndefined();
+  });
+
+  test("does not wait for an agent that starts beside the engine", async () => {
+    node = { ...NODE, workloads: [ENGINE, AGENT_WORKLOAD] };
+    const { code } = await call(["node", "update", "attic", "--image", "engine:1"], {
+      "PATCH /v1/nodes/nod_1": { body: node },
+    });
+    expect(code).toBe(0);
   });
 
   test("shows what the node does until the new engine is ready", async () => {
@@ -240,7 +248,7 @@ test("node events tells the history in its order, of some kinds and times alone"
 describe("node versions", () => {
   test("shows what runs, what is wanted, and since when", async () => {
     const { out } = await call(["node", "versions"]);
-    expect(out).toMatch(/attic +active +1\.2\.3 +1\.0 +engine:1 +sha256:a+ +2030-01-01T00:00:01\.000Z\n/);
+    expect(out).toMatch(/attic +active +1\.2\.3 +engine +1\.0 +engine:1 +sha256:a+ +2030-01-01T00:00:01\.000Z\n/);
     expect((await call(["node", "versions", "--outdated"])).out).toBe("every node runs what is wanted\n");
   });
 
@@ -296,6 +304,12 @@ describe("node versions", () => {
     const { nodes } = JSON.parse((await call(["node", "versions", "--json"], offered(...builds))).out);
     const expectedDaemonVersion = desiredDaemonVersion ?? builds[0] ?? "2.0.0";
     expect(nodes).toMatchObject([{ expectedDaemonVersion, daemonOutdated: cell !== null, outdated: cell !== null }]);
+  });
+
+  test("names the agents beside an engine, and what is wanted of each", async () => {
+    node = { ...NODE, workloads: [ENGINE, AGENT_WORKLOAD] };
+    const { out } = await call(["node", "versions", "--outdated"]);
+    expect(out).toMatch(/engine +1\.0 .*\nattic +active +1\.2\.3 +agent-1 +nothing +! wanted: bot:1\n/);
   });
 
   test.each([

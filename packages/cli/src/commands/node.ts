@@ -9,7 +9,7 @@ import { addLimitOption, type ListOptions, listAll } from "../list-all.ts";
 import { addEngineOptions, type EngineOptions, readEngineConfig } from "../nodes/engine-config-input.ts";
 import { NODE_ARGUMENT, nodeIdOf, nodePath } from "../nodes/node-reference.ts";
 import { BYO, nodeTable, nodeText } from "../nodes/node-tables.ts";
-import { isUpToDate, type WaitOptions, waits, watchNode } from "../nodes/node-watch.ts";
+import { isUpToDate, watchNode } from "../nodes/node-watch.ts";
 import {
   orTokenAdvice,
   PROVIDER_TOKEN_OPTION,
@@ -17,6 +17,7 @@ import {
   readProviderToken,
 } from "../nodes/provider-token-input.ts";
 import { print } from "../output.ts";
+import { type WaitOptions, waits } from "../watch.ts";
 import { addNodeConnectCommand } from "./node-connect.ts";
 import { addNodeDeleteCommand } from "./node-delete.ts";
 import { addNodeEventsCommand } from "./node-events.ts";

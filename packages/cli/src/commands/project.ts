@@ -1,8 +1,8 @@
 import { type Project, projectSchema } from "@fairlead/protocol/resources";
 import type { Command } from "commander";
 import { z } from "zod";
-import { CliError, UsageError } from "../cli-error.ts";
 import { addPlatformOptions, type ClientOptions, type Platform, platformHost } from "../client-options.ts";
+import { type ConfirmOptions, confirmName, confirmOption } from "../confirm-name.ts";
 import type { Context } from "../context.ts";
 import { callJson } from "../http-client.ts";
 import { addLimitOption, type ListOptions, listAll } from "../list-all.ts";
@@ -11,9 +11,7 @@ import { formatTable } from "../table.ts";
 import { visible } from "../visible.ts";
 import { addProjectLimitCommands } from "./project-limits.ts";
 
-interface DeleteOptions extends ClientOptions {
-  readonly confirm?: string;
-}
+interface DeleteOptions extends ClientOptions, ConfirmOptions {}
 
 const createdSchema = z.object({ project: projectSchema });
 
@@ -57,7 +55,7 @@ export function addProjectCommands(program: Command, context: Context): void {
   addPlatformOptions(project.command("delete"))
     .description("delete a project with its nodes, keys and chats, for good")
     .argument("<id>")
-    .option("--confirm <name>", "the project's name, where nobody can be asked for it")
+    .option(...confirmOption("project"))
     .addHelpText("after", '\nExample:\n  fairlead project delete $FAIRLEAD_PROJECT_ID --confirm "Research"')
     .action((id: string, options: DeleteOptions) => deleteProject(context, id, options));
   addPlatformOptions(project.command("use"))
@@ -111,24 +109,14 @@ async function setDefaultModel(
 async function deleteProject(context: Context, id: string, options: DeleteOptions): Promise<void> {
   const host = platformHost(context, options);
   const { name } = await fetchProject(host, id);
-  const typed = options.confirm ?? (await askName(context, name));
-  if (typed !== name) {
-    throw new CliError(`"${visible(typed)}" is not the name of this project, "${visible(name)}". Nothing was deleted.`);
-  }
+  const condemned = { kind: "project", name, goesWithIt: "with its nodes, keys and chats" };
+  await confirmName(context.terminal, condemned, options);
   const path = `${pathOf(id)}?${new URLSearchParams({ confirmName: name }).toString()}`;
   const answer = await callJson(host, { method: "DELETE", path }, z.object({}));
   if (context.logins.projectId(host.url) === id) await context.logins.useProject(host.url, null);
   print(context.terminal, answer, { json: options.json, text: () => `deleting ${id} ${visible(name)}\n` });
   if (!options.json)
     context.terminal.note("its keys have stopped; calls on its nodes may finish, then all of it is gone");
-}
-
-async function askName({ terminal }: Context, name: string): Promise<string> {
-  if (!terminal.inputIsInteractive) {
-    throw new UsageError("this deletes the project for good; repeat its name to confirm: --confirm NAME");
-  }
-  terminal.note(`This deletes "${visible(name)}" with its nodes, keys and chats, for good.`);
-  return terminal.ask("Type the project's name to confirm");
 }
 
 /** Asks for the project first: a wrong id is found here, not by every later command. */

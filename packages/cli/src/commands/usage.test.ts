@@ -26,7 +26,7 @@ const call = {
   at: "2026-03-02T09:31:12.000Z",
   keyId: "key_1",
   userId: "usr_1",
-  workerId: null,
+  agentId: null,
   model: "attic/\u001b[31msmall",
   upstream: "node:attic",
   dialect: "chat",
@@ -96,10 +96,16 @@ describe("fairlead usage", () => {
     expect(sent()).toEqual({ keyId: "key_1", model: "attic/small", outcome: "ok", pageSize: "50" });
   });
 
+  test("--calls --agent asks for an agent's calls alone", async () => {
+    await usage(["--calls", "--agent", "agt_1"]);
+    expect(sent()).toEqual({ agentId: "agt_1", pageSize: "50" });
+  });
+
   test.each([
     [["--by", "colour"], "Write names of day"],
     [["--calls", "--by", "day"], "cannot be used with"],
     [["--key", "key_1"], "go with --calls"],
+    [["--agent", "agt_1"], "go with --calls"],
     [["--from", "yesterday"], "is no time"],
   ])("%j is bad usage, and nothing is sent", async (argv, why) => {
     expect(await usage(argv)).toMatchObject({ code: 2, notes: expect.stringContaining(why) });

@@ -37,7 +37,7 @@ const callSchema = z.object({
   at: z.string(),
   keyId: z.string().nullable(),
   userId: z.string().nullable(),
-  workerId: z.string().nullable(),
+  agentId: z.string().nullable(),
   model: z.string().nullable(),
   upstream: z.string().nullable(),
   dialect: z.string(),
@@ -65,7 +65,7 @@ const FIELDS: Readonly<Record<string, string>> = {
   model: "model",
   key: "keyId",
   user: "userId",
-  worker: "workerId",
+  agent: "agentId",
   upstream: "upstream",
   outcome: "outcome",
 };
@@ -76,6 +76,7 @@ interface UsageOptions extends ClientOptions, ListOptions {
   readonly by?: readonly string[];
   readonly calls?: boolean;
   readonly key?: string;
+  readonly agent?: string;
   readonly model?: string;
   readonly outcome?: string;
 }
@@ -91,6 +92,7 @@ export function addUsageCommand(program: Command, context: Context): void {
     .option("--by <names>", `what to tell apart: ${Object.keys(FIELDS).join(", ")} (by default the day)`, parseNames)
     .addOption(new Option("--calls", "single calls, the newest first, instead of sums").conflicts("by"))
     .option("--key <id>", "with --calls: those with this key")
+    .option("--agent <id>", "with --calls: those of this agent")
     .option("--model <name>", "with --calls: those of this model")
     .option("--outcome <name>", "with --calls: those that ended so, such as ok or rate_limit_exceeded")
     .addHelpText(
@@ -115,9 +117,9 @@ function spanOf({ clock }: Context, { from, to }: UsageOptions): Readonly<Record
 }
 
 async function showSums(context: Context, options: UsageOptions): Promise<void> {
-  if (options.key ?? options.model ?? options.outcome) {
+  if (options.key ?? options.agent ?? options.model ?? options.outcome) {
     throw new UsageError(
-      "--key, --model and --outcome go with --calls; to tell sums apart, use --by key,model,outcome",
+      "--key, --agent, --model and --outcome go with --calls; to tell sums apart, use --by key,agent,model,outcome",
     );
   }
   const host = platformHost(context, options);
@@ -130,8 +132,8 @@ async function showSums(context: Context, options: UsageOptions): Promise<void> 
 
 async function showCalls(context: Context, options: UsageOptions): Promise<void> {
   const host: Platform = platformHost(context, options);
-  const { key: keyId, model, outcome } = options;
-  const query = { ...spanOf(context, options), keyId, model, outcome };
+  const { key: keyId, agent: agentId, model, outcome } = options;
+  const query = { ...spanOf(context, options), keyId, agentId, model, outcome };
   const list = { path: `${host.projectPath()}/usage/calls`, field: "calls", item: callSchema, query };
   const calls = await listAll(host, list, options);
   print(context.terminal, { calls }, { json: options.json, text: (answer) => callsTable(answer.calls) });
@@ -167,7 +169,7 @@ function callsTable(calls: readonly UsageCall[]): string {
     call.outcome,
     call.model ?? "-",
     call.upstream ?? "-",
-    call.keyId ?? call.workerId ?? call.userId ?? "-",
+    call.keyId ?? call.agentId ?? call.userId ?? "-",
     String(call.inputTokens),
     `${call.outputTokens}${call.estimated ? " (estimated)" : ""}`,
     formatDollars(call.costNanoDollars),

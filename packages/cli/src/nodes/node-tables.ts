@@ -1,6 +1,6 @@
 import type { Node, NodeWorkload } from "@fairlead/protocol/resources";
+import { type Fact, factLines } from "../fact-lines.ts";
 import { formatTable } from "../table.ts";
-import { visible } from "../visible.ts";
 
 /** Nodes as people read them. */
 
@@ -15,7 +15,7 @@ export function nodeTable(nodes: readonly Node[]): string {
 
 /** Everything of one node. */
 export function nodeText(node: Node): string {
-  const facts = [
+  return factLines([
     ["node", `${node.name} (${node.id})`],
     ["identifier", node.identifier],
     ["plan", node.planId === BYO ? "" : node.planId],
@@ -27,13 +27,8 @@ export function nodeText(node: Node): string {
     ...node.workloads.flatMap(workloadFacts),
     ...node.conditions
       .filter(({ status }) => status === "problem")
-      .map(({ type, message, since }) => [`! ${type}`, `${message} (since ${since})`]),
-  ];
-  const width = Math.max(...facts.map(([name = ""]) => name.length));
-  return facts
-    .filter(([, value]) => value !== "")
-    .map(([name = "", value = ""]) => `${visible(name.padEnd(width))}  ${visible(value)}\n`)
-    .join("");
+      .map(({ type, message, since }): Fact => [`! ${type}`, `${message} (since ${since})`]),
+  ]);
 }
 
 function updateText({ daemonVersion, desiredDaemonVersion, daemonUpdate }: Node): string {
@@ -44,7 +39,7 @@ function updateText({ daemonVersion, desiredDaemonVersion, daemonUpdate }: Node)
   return [wanted, `${version} ${state}${message && `: ${message}`} (since ${since})`].filter(Boolean).join("; ");
 }
 
-function workloadFacts(workload: NodeWorkload): string[][] {
+function workloadFacts(workload: NodeWorkload): Fact[] {
   const { name, state, ready, version, models, startedAt, restartCount, lastExit, message } = workload;
   const restarts = restartCount === 0 ? "" : `, restarted ${restartCount} times`;
   return [

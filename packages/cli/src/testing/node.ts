@@ -22,6 +22,24 @@ export const ENGINE: NodeWorkload = {
   progress: null,
 };
 
+/** Of an agent that its node begins to run. */
+export const AGENT_WORKLOAD: NodeWorkload = {
+  ...ENGINE,
+  name: "agent-1",
+  workloadType: "WORKLOAD_TYPE_AGENT",
+  state: "pulling",
+  ready: false,
+  version: "",
+  image: "",
+  imageDigest: "",
+  generation: null,
+  desiredImage: "bot:1",
+  upToDate: false,
+  models: [],
+  startedAt: null,
+  progress: 10,
+};
+
 export const NODE: Node = {
   id: "nod_1",
   userId: "usr_1",

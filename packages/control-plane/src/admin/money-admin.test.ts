@@ -77,7 +77,7 @@ describe("money from the server's own machine", () => {
       at: 1,
       kind: "settle",
       call_id: "req_1",
-      key_id: null,
+      spender_id: null,
       note: "",
     };
     await db
@@ -93,7 +93,7 @@ describe("money from the server's own machine", () => {
       .values({
         call_id: "req_2",
         project_id: projectId,
-        key_id: null,
+        spender_id: null,
         held: 7,
         delivered: 0,
         opened_at: 1,

@@ -39,6 +39,16 @@ export const AUDIT_ACTIONS = {
   "node.enroll_refused": "A second daemon tried a bootstrap token that was spent.",
   "node.secret.put": "A secret of a node was set.",
   "node.secret.delete": "A secret of a node was deleted.",
+  "agent.create": "An agent was created.",
+  "agent.update": "An agent's fields or config changed, or it was moved to another node.",
+  "agent.limits": "What an agent may call and spend was changed.",
+  "agent.start": "An agent was started.",
+  "agent.stop": "An agent was stopped.",
+  "agent.delete": "An agent was deleted.",
+  "agent.logs": "Somebody began to read what an agent prints.",
+  "agent.secret.put": "A secret of an agent was set.",
+  "agent.secret.delete": "A secret of an agent was deleted.",
+  "agent.connect": "Somebody got a way to an agent; what went through it is not recorded.",
   "billing.credit": "A platform administrator added credits to a project, or took some back.",
   "provider.create": "A project got a provider of its own.",
   "provider.update": "A provider's settings or credential changed.",
@@ -96,6 +106,7 @@ export interface AuditResource {
     | "invitation"
     | "key"
     | "node"
+    | "agent"
     | "machine"
     | "secret"
     | "provider"

@@ -41,6 +41,15 @@ export const ROLES_BY_OPERATION = {
   "node.connect": OPERATORS,
   "node.secrets": OPERATORS,
   "node.sweep": OPERATORS,
+  "agent.read": EVERYBODY,
+  "agent.create": OPERATORS,
+  "agent.update": OPERATORS,
+  "agent.start": OPERATORS,
+  "agent.stop": OPERATORS,
+  "agent.delete": OPERATORS,
+  "agent.logs": OPERATORS,
+  "agent.connect": OPERATORS,
+  "agent.secrets": OPERATORS,
 } as const satisfies Record<string, readonly Role[]>;
 
 export type Operation = keyof typeof ROLES_BY_OPERATION;
@@ -59,6 +68,7 @@ const WHILE_DELETING: ReadonlySet<Operation> = new Set([
   "provider.read",
   "chat.read",
   "node.read",
+  "agent.read",
   "audit.read",
   "billing.read",
   "billing.ledger",

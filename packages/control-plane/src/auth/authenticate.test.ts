@@ -82,8 +82,8 @@ describe("authenticate", () => {
   });
 
   test("sends a worker-plane token to the inference host", async () => {
-    const worker = { subjectId: "wkl_1", nodeId: "nod_1", projectId: "prj_1", keyThumbprint: "thumb", ttlSeconds: 60 };
-    const token = await tokens.issueWorker(worker);
+    const node = { nodeId: "nod_1", projectId: "prj_1", keyThumbprint: "thumb", ttlSeconds: 60 };
+    const token = await tokens.issueWorker({ ...node, agentId: "agt_1", run: 1 });
     await expect(authenticate(bearer(token), ["user", "node"])).rejects.toMatchObject({
       code: "invalid_credential",
       message: expect.stringContaining("https://models.example.org"),

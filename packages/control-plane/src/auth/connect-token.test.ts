@@ -99,7 +99,7 @@ describe("workload-connect tokens", () => {
   test("are no other tokens, nor others these", async () => {
     const asPerson = await tokens.issueSession({ userId: "usr_1", sessionId: "sis_1", ttlSeconds: 60 });
     const identity = { nodeId: NODE, projectId: "prj_1", keyThumbprint: "thumb", ttlSeconds: 60 };
-    const worker = await tokens.issueWorker({ ...identity, subjectId: "wkl_1" });
+    const worker = await tokens.issueWorker({ ...identity, agentId: "agt_1", run: 1 });
     for (const other of [asPerson, await tokens.issueNodeIdentity(identity), worker, "a.b.c"]) {
       await expect(connect.authenticate(other)).rejects.toMatchObject({ code: "invalid_credential" });
     }
@@ -108,7 +108,8 @@ describe("workload-connect tokens", () => {
     const nodes = { find: async () => node };
     const authenticate = createAuthenticate({ tokens, sessions, nodes, modelsUrl: "https://models" });
     await expect(authenticate(`Bearer ${token}`, ["user", "node"])).rejects.toThrow("workload-connect token");
-    const workers = new WorkerTokens({ tokens, verified: tokens, nodes, publicUrl: "https://platform" });
+    const agents = { find: () => null };
+    const workers = new WorkerTokens({ verified: tokens, nodes, agents, publicUrl: "https://platform" });
     await expect(workers.authenticate(token)).rejects.toMatchObject({ code: "invalid_credential" });
   });
 });

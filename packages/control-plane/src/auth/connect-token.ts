@@ -47,7 +47,7 @@ export class ConnectTokens {
     const claims = await this.#options.verified.verify(token);
     if (claims.audience !== "workload") {
       throw invalid(
-        "The gateway takes the `authToken` of `GET /v1/nodes/{id}/workload-connect`, and no other credential.",
+        "The gateway takes the `authToken` of `GET /v1/nodes/{id}/workload-connect` or `GET /v1/agents/{id}/connect`, and no other credential.",
       );
     }
     await this.confirm(claims);

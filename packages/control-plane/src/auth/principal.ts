@@ -1,4 +1,4 @@
-import type { Id, KeyId, NodeId, ProjectId, UserId } from "@fairlead/protocol/ids";
+import type { AgentId, KeyId, NodeId, ProjectId, UserId } from "@fairlead/protocol/ids";
 import type { KeyLimits } from "@fairlead/protocol/resources";
 
 /** Who is calling, once a credential has been checked. A closed union: every guard switches on `kind`. */
@@ -53,12 +53,14 @@ export interface KeyPrincipal {
   readonly limits: KeyLimits;
 }
 
-/** A workload or an agent on a node, with a worker-plane token. */
+/** An agent on a node, with a worker-plane token. */
 export interface WorkerPrincipal {
   readonly kind: "worker";
-  readonly subjectId: Id<"workload" | "agent">;
+  readonly agentId: AgentId;
   readonly nodeId: NodeId;
   readonly projectId: ProjectId;
+  /** Its own, as a key's. */
+  readonly limits: KeyLimits;
 }
 
 /** A member of a project who chats: with the project's access, without a key. */

@@ -25,7 +25,7 @@ export const CALLERS = {
   key: "a project key of the project",
   disabledKey: "a project key that was disabled",
   otherKey: "a project key of another project",
-  worker: "a worker-plane token of the project",
+  worker: "a worker-plane token of an agent in the project",
   connect: "a workload-connect token of the node in question",
 } as const;
 
@@ -109,6 +109,22 @@ export const PLATFORM_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "GET /sign-in/{provider}/callback": anybody,
   "POST /sign-in/{provider}": anybody,
   "POST /sign-out": anybody,
+  "GET /v1/agents": role("agent.read"),
+  "POST /v1/agents": role("agent.create"),
+  "DELETE /v1/agents/{id}": role("agent.delete"),
+  "GET /v1/agents/{id}": role("agent.read"),
+  "PATCH /v1/agents/{id}": role("agent.update"),
+  "POST /v1/agents/{id}:start": role("agent.start"),
+  "POST /v1/agents/{id}:stop": role("agent.stop"),
+  "GET /v1/agents/{id}/config": role("agent.read"),
+  "GET /v1/agents/{id}/connect": role("agent.connect"),
+  "GET /v1/agents/{id}/events": role("agent.read"),
+  "GET /v1/agents/{id}/limits": role("agent.read"),
+  "PATCH /v1/agents/{id}/limits": role("agent.update"),
+  "GET /v1/agents/{id}/logs": role("agent.logs"),
+  "GET /v1/agents/{id}/secrets": role("agent.secrets"),
+  "DELETE /v1/agents/{id}/secrets/{name}": role("agent.secrets"),
+  "PUT /v1/agents/{id}/secrets/{name}": role("agent.secrets"),
   "GET /v1/audit": { for: "platformAdmin", others: 403 },
   "POST /v1/chat/completions": chat,
   "GET /v1/chat/history": readsChat,
@@ -125,6 +141,7 @@ export const PLATFORM_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "PATCH /v1/me": session,
   "GET /v1/me/sessions": session,
   "DELETE /v1/me/sessions/{id}": session,
+  "GET /v1/connectors": role("agent.read"),
   "GET /v1/daemon-builds": anybody,
   "GET /v1/daemon-builds/{file}": anybody,
   "GET /v1/daemon-version": { for: "platformAdmin", others: 403 },
@@ -209,6 +226,7 @@ export const DAEMON_ROUTES: Readonly<Record<string, RouteAccess>> = {
   "LINK hello": node,
   "LINK observe": node,
   "LINK secret": node,
+  "LINK workerToken": node,
 };
 
 /** The relay to nodes' workloads, on the platform host: every method and every path. */

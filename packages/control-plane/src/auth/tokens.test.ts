@@ -52,13 +52,14 @@ describe("tokens", () => {
       projectId: "prj_1",
       keyThumbprint: "t",
     });
-    const worker = { subjectId: "agt_1", ...identity };
+    const worker = { agentId: "agt_1", run: 3, ...identity };
     expect(await tokens.verify(await tokens.issueWorker(worker))).toEqual({
       audience: "inference",
-      subjectId: "agt_1",
+      agentId: "agt_1",
       nodeId: "nod_1",
       projectId: "prj_1",
       keyThumbprint: "t",
+      run: 3,
     });
   });
 

@@ -30,6 +30,7 @@ const workerClaims = z.object({
   node: z.string(),
   project: z.string(),
   key: z.string(),
+  run: z.int(),
 });
 const namedClaims = z.discriminatedUnion("aud", [sessionClaims, nodeClaims, workerClaims]);
 const claimsSchema = z.union([namedClaims, connectClaimsSchema]);
@@ -46,12 +47,13 @@ export type TokenClaims =
     }
   | {
       readonly audience: "inference";
-      /** A workload or an agent. */
-      readonly subjectId: string;
+      readonly agentId: string;
       readonly nodeId: string;
       readonly projectId: string;
       /** As a node's: it ends with the node's identity. */
       readonly keyThumbprint: string;
+      /** Which of the agent's runs it was issued for: it ends with that one. */
+      readonly run: number;
     }
   | WorkloadClaims;
 
@@ -108,14 +110,15 @@ export class TokenService {
   }
 
   async issueWorker(worker: {
-    readonly subjectId: string;
+    readonly agentId: string;
     readonly nodeId: string;
     readonly projectId: string;
     readonly keyThumbprint: string;
+    readonly run: number;
     readonly ttlSeconds: number;
   }): Promise<string> {
-    const { subjectId: sub, nodeId: node, projectId: project, keyThumbprint: key } = worker;
-    const claims: z.infer<typeof workerClaims> = { aud: "inference", sub, node, project, key };
+    const { agentId: sub, nodeId: node, projectId: project, keyThumbprint: key, run } = worker;
+    const claims: z.infer<typeof workerClaims> = { aud: "inference", sub, node, project, key, run };
     return this.#sign(claims, worker.ttlSeconds);
   }
 
@@ -200,8 +203,8 @@ function tokenClaims(claims: NamedClaims): TokenClaims {
     case "node":
       return { audience: "node", nodeId: claims.sub, projectId: claims.project, keyThumbprint: claims.key };
     case "inference": {
-      const { sub: subjectId, node: nodeId, project: projectId, key: keyThumbprint } = claims;
-      return { audience: "inference", subjectId, nodeId, projectId, keyThumbprint };
+      const { sub: agentId, node: nodeId, project: projectId, key: keyThumbprint, run } = claims;
+      return { audience: "inference", agentId, nodeId, projectId, keyThumbprint, run };
     }
   }
 }

@@ -38,7 +38,7 @@ export class RestoreStore {
         .select(["id", "name", "project_id", "secret_hash", "enabled", "expires_at", "limits"])
         .execute(),
       db.selectFrom("node").select(["id", "name", "project_id", "signing_key"]).execute(),
-      db.selectFrom("node_secret").select(["node_id", "name", "updated_at"]).where("deleted", "=", 0).execute(),
+      db.selectFrom("node_secret").select(["owner_id", "name", "updated_at"]).where("deleted", "=", 0).execute(),
       db.selectFrom("provider").select(["project_id", "name", "updated_at"]).execute(),
     ]);
     return {
@@ -51,7 +51,7 @@ export class RestoreStore {
       nodes: new Map(
         nodes.map((row) => [row.id, { name: row.name, projectId: row.project_id, signingKey: row.signing_key }]),
       ),
-      secrets: new Map(secrets.map((row) => [`${row.node_id} ${row.name}`, row.updated_at])),
+      secrets: new Map(secrets.map((row) => [`${row.owner_id} ${row.name}`, row.updated_at])),
       providers: new Map(providers.map((row) => [`${row.project_id} ${row.name}`, row.updated_at])),
     };
   }

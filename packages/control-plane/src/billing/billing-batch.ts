@@ -8,7 +8,7 @@ export class BillingBatch {
   readonly closed = new Set<string>();
   /** By project: what its balance changes by. */
   readonly balances = new Map<string, number>();
-  /** By key, then by window: what it has spent there until now. Sums: a batch that is written twice says the same. */
+  /** By key or agent, then by window: what it has spent there until now. Sums: a batch that is written twice says the same. */
   readonly spent = new Map<string, ReadonlyMap<string, number>>();
 
   get isEmpty(): boolean {
@@ -29,7 +29,7 @@ export class BillingBatch {
     this.closed.add(callId);
   }
 
-  spend(keyId: string, spent: ReadonlyMap<string, number>): void {
-    this.spent.set(keyId, spent);
+  spend(spenderId: string, spent: ReadonlyMap<string, number>): void {
+    this.spent.set(spenderId, spent);
   }
 }

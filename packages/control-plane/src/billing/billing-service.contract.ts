@@ -37,7 +37,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
     const call = (change: Partial<PricedCall> = {}): PricedCall => ({
       callId: `req_${++calls}`,
       projectId: PROJECT,
-      keyId: "key_1",
+      spenderId: "key_1",
       budget: null,
       prices: PRICES,
       inputTokens: 10,
@@ -88,11 +88,11 @@ export function billingServiceContract(name: string, open: OpenStore): void {
             if (++answers === 1) throw new Error("the answer was lost");
           },
         });
-        const before = (await losing.keyAccount("key_1")).spent("total");
+        const before = (await losing.spenderAccount("key_1")).spent("total");
         (await losing.open(call())).settle(usageOf(10, 20));
         await expect(losing.flush()).rejects.toThrow("lost");
         await losing.close();
-        expect((await service().keyAccount("key_1")).spent("total")).toBe(before + 30);
+        expect((await service().spenderAccount("key_1")).spent("total")).toBe(before + 30);
       }
       expect(await balances()).toEqual({ stored: 970, ledger: 970 });
     });
@@ -176,7 +176,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
         code: "key_budget_exceeded",
         message: expect.stringContaining("It resets at 2026-01-02T00:00:00.000Z.") as string,
       });
-      await expect(billing.open(call({ budget, keyId: "key_2" }))).resolves.toBeDefined();
+      await expect(billing.open(call({ budget, spenderId: "key_2" }))).resolves.toBeDefined();
       clock.advance(24 * 3_600_000);
       await expect(billing.open(call({ budget }))).resolves.toBeDefined();
     });
@@ -193,16 +193,16 @@ export function billingServiceContract(name: string, open: OpenStore): void {
 
     test("with billing off a key without a budget needs no store, and what it spends is counted later", async () => {
       const off = service("off");
-      await store.db.schema.alterTable("key_spending").renameTo("away").execute();
+      await store.db.schema.alterTable("spending").renameTo("away").execute();
       const lost = await off.open(call());
       lost.settle(usageOf(10, 20));
-      await expect(off.keyAccount("key_1")).rejects.toThrow();
-      await store.db.schema.alterTable("away").renameTo("key_spending").execute();
+      await expect(off.spenderAccount("key_1")).rejects.toThrow();
+      await store.db.schema.alterTable("away").renameTo("spending").execute();
       (await off.open(call())).settle(usageOf(10, 20));
-      await off.keyAccount("key_1");
+      await off.spenderAccount("key_1");
       (await off.open(call())).settle(usageOf(10, 20));
       await off.close();
-      expect((await service().keyAccount("key_1")).spent("total")).toBe(60);
+      expect((await service().spenderAccount("key_1")).spent("total")).toBe(60);
     });
 
     test("money that is being taken out can be held by nobody, and is there again if that fails", async () => {
@@ -211,7 +211,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       const taking = billing.change(change, (write) =>
         store.db.transaction().execute(async (transaction) => {
           await write(transaction);
-          const refused = billing.open(call({ keyId: null }));
+          const refused = billing.open(call({ spenderId: null }));
           await expect(refused).rejects.toMatchObject({ code: "insufficient_balance" });
           throw new Error("no commit");
         }),
@@ -254,11 +254,11 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       const hold = await billing.open(call({ budget }));
       clock.advance(1);
       hold.settle(usageOf(10, 90));
-      expect((await billing.keyAccount("key_1")).spent("2026-01-01")).toBe(0);
-      expect((await billing.keyAccount("key_1")).spent("2026-01-02")).toBe(100);
+      expect((await billing.spenderAccount("key_1")).spent("2026-01-01")).toBe(0);
+      expect((await billing.spenderAccount("key_1")).spent("2026-01-02")).toBe(100);
       await billing.flush();
       const next = service();
-      expect((await next.keyAccount("key_1")).spent("2026-01-02")).toBe(100);
+      expect((await next.spenderAccount("key_1")).spent("2026-01-02")).toBe(100);
       await next.close();
     });
 

@@ -10,12 +10,12 @@ import { WriteBehind } from "../db/write-behind.ts";
 import { Account } from "./account.ts";
 import { BillingBatch } from "./billing-batch.ts";
 import { BillingStore } from "./billing-store.ts";
-import { hasBudget, type KeySpent, spentAt, windowsOf } from "./budget.ts";
+import { hasBudget, type Spent, spentAt, windowsOf } from "./budget.ts";
 import { type BillableCall, Hold, type HoldBook, type Settlement } from "./hold.ts";
-import { KeyAccount } from "./key-account.ts";
 import type { BillingMode, LedgerEntry } from "./ledger.ts";
 import { FREE, type Prices } from "./prices.ts";
 import { ReadOnce } from "./read-once.ts";
+import { SpenderAccount } from "./spender-account.ts";
 
 export interface BillingServiceDeps {
   readonly db: Kysely<Database>;
@@ -28,7 +28,7 @@ export interface BillingServiceDeps {
 
 /** A call of which nobody knows yet whether it has a price. */
 export type PricedCall = Omit<BillableCall, "prices"> & { readonly prices: Prices | null };
-type LedgerCall = Pick<BillableCall, "callId" | "projectId" | "keyId">;
+type LedgerCall = Pick<BillableCall, "callId" | "projectId" | "spenderId">;
 /** A change that is not a call's. */
 export type BalanceChange = Pick<LedgerEntry, "projectId" | "kind" | "amount" | "note">;
 
@@ -43,7 +43,7 @@ export class BillingService {
   readonly #written: WriteBehind<BillingBatch>;
   readonly #book: HoldBook;
   readonly #accounts: ReadOnce<Account>;
-  readonly #keys: ReadOnce<KeyAccount>;
+  readonly #spenders: ReadOnce<SpenderAccount>;
 
   constructor(deps: BillingServiceDeps) {
     this.#deps = deps;
@@ -51,8 +51,8 @@ export class BillingService {
     const store = new BillingStore(deps.db);
     this.#store = store;
     this.#accounts = new ReadOnce(async (projectId) => new Account(await store.balance(projectId)));
-    this.#keys = new ReadOnce(
-      async (keyId) => new KeyAccount(await store.spending(keyId, windowsOf(deps.clock.now()))),
+    this.#spenders = new ReadOnce(
+      async (spenderId) => new SpenderAccount(spenderId, await store.spending(spenderId, windowsOf(deps.clock.now()))),
     );
     this.#written = new WriteBehind({
       newBatch: () => new BillingBatch(),
@@ -71,15 +71,15 @@ export class BillingService {
 
   /**
    * Sets money aside, or refuses.
-   * @throws DomainError insufficient_balance, key_budget_exceeded, held_by_running_calls; not_configured for a model without a
+   * @throws DomainError insufficient_balance, key_budget_exceeded, agent_budget_exceeded, held_by_running_calls; not_configured for a model without a
    * price in prepaid mode; unavailable while the store does not take writes.
    */
   async open(call: PricedCall): Promise<Hold> {
     const prices = call.prices ?? this.#withoutPrice();
     const account = this.mode === "prepaid" ? await this.account(call.projectId) : null;
-    const key = await this.#payingKey(call);
+    const spender = await this.#spenderOf(call);
     if (account !== null && !this.#written.isHealthy) throw cannotRecord();
-    return new Hold({ ...call, prices }, { account, key }, this.#book);
+    return new Hold({ ...call, prices }, { account, spender }, this.#book);
   }
 
   /** @throws DomainError unavailable when the store cannot be asked. */
@@ -87,19 +87,19 @@ export class BillingService {
     return this.#accounts.known(projectId) ?? orUnavailable(this.#accounts.get(projectId));
   }
 
-  /** What a key has spent and what its running calls hold. @throws DomainError unavailable when the store cannot be asked. */
-  async keyAccount(keyId: string): Promise<KeyAccount> {
-    return this.#keys.known(keyId) ?? orUnavailable(this.#keys.get(keyId));
+  /** What a key or an agent has spent and what its running calls hold. @throws DomainError unavailable when the store cannot be asked. */
+  async spenderAccount(spenderId: string): Promise<SpenderAccount> {
+    return this.#spenders.known(spenderId) ?? orUnavailable(this.#spenders.get(spenderId));
   }
 
-  /** What keys' calls have cost today, this month and in all. */
-  async spent(keyIds: readonly string[]): Promise<ReadonlyMap<string, KeySpent>> {
+  /** What keys' and agents' calls have cost today, this month and in all. */
+  async spent(spenderIds: readonly string[]): Promise<ReadonlyMap<string, Spent>> {
     const now = this.#deps.clock.now();
-    const unread = keyIds.filter((id) => this.#keys.known(id) === null);
+    const unread = spenderIds.filter((id) => this.#spenders.known(id) === null);
     const read = await this.#store.spendingOf(unread, windowsOf(now));
     const spentBy = (id: string) => (window: string) =>
-      this.#keys.known(id)?.spent(window) ?? read.get(id)?.get(window) ?? 0;
-    return new Map(keyIds.map((id) => [id, spentAt(now, spentBy(id))]));
+      this.#spenders.known(id)?.spent(window) ?? read.get(id)?.get(window) ?? 0;
+    return new Map(spenderIds.map((id) => [id, spentAt(now, spentBy(id))]));
   }
 
   /**
@@ -116,7 +116,7 @@ export class BillingService {
     let entry = null as LedgerEntry | null;
     const write = async (transaction: Kysely<Database>): Promise<LedgerEntry> => {
       account.beginChange(change.amount);
-      entry = this.#entry({ ...change, callId: null, keyId: null });
+      entry = this.#entry({ ...change, callId: null, spenderId: null });
       const batch = new BillingBatch();
       batch.append(entry);
       await new BillingStore(transaction).write(batch);
@@ -145,8 +145,8 @@ export class BillingService {
       const batch = new BillingBatch();
       for (const { held, delivered, ...call } of holds) {
         const cost = Math.min(held, delivered);
-        const key = call.keyId === null ? null : await this.keyAccount(call.keyId);
-        const spent = key?.spend(cost, windowsOf(this.#deps.clock.now())) ?? null;
+        const spender = call.spenderId === null ? null : await this.spenderAccount(call.spenderId);
+        const spent = spender?.spend(cost, windowsOf(this.#deps.clock.now())) ?? null;
         this.#record(
           batch,
           { ...call, note: "The server stopped during this call." },
@@ -179,11 +179,11 @@ export class BillingService {
     }
   }
 
-  /** Where nobody is refused for it, a key's spending need not be known beforehand: then calls go on without the store. */
-  async #payingKey({ keyId, budget }: PricedCall): Promise<KeyAccount | null> {
-    if (keyId === null) return null;
-    if (this.mode === "prepaid" || hasBudget(budget)) return this.keyAccount(keyId);
-    return this.#keys.known(keyId);
+  /** Where nobody is refused for it, what a spender has spent need not be known beforehand: then calls go on without the store. */
+  async #spenderOf({ spenderId, budget }: PricedCall): Promise<SpenderAccount | null> {
+    if (spenderId === null) return null;
+    if (this.mode === "prepaid" || hasBudget(budget)) return this.spenderAccount(spenderId);
+    return this.#spenders.known(spenderId);
   }
 
   #withoutPrice(): Prices {
@@ -222,11 +222,11 @@ export class BillingService {
   }
 
   #keep(
-    { callId, projectId, keyId }: LedgerCall,
+    { callId, projectId, spenderId }: LedgerCall,
     { added, held, delivered }: { readonly added: number; readonly held: number; readonly delivered: number },
   ): void {
     if (held === 0) return;
-    const call = { callId, projectId, keyId };
+    const call = { callId, projectId, spenderId };
     const hold = { ...call, held, delivered, openedAt: this.#deps.clock.now() };
     this.#written.add((batch) => {
       if (added > 0) batch.append(this.#entry({ ...call, kind: "hold", amount: -added, note: "" }));
@@ -237,10 +237,10 @@ export class BillingService {
   /** What was held comes back, what the call cost goes. In an order in which no sum of the rows until then is below zero. */
   #record(
     batch: BillingBatch,
-    { callId, projectId, keyId, note }: LedgerCall & Pick<LedgerEntry, "note">,
+    { callId, projectId, spenderId, note }: LedgerCall & Pick<LedgerEntry, "note">,
     { held, cost, residue, spent }: Settlement,
   ): void {
-    const call = { callId, projectId, keyId, note };
+    const call = { callId, projectId, spenderId, note };
     if (held > 0) batch.append(this.#entry({ ...call, kind: "release", amount: held }));
     if (residue > 0) {
       const beyond = "The call cost more than was left: written off.";
@@ -248,20 +248,22 @@ export class BillingService {
     }
     if (cost > 0) batch.append(this.#entry({ ...call, kind: "settle", amount: -cost }));
     batch.close(callId);
-    if (keyId !== null && spent !== null && cost > residue) batch.spend(keyId, spent);
+    if (spenderId !== null && spent !== null && cost > residue) batch.spend(spenderId, spent);
   }
 
-  /** With billing off there is no ledger, but what a key has spent, as far as there are prices. */
-  #count({ keyId }: LedgerCall, { cost, spent }: Settlement): void {
-    if (keyId === null || cost === 0) return;
-    const keep = (sums: ReadonlyMap<string, number>): void => this.#written.add((batch) => batch.spend(keyId, sums));
+  /** With billing off there is no ledger, but what keys and agents have spent, as far as there are prices. */
+  #count({ spenderId }: LedgerCall, { cost, spent }: Settlement): void {
+    if (spenderId === null || cost === 0) return;
+    const keep = (sums: ReadonlyMap<string, number>): void =>
+      this.#written.add((batch) => batch.spend(spenderId, sums));
     if (spent !== null) {
       keep(spent);
       return;
     }
-    this.keyAccount(keyId).then(
-      (key) => keep(key.spend(cost, windowsOf(this.#deps.clock.now()))),
-      (error: unknown) => this.#deps.log.warn({ keyId, cost, err: error }, "what a key has spent is not counted"),
+    this.spenderAccount(spenderId).then(
+      (spender) => keep(spender.spend(cost, windowsOf(this.#deps.clock.now()))),
+      (error: unknown) =>
+        this.#deps.log.warn({ spenderId, cost, err: error }, "what a key or an agent has spent is not counted"),
     );
   }
 

@@ -1,5 +1,5 @@
 import { type CompiledQuery, type ExpressionBuilder, type Kysely, type Selectable, sql } from "kysely";
-import type { KeySpendingTable, LedgerEntryTable, OpenHoldTable } from "../db/metering-tables.ts";
+import type { LedgerEntryTable, OpenHoldTable, SpendingTable } from "../db/metering-tables.ts";
 import type { Database } from "../db/schema.ts";
 import type { BillingBatch } from "./billing-batch.ts";
 import { type LedgerEntry, ledgerKindSchema, type OpenHold } from "./ledger.ts";
@@ -112,31 +112,34 @@ export class BillingStore {
     return rows.map(fromRow);
   }
 
-  /** What a key has spent in these periods. */
-  async spending(keyId: string, periods: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  /** What a key or an agent has spent in these periods. */
+  async spending(spenderId: string, periods: readonly string[]): Promise<ReadonlyMap<string, number>> {
     const rows = await this.#db
-      .selectFrom("key_spending")
+      .selectFrom("spending")
       .select(["period", "spent"])
-      .where("key_id", "=", keyId)
+      .where("spender_id", "=", spenderId)
       .where("period", "in", [...periods])
       .execute();
     return new Map(rows.map(({ period, spent }) => [period, spent]));
   }
 
-  /** The same of several keys. @returns nano-dollars by key, then by period; nothing of those that have spent nothing. */
+  /** The same of several of them. @returns nano-dollars by id, then by period; nothing of those that have spent nothing. */
   async spendingOf(
-    keyIds: readonly string[],
+    spenderIds: readonly string[],
     periods: readonly string[],
   ): Promise<ReadonlyMap<string, ReadonlyMap<string, number>>> {
-    if (keyIds.length === 0) return new Map();
+    if (spenderIds.length === 0) return new Map();
     const rows = await this.#db
-      .selectFrom("key_spending")
+      .selectFrom("spending")
       .selectAll()
-      .where("key_id", "in", [...keyIds])
+      .where("spender_id", "in", [...spenderIds])
       .where("period", "in", [...periods])
       .execute();
     return new Map(
-      keyIds.map((id) => [id, new Map(rows.flatMap((row) => (row.key_id === id ? [[row.period, row.spent]] : [])))]),
+      spenderIds.map((id) => [
+        id,
+        new Map(rows.flatMap((row) => (row.spender_id === id ? [[row.period, row.spent]] : []))),
+      ]),
     );
   }
 
@@ -182,17 +185,17 @@ export class BillingStore {
     ];
   }
 
-  #spend({ spent: byKey }: BillingBatch): CompiledQuery[] {
-    const sums = [...byKey].flatMap(([key_id, periods]) =>
-      [...periods].map(([period, spent]) => ({ key_id, period, spent })),
+  #spend({ spent: bySpender }: BillingBatch): CompiledQuery[] {
+    const sums = [...bySpender].flatMap(([spender_id, periods]) =>
+      [...periods].map(([period, spent]) => ({ spender_id, period, spent })),
     );
     return chunks(sums).map((rows) =>
       this.#db
-        .insertInto("key_spending")
+        .insertInto("spending")
         .values(rows)
         .onConflict((conflict) =>
           conflict
-            .columns(["key_id", "period"])
+            .columns(["spender_id", "period"])
             .doUpdateSet((eb: ExpressionBuilder<SpendingUpsert, "excluded">) => ({ spent: eb.ref("excluded.spent") })),
         )
         .compile(),
@@ -201,7 +204,7 @@ export class BillingStore {
 }
 
 type HoldUpsert = Database & { excluded: OpenHoldTable };
-type SpendingUpsert = Database & { excluded: KeySpendingTable };
+type SpendingUpsert = Database & { excluded: SpendingTable };
 
 function chunks<T>(rows: readonly T[]): T[][] {
   const count = Math.ceil(rows.length / CHUNK);
@@ -209,8 +212,8 @@ function chunks<T>(rows: readonly T[]): T[][] {
 }
 
 function toRow(entry: LedgerEntry): LedgerEntryTable {
-  const { id, projectId, at, kind, amount, callId, keyId, note } = entry;
-  return { id, project_id: projectId, at, kind, amount, call_id: callId, key_id: keyId, note };
+  const { id, projectId, at, kind, amount, callId, spenderId, note } = entry;
+  return { id, project_id: projectId, at, kind, amount, call_id: callId, spender_id: spenderId, note };
 }
 
 function fromRow(row: Selectable<LedgerEntryTable>): LedgerEntry {
@@ -221,21 +224,21 @@ function fromRow(row: Selectable<LedgerEntryTable>): LedgerEntry {
     kind: ledgerKindSchema.parse(row.kind),
     amount: row.amount,
     callId: row.call_id,
-    keyId: row.key_id,
+    spenderId: row.spender_id,
     note: row.note,
   };
 }
 
 function holdToRow(hold: OpenHold): OpenHoldTable {
-  const { callId, projectId, keyId, held, delivered, openedAt } = hold;
-  return { call_id: callId, project_id: projectId, key_id: keyId, held, delivered, opened_at: openedAt };
+  const { callId, projectId, spenderId, held, delivered, openedAt } = hold;
+  return { call_id: callId, project_id: projectId, spender_id: spenderId, held, delivered, opened_at: openedAt };
 }
 
 function holdFromRow(row: Selectable<OpenHoldTable>): OpenHold {
   return {
     callId: row.call_id,
     projectId: row.project_id,
-    keyId: row.key_id,
+    spenderId: row.spender_id,
     held: row.held,
     delivered: row.delivered,
     openedAt: row.opened_at,

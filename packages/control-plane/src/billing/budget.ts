@@ -1,17 +1,25 @@
 import { rfc3339 } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
+import { ID_PREFIXES } from "@fairlead/protocol/ids";
 import { formatDollars } from "./money.ts";
 
-/** What a key may spend, and in which time. Pure. Windows are calendar ones in UTC. */
+/** What a key or an agent may spend, and in which time. Pure. Windows are calendar ones in UTC. */
+
+/** Whose budget it is. */
+export type Spender = "key" | "agent";
+
+export function spenderOf(id: string): Spender {
+  return id.startsWith(`${ID_PREFIXES.agent}_`) ? "agent" : "key";
+}
 
 /** Nano-dollars; null: no such limit. */
-export interface KeyBudget {
+export interface Budget {
   readonly total: number | null;
   readonly daily: number | null;
   readonly monthly: number | null;
 }
 
-export type BudgetPeriod = keyof KeyBudget;
+export type BudgetPeriod = keyof Budget;
 const PERIODS: readonly BudgetPeriod[] = ["daily", "monthly", "total"];
 
 /** The name that a period's spending is kept under: `2026-03-02`, `2026-03`, `total`. */
@@ -31,7 +39,8 @@ export function resetsAt(period: BudgetPeriod, now: number): number | null {
   return period === "monthly" ? Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1) : null;
 }
 
-export interface KeySpending {
+export interface Spending {
+  readonly spender: Spender;
   /** Nano-dollars that calls of this window have cost. */
   spent(window: string): number;
   /** Nano-dollars set aside for calls that run. */
@@ -41,21 +50,21 @@ export interface KeySpending {
 export interface Need {
   /** Nano-dollars to set aside. */
   readonly needed: number;
-  /** What of the key's held money is the call's own. */
+  /** What of its held money is the call's own. */
   readonly own: number;
   readonly now: number;
 }
 
 /** Nano-dollars that calls have cost in the periods that count now. */
-export type KeySpent = Readonly<Record<BudgetPeriod, number>>;
+export type Spent = Readonly<Record<BudgetPeriod, number>>;
 
-export function spentAt(now: number, spent: (window: string) => number): KeySpent {
+export function spentAt(now: number, spent: (window: string) => number): Spent {
   const of = (period: BudgetPeriod): number => spent(windowOf(period, now));
   return { total: of("total"), daily: of("daily"), monthly: of("monthly") };
 }
 
-/** Whether a key may set aside this much more. @returns the refusal, or null. */
-export function judgeBudget(budget: KeyBudget, spending: KeySpending, need: Need): DomainError | null {
+/** Whether a key or an agent may set aside this much more. @returns the refusal, or null. */
+export function judgeBudget(budget: Budget, spending: Spending, need: Need): DomainError | null {
   let refusal: DomainError | null = null;
   for (const period of PERIODS) {
     const limit = budget[period];
@@ -63,7 +72,7 @@ export function judgeBudget(budget: KeyBudget, spending: KeySpending, need: Need
     const spent = spending.spent(windowOf(period, need.now));
     const { held } = spending;
     if (need.needed > limit - spent - held) {
-      refusal = firmer(refusal, overBudget({ period, limit, spent, held, ...need }));
+      refusal = firmer(refusal, overBudget({ spender: spending.spender, period, limit, spent, held, ...need }));
     }
   }
   return refusal;
@@ -74,11 +83,12 @@ export function firmer(a: DomainError | null, b: DomainError | null): DomainErro
   return a === null || (b !== null && a.code === "held_by_running_calls") ? b : a;
 }
 
-export function hasBudget(budget: KeyBudget | null): boolean {
+export function hasBudget(budget: Budget | null): boolean {
   return budget !== null && PERIODS.some((period) => budget[period] !== null);
 }
 
 interface Overrun extends Need {
+  readonly spender: Spender;
   readonly period: BudgetPeriod;
   readonly limit: number;
   readonly spent: number;
@@ -86,7 +96,7 @@ interface Overrun extends Need {
 }
 
 /** What only other calls stand in the way of can be asked again; what is spent cannot. */
-function overBudget({ period, limit, spent, held, needed, own, now }: Overrun): DomainError {
+function overBudget({ spender, period, limit, spent, held, needed, own, now }: Overrun): DomainError {
   const others = held - own;
   const reset = resetsAt(period, now);
   const money = {
@@ -96,12 +106,12 @@ function overBudget({ period, limit, spent, held, needed, own, now }: Overrun): 
     resetsAt: reset === null ? null : rfc3339(reset),
   };
   const figures =
-    `This call needs up to ${formatDollars(needed)}${own > 0 ? " more" : ""}; of this key's ${period} budget of ` +
+    `This call needs up to ${formatDollars(needed)}${own > 0 ? " more" : ""}; of this ${spender}'s ${period} budget of ` +
     `${formatDollars(limit)}, ${formatDollars(spent)} is spent and ${formatDollars(held)} held by running calls.`;
   if (own + needed <= limit - spent) {
     const message = `${figures} Try again when they have ended.`;
     return new DomainError("held_by_running_calls", message, { retryAfterSeconds: 1, money });
   }
   const ending = money.resetsAt === null ? "It does not reset." : `It resets at ${money.resetsAt}.`;
-  return new DomainError("key_budget_exceeded", `${figures} ${ending}`, { money });
+  return new DomainError(`${spender}_budget_exceeded`, `${figures} ${ending}`, { money });
 }

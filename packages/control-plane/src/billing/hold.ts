@@ -1,9 +1,9 @@
 import type { DomainError } from "@fairlead/protocol/errors";
 import type { TokenUsage } from "../inference/token-usage.ts";
 import type { Account } from "./account.ts";
-import { firmer, type KeyBudget, windowsOf } from "./budget.ts";
-import type { KeyAccount } from "./key-account.ts";
+import { type Budget, firmer, windowsOf } from "./budget.ts";
 import { costOf, type Prices } from "./prices.ts";
+import type { SpenderAccount } from "./spender-account.ts";
 
 /** What a call may generate before more must be set aside. */
 export const STREAM_STEP_TOKENS = 512;
@@ -13,9 +13,9 @@ export interface BillableCall {
   /** The request id that its caller is told. */
   readonly callId: string;
   readonly projectId: string;
-  /** Null for a call without a key. */
-  readonly keyId: string | null;
-  readonly budget: KeyBudget | null;
+  /** The key or the agent that calls, whose budget counts; null for a member. */
+  readonly spenderId: string | null;
+  readonly budget: Budget | null;
   readonly prices: Prices;
   /** An estimate. */
   readonly inputTokens: number;
@@ -41,14 +41,14 @@ export interface Settlement {
   readonly cost: number;
   /** What of the cost nobody pays. */
   readonly residue: number;
-  /** What the key has spent by now, by window; null where that is not known yet. */
+  /** What the key or the agent has spent by now, by window; null where that is not known yet. */
   readonly spent: ReadonlyMap<string, number> | null;
 }
 
 /** Whose money: null where nobody's is asked for, or nobody knows it yet. */
 export interface Payers {
   readonly account: Account | null;
-  readonly key: KeyAccount | null;
+  readonly spender: SpenderAccount | null;
 }
 
 /** Money set aside for one call that runs. Judged at once, in memory; written behind. */
@@ -101,32 +101,32 @@ export class Hold {
   settle(usage: TokenUsage | null, prices: Prices | null = this.#call.prices): number {
     if (this.#settled) return 0;
     this.#settled = true;
-    const { account, key } = this.#payers;
+    const { account, spender } = this.#payers;
     const cost = usage === null || prices === null ? 0 : costOf(usage, prices);
     account?.hold(-this.#held);
     account?.end();
     // What an upstream counted beyond the hold and the balance is ours to bear (design §9).
     const residue = account === null ? 0 : Math.max(0, cost - account.balance);
     account?.charge(cost - residue);
-    key?.hold(-this.#held);
-    const spent = key?.spend(cost - residue, windowsOf(this.#book.now())) ?? null;
+    spender?.hold(-this.#held);
+    const spent = spender?.spend(cost - residue, windowsOf(this.#book.now())) ?? null;
     this.#book.settled(this.#call, { held: this.#held, cost, residue, spent });
     return cost - residue;
   }
 
   #judge(needed: number): DomainError | null {
-    const { account, key } = this.#payers;
+    const { account, spender } = this.#payers;
     const { budget } = this.#call;
     const need = { needed, own: this.#held, now: this.#book.now() };
-    const overBudget = key !== null && budget !== null ? key.judge(budget, need) : null;
+    const overBudget = spender !== null && budget !== null ? spender.judge(budget, need) : null;
     return firmer(overBudget, account?.judge(needed, this.#held) ?? null);
   }
 
   #take(amount: number): void {
-    const { account, key } = this.#payers;
+    const { account, spender } = this.#payers;
     this.#held += amount;
     account?.hold(amount);
-    key?.hold(amount);
+    spender?.hold(amount);
   }
 
   #worth(outputTokens: number): number {

@@ -1,6 +1,7 @@
 import { rfc3339 } from "@fairlead/protocol/clock";
 import { ONE_LINE } from "@fairlead/protocol/text";
 import { z } from "zod";
+import { spenderOf } from "./budget.ts";
 import { MAX_NANO_DOLLARS } from "./money.ts";
 
 /** The ledger: rows are added and never changed; a project's balance is their sum (design §9). Pure. */
@@ -23,7 +24,8 @@ export interface LedgerEntry {
   readonly amount: number;
   /** The call that it is about, if any: the request id that its caller was told. */
   readonly callId: string | null;
-  readonly keyId: string | null;
+  /** Of the key or the agent that called, if any. */
+  readonly spenderId: string | null;
   /** For people; "" where there is nothing to say. */
   readonly note: string;
 }
@@ -32,7 +34,7 @@ export interface LedgerEntry {
 export interface OpenHold {
   readonly callId: string;
   readonly projectId: string;
-  readonly keyId: string | null;
+  readonly spenderId: string | null;
   /** Nano-dollars set aside. */
   readonly held: number;
   /** Nano-dollars that what the caller has surely got is worth. */
@@ -65,6 +67,7 @@ export const ledgerEntrySchema = z
     amountNanoDollars: z.number(),
     callId: z.string().nullable(),
     keyId: z.string().nullable(),
+    agentId: z.string().nullable(),
     note: z.string(),
   })
   .meta({
@@ -77,12 +80,15 @@ export const ledgerEntrySchema = z
         amountNanoDollars: 25_000_000_000,
         callId: null,
         keyId: null,
+        agentId: null,
         note: "Invoice 17",
       },
     ],
   });
 
 export function toLedgerEntry(entry: LedgerEntry): z.infer<typeof ledgerEntrySchema> {
-  const { id, kind, callId, keyId, note } = entry;
-  return { id, at: rfc3339(entry.at), kind, amountNanoDollars: entry.amount, callId, keyId, note };
+  const { id, kind, callId, spenderId, note } = entry;
+  const spender = spenderId === null ? null : spenderOf(spenderId);
+  const whose = { keyId: spender === "key" ? spenderId : null, agentId: spender === "agent" ? spenderId : null };
+  return { id, at: rfc3339(entry.at), kind, amountNanoDollars: entry.amount, callId, ...whose, note };
 }

@@ -8,7 +8,8 @@ export interface LedgerEntryTable {
   kind: string;
   amount: number;
   call_id: string | null;
-  key_id: string | null;
+  /** Of a key or an agent. */
+  spender_id: string | null;
   note: string;
 }
 
@@ -22,15 +23,16 @@ export interface ProjectBalanceTable {
 export interface OpenHoldTable {
   call_id: string;
   project_id: string;
-  key_id: string | null;
+  spender_id: string | null;
   held: number;
   /** What its caller has surely got is worth this. */
   delivered: number;
   opened_at: number;
 }
 
-export interface KeySpendingTable {
-  key_id: string;
+/** What keys' and agents' calls have cost. */
+export interface SpendingTable {
+  spender_id: string;
   /** `2026-03-02`, `2026-03` or `total`, UTC. */
   period: string;
   spent: number;
@@ -45,7 +47,7 @@ export interface UsageRecordTable extends UsageCountColumns {
   at: number;
   key_id: string | null;
   user_id: string | null;
-  worker_id: string | null;
+  agent_id: string | null;
   model: string | null;
   upstream: string | null;
   dialect: string;
@@ -67,7 +69,7 @@ export interface UsageHourTable extends UsageCountColumns {
   model: string;
   key_id: string;
   user_id: string;
-  worker_id: string;
+  agent_id: string;
   upstream: string;
   outcome: string;
   calls: number;

@@ -19,6 +19,10 @@ import * as nodeConditions from "./migrations/0014-node-conditions.ts";
 import * as nodeLife from "./migrations/0015-node-life.ts";
 import * as desiredDaemons from "./migrations/0016-desired-daemons.ts";
 import * as machines from "./migrations/0025-machines.ts";
+import * as agents from "./migrations/0026-agents.ts";
+import * as daemonProtocol from "./migrations/0027-daemon-protocol.ts";
+import * as agentSecrets from "./migrations/0028-agent-secrets.ts";
+import * as agentMoney from "./migrations/0029-agent-money.ts";
 
 /** One step of the schema, named so that the names sort in their order. */
 export interface Migration {
@@ -44,6 +48,10 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0015-node-life", up: nodeLife.up },
   { name: "0016-desired-daemons", up: desiredDaemons.up },
   { name: "0025-machines", up: machines.up },
+  { name: "0026-agents", up: agents.up },
+  { name: "0027-daemon-protocol", up: daemonProtocol.up },
+  { name: "0028-agent-secrets", up: agentSecrets.up },
+  { name: "0029-agent-money", up: agentMoney.up },
 ];
 
 /**

@@ -20,6 +20,8 @@ export interface NodeTable {
   sealing_key: string | null;
   enrolled_at: number | null;
   daemon_version: string;
+  /** Which version of the link its daemon was last agreed on; null before the first. */
+  daemon_protocol: number | null;
   last_seen_at: number | null;
   /** JSON; what the daemon last said of its machine. */
   conditions: string;
@@ -90,25 +92,6 @@ export interface BootstrapTokenTable {
   used_by: string | null;
   used_at: number | null;
   created_at: number;
-}
-
-export interface NodeSecretTable {
-  node_id: string;
-  name: string;
-  /** Grows with every change. */
-  version: number;
-  /** `master`: an envelope by the master key. `node`: a JWE that only the node can open. */
-  sealed_by: string;
-  /** "" once it is deleted. */
-  sealed: string;
-  /** The node's public sealing key that a JWE is for; null for an envelope. */
-  sealed_to: string | null;
-  /** 1: the node's engine gets it without its config naming it. */
-  provider_key: number;
-  /** 1: kept for its version, so that none is used twice. */
-  deleted: number;
-  created_at: number;
-  updated_at: number;
 }
 
 /** The machine that is rented for a node: its journal, from the order to its end at the provider. */

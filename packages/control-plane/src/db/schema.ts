@@ -1,9 +1,10 @@
+import type { AgentEventTable, AgentTable } from "./agent-tables.ts";
 import type { ChatItemTable, ChatSessionTable, ChatTurnTable } from "./chat-tables.ts";
 import type {
-  KeySpendingTable,
   LedgerEntryTable,
   OpenHoldTable,
   ProjectBalanceTable,
+  SpendingTable,
   UsageHourTable,
   UsageRecordTable,
 } from "./metering-tables.ts";
@@ -15,9 +16,9 @@ import type {
   NodeDesiredTable,
   NodeEventTable,
   NodeReportTable,
-  NodeSecretTable,
   NodeTable,
 } from "./node-tables.ts";
+import type { SecretTable } from "./secret-tables.ts";
 
 /**
  * Rows as they rest, the same on SQLite and PostgreSQL: text, integers (booleans are 0 or 1, times are Unix milliseconds),
@@ -46,12 +47,15 @@ export interface Database {
   node_event: NodeEventTable;
   machine: MachineTable;
   bootstrap_token: BootstrapTokenTable;
-  node_secret: NodeSecretTable;
+  node_secret: SecretTable;
+  agent: AgentTable;
+  agent_event: AgentEventTable;
+  agent_secret: SecretTable;
   idempotency_record: IdempotencyRecordTable;
   ledger_entry: LedgerEntryTable;
   project_balance: ProjectBalanceTable;
   open_hold: OpenHoldTable;
-  key_spending: KeySpendingTable;
+  spending: SpendingTable;
   usage_record: UsageRecordTable;
   usage_hour: UsageHourTable;
   kept_answer: KeptAnswerTable;

@@ -35,6 +35,22 @@ export const ERROR_SCHEMA: Json = {
             resetsAt: { type: ["string", "null"], description: "When the budget starts anew; null: never by itself." },
           },
         },
+        missingSecrets: {
+          type: "array",
+          description: "Of `missing_secrets`: each secret that is to be set.",
+          items: {
+            type: "object",
+            required: ["name", "connectorSlug", "stale"],
+            properties: {
+              name: { type: "string" },
+              connectorSlug: {
+                type: ["string", "null"],
+                description: "The connector that needs it; null: the agent's guest or config.",
+              },
+              stale: { type: "boolean", description: "It was set, and the agent's node cannot open it: set it again." },
+            },
+          },
+        },
       },
     },
   },

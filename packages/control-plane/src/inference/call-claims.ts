@@ -4,7 +4,7 @@ import type { Permit } from "../limits/permit.ts";
 import type { CallHold } from "./call-money.ts";
 import type { TokenUsage } from "./token-usage.ts";
 
-/** What a call has taken of its key's and project's limits and money, given back or settled in one place. */
+/** What a call has taken of its caller's and project's limits and money, given back or settled in one place. */
 export class CallClaims {
   readonly #permit: Permit;
   readonly #hold: CallHold;

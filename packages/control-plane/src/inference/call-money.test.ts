@@ -7,7 +7,7 @@ import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { BillingService } from "../billing/billing-service.ts";
 import { BillingStore } from "../billing/billing-store.ts";
-import { type KeyBudget, resetsAt } from "../billing/budget.ts";
+import { type Budget, resetsAt } from "../billing/budget.ts";
 import { STREAM_STEP_TOKENS } from "../billing/hold.ts";
 import type { Prices } from "../billing/prices.ts";
 import type { OpenedDatabase } from "../db/open.ts";
@@ -33,7 +33,7 @@ describe("the money of a call", () => {
   let billing: BillingService;
   let host: InferenceHost;
   let prices: Prices | null;
-  let budget: KeyBudget;
+  let budget: Budget;
   let places: readonly Partial<Candidate>[];
   let script: (handler: UpstreamHandler) => void;
   let aborted: number;

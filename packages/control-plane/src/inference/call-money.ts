@@ -1,7 +1,8 @@
 import type { DomainError } from "@fairlead/protocol/errors";
-import type { KeyBudget } from "../billing/budget.ts";
+import type { Budget } from "../billing/budget.ts";
 import type { Prices } from "../billing/prices.ts";
 import type { CallScan } from "./call-scan.ts";
+import { callerId } from "./caller.ts";
 import type { InferenceCall } from "./inference-call.ts";
 import type { Candidate } from "./model-catalog.ts";
 import type { TokenUsage } from "./token-usage.ts";
@@ -10,7 +11,7 @@ import type { TokenUsage } from "./token-usage.ts";
 export interface CallBilling {
   /**
    * Sets money aside before a call is dispatched.
-   * @throws DomainError insufficient_balance, key_budget_exceeded, held_by_running_calls, not_configured, unavailable
+   * @throws DomainError insufficient_balance, key_budget_exceeded, agent_budget_exceeded, held_by_running_calls, not_configured, unavailable
    */
   open(call: BilledCall): Promise<CallHold>;
 }
@@ -18,9 +19,9 @@ export interface CallBilling {
 export interface BilledCall {
   readonly callId: string;
   readonly projectId: string;
-  /** Null for a worker. */
-  readonly keyId: string | null;
-  readonly budget: KeyBudget | null;
+  /** The key or the agent whose budget counts; null for a member. */
+  readonly spenderId: string | null;
+  readonly budget: Budget | null;
   /** Null where a place that may serve the call has none. */
   readonly prices: Prices | null;
   /** An estimate. */
@@ -51,8 +52,8 @@ export function billedCall(
   return {
     callId: id,
     projectId: caller.projectId,
-    keyId: caller.kind === "key" ? caller.keyId : null,
-    budget: caller.kind === "key" ? caller.limits.budget : null,
+    spenderId: caller.kind === "member" ? null : callerId(caller),
+    budget: caller.kind === "member" ? null : caller.limits.budget,
     prices: dearest(candidates),
     inputTokens: scan.inputTokens,
     outputLimit: outputLimitOf(scan, candidates) * scan.choices,

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { InferenceCaller } from "../auth/principal.ts";
-import { asKey } from "../testing.fixture.ts";
+import { asAgent, asKey } from "../testing.fixture.ts";
 import { authenticateCaller, callersOf, mayCall, requireModel } from "./caller.ts";
 
-const worker: InferenceCaller = { kind: "worker", subjectId: "wkl_1", nodeId: "nod_1", projectId: "prj_1" };
+const member: InferenceCaller = { kind: "member", userId: "usr_1", projectId: "prj_1" };
 
 describe("callers of the inference host", () => {
   const seen: string[] = [];
@@ -17,7 +17,7 @@ describe("callers of the inference host", () => {
     workers: {
       authenticate: async (secret) => {
         seen.push(`worker ${secret}`);
-        return worker;
+        return asAgent("prj_1");
       },
     },
   });
@@ -39,19 +39,21 @@ describe("callers of the inference host", () => {
     },
   );
 
-  test("with a key call what its list names; workers whatever their project has", () => {
-    const key = asKey("prj_1", { modelAllowList: ["box/*", "fast"] });
-    expect(["box/tiny", "fast", "other/tiny", "fas"].map((model) => mayCall(key, model))).toEqual([
-      true,
-      true,
-      false,
-      false,
-    ]);
-    expect(mayCall(asKey("prj_1"), "any/thing")).toBe(true);
-    expect(mayCall(worker, "any/thing")).toBe(true);
-    requireModel(key, "fast");
-    expect(() => requireModel(key, "other/tiny")).toThrow(
-      expect.objectContaining({ code: "model_not_allowed", param: "model" }),
-    );
+  test.each([
+    ["key", asKey],
+    ["agent", asAgent],
+  ] as const)("call what the list of their %s names", (whose, as) => {
+    const caller = as("prj_1", { modelAllowList: ["box/*", "fast"] });
+    const models = ["box/tiny", "fast", "other/tiny", "fas"];
+    expect(models.filter((model) => mayCall(caller, model))).toEqual(["box/tiny", "fast"]);
+    expect(mayCall(as("prj_1"), "any/thing")).toBe(true);
+    requireModel(caller, "fast");
+    const message = expect.stringMatching(new RegExp(`^This ${whose} may not call .* ${whose}'s list`));
+    const refusal = { code: "model_not_allowed", param: "model", message };
+    expect(() => requireModel(caller, "other/tiny")).toThrow(expect.objectContaining(refusal));
+  });
+
+  test("who chat as members call whatever their project has", () => {
+    expect(mayCall(member, "any/thing")).toBe(true);
   });
 });

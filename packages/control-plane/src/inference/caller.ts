@@ -28,21 +28,21 @@ export function callersOf({ keys, workers }: CallerKinds): CallerAuthenticator {
   return { authenticate: (secret) => (isSigned(secret) ? workers : keys).authenticate(secret) };
 }
 
-/** Of the key, the workload, or the person. */
+/** Of the key, the agent, or the person. */
 export function callerId(caller: InferenceCaller): string {
   switch (caller.kind) {
     case "key":
       return caller.keyId;
     case "worker":
-      return caller.subjectId;
+      return caller.agentId;
     case "member":
       return caller.userId;
   }
 }
 
-/** Workers and members may call whatever their project has; a key, what its allow-list names. */
+/** Members may call whatever their project has; a key or an agent, what its allow-list names. */
 export function mayCall(caller: InferenceCaller, model: string): boolean {
-  return caller.kind !== "key" || isAllowedModel(caller.limits.modelAllowList, model);
+  return caller.kind === "member" || isAllowedModel(caller.limits.modelAllowList, model);
 }
 
 /**
@@ -51,6 +51,7 @@ export function mayCall(caller: InferenceCaller, model: string): boolean {
  */
 export function requireModel(caller: InferenceCaller, model: string): void {
   if (mayCall(caller, model)) return;
-  const message = `This key may not call \`${model}\`: it is not on the key's list of models. GET /v1/models lists what it may call.`;
+  const whose = caller.kind === "worker" ? "agent" : "key";
+  const message = `This ${whose} may not call \`${model}\`: it is not on the ${whose}'s list of models. GET /v1/models lists what it may call.`;
   throw new DomainError("model_not_allowed", message, { param: "model" });
 }

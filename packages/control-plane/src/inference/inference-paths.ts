@@ -8,6 +8,7 @@ const ROUTED: readonly ErrorCode[] = ["invalid_request", "model_not_allowed", "m
 const CALL: readonly ErrorCode[] = [
   "insufficient_balance",
   "key_budget_exceeded",
+  "agent_budget_exceeded",
   "held_by_running_calls",
   "idempotency_mismatch",
   "idempotency_in_progress",
@@ -93,7 +94,7 @@ const json = (schema: Json): Json => ({ "application/json": { schema } });
 const answer = (content: Json, headers: Json): Json => ({ description: "The answer.", headers, content });
 
 const limitHeader = (description: string, example: string): Json => ({
-  description: `${description} The nearer of the key's limit and the project's; only where there is one, else as the upstream told it.`,
+  description: `${description} The nearer of the key's (or the agent's) limit and the project's; only where there is one, else as the upstream told it.`,
   schema: { type: "string", examples: [example] },
 });
 

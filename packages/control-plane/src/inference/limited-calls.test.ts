@@ -4,7 +4,7 @@ import { callLimiter } from "../limits/call-limiter.ts";
 import { type CallLimits, NO_CALL_LIMITS } from "../limits/call-limits.ts";
 import { Limiter } from "../limits/limiter.ts";
 import type { ScriptedUpstream } from "../testing/scripted-upstream.ts";
-import { asKey } from "../testing.fixture.ts";
+import { asAgent, asKey } from "../testing.fixture.ts";
 import { ANSWER, CHAT, HostStage } from "./host-stage.fixture.ts";
 import { chunk, DONE, JSON_TYPE, SSE } from "./relay.fixture.ts";
 
@@ -87,6 +87,23 @@ describe("limits on the inference host", () => {
     project = { ...NO_CALL_LIMITS, requestsPerMinute: 1 };
     expect((await callAndAnswer()).status).toBe(200);
     stage.caller = { ...asKey("prj_1"), keyId: "key_2" };
+    expect((await stage.chat()).status).toBe(429);
+  });
+
+  test("are an agent's own beside those of keys, and count in its project", async () => {
+    stage.caller = asAgent("prj_1", { requestsPerMinute: 1 });
+    const answer = await callAndAnswer();
+    expect([answer.status, answer.headers.get("x-ratelimit-remaining-requests")]).toEqual([200, "0"]);
+    const refused = await stage.chat();
+    expect(refused.status).toBe(429);
+    expect(((await refused.json()) as { error: { message: string } }).error.message).toContain(
+      "This agent's limit of 1",
+    );
+    stage.caller = asKey("prj_1", { requestsPerMinute: 1 });
+    expect((await callAndAnswer()).status).toBe(200);
+    project = { ...NO_CALL_LIMITS, requestsPerMinute: 1 };
+    stage.caller = asAgent("prj_1");
+    expect((await callAndAnswer()).status).toBe(200);
     expect((await stage.chat()).status).toBe(429);
   });
 });

@@ -3,7 +3,7 @@ import { ONE_LINE } from "@fairlead/protocol/text";
 import { z } from "zod";
 import { MAX_NANO_DOLLARS } from "../billing/money.ts";
 
-/** What a key may call and spend: as a caller sends it, as it rests, and how a change is merged into it. Pure. */
+/** What a key or an agent may call and spend: as a caller sends it, as it rests, and how a change is merged into it. Pure. */
 
 export const NO_LIMITS: KeyLimits = {
   modelAllowList: null,
@@ -43,11 +43,11 @@ const modelNameSchema = z
   .regex(...ONE_LINE)
   .regex(/^(?:[^*]+|[^*/]+\/\*)$/, "must be a model's name, or `<provider>/*` for all of a provider");
 
-/** Of a key that is made or changed: what is absent stays as it is, null lifts a limit. */
+/** Of a key or an agent that is made or changed: what is absent stays as it is, null lifts a limit. */
 export const keyLimitsChangeSchema = z.strictObject({
   modelAllowList: z
     .array(modelNameSchema)
-    .min(1, "must name a model; null allows every one, and `enabled: false` stops the key")
+    .min(1, "must name a model; null allows every one")
     .max(MAX_MODELS, `must have at most ${MAX_MODELS} entries`)
     .nullable()
     .optional()
@@ -74,6 +74,17 @@ export function mergeLimits(limits: KeyLimits, change: KeyLimitsChange): KeyLimi
     ...(modelAllowList === undefined ? {} : { modelAllowList: modelAllowList && [...new Set(modelAllowList)] }),
     budget: { ...limits.budget, ...given(budget ?? {}) },
   };
+}
+
+/** @returns names of what differs, `budget.daily` for instance. */
+export function changedLimits(before: KeyLimits, after: KeyLimits): readonly string[] {
+  const [from, to] = [limitsByName(before), limitsByName(after)];
+  return Object.keys(to).filter((name) => from[name] !== to[name]);
+}
+
+function limitsByName({ modelAllowList, budget, ...rates }: KeyLimits): Readonly<Record<string, unknown>> {
+  const budgets = Object.entries(budget).map(([period, amount]) => [`budget.${period}`, amount]);
+  return { modelAllowList: JSON.stringify(modelAllowList), ...rates, ...Object.fromEntries(budgets) };
 }
 
 type Given<T> = { [F in keyof T]?: Exclude<T[F], undefined> };

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { rfc3339 } from "@fairlead/protocol/clock";
 import type { KeyLimits, ProjectKey } from "@fairlead/protocol/resources";
 import { z } from "zod";
+import { changedLimits } from "./key-limits.ts";
 
 /** What a project key is: its record, what callers may set of it, and how the API tells it. Pure. */
 
@@ -55,22 +56,8 @@ export function operationToChange(key: Pick<KeyRecord, "userId">, callerId: stri
 
 /** @returns names of what differs, `limits.budget.daily` for instance: what the audit log keeps of a change. */
 export function changedFields(before: KeySettings, after: KeySettings): readonly string[] {
-  const [from, to] = [settingsByName(before), settingsByName(after)];
-  return Object.keys(to).filter((name) => from[name] !== to[name]);
-}
-
-function settingsByName({ name, enabled, expiresAt, limits }: KeySettings): Readonly<Record<string, unknown>> {
-  const { modelAllowList, budget, ...rates } = limits;
-  const prefixed = (prefix: string, fields: object): Record<string, unknown> =>
-    Object.fromEntries(Object.entries(fields).map(([field, value]) => [`${prefix}.${field}`, value]));
-  return {
-    name,
-    enabled,
-    expiresAt,
-    "limits.modelAllowList": JSON.stringify(modelAllowList),
-    ...prefixed("limits", rates),
-    ...prefixed("limits.budget", budget),
-  };
+  const own = (["name", "enabled", "expiresAt"] as const).filter((field) => before[field] !== after[field]);
+  return [...own, ...changedLimits(before.limits, after.limits).map((limit) => `limits.${limit}`)];
 }
 
 /** The key with another secret. The one before works on until `endsAt`; null: it ends now, as does any older one. */

@@ -1,6 +1,6 @@
 import type { InferenceCaller } from "../auth/principal.ts";
 import type { LimitService } from "./limit-service.ts";
-import type { LimitedCall, Limiter } from "./limiter.ts";
+import type { LimitedCall, LimitedCaller, Limiter } from "./limiter.ts";
 import type { Permit } from "./permit.ts";
 import { UNLIMITED } from "./permit.ts";
 
@@ -29,8 +29,8 @@ export const NO_LIMITER: CallLimiter = {
 const EXPECTED_OUTPUT_TOKENS = 512;
 
 export function callLimiter(limiter: Limiter, projects: Pick<LimitService, "effective">): CallLimiter {
-  const partiesOf = async (caller: InferenceCaller): Promise<Pick<LimitedCall, "key" | "project">> => ({
-    key: caller.kind === "key" ? { id: caller.keyId, limits: caller.limits } : null,
+  const partiesOf = async (caller: InferenceCaller): Promise<Pick<LimitedCall, "caller" | "project">> => ({
+    caller: limitedCaller(caller),
     project: { id: caller.projectId, limits: await projects.effective(caller.projectId) },
   });
   return {
@@ -40,4 +40,15 @@ export function callLimiter(limiter: Limiter, projects: Pick<LimitService, "effe
     },
     headersFor: async (caller) => limiter.headersFor(await partiesOf(caller)),
   };
+}
+
+function limitedCaller(caller: InferenceCaller): LimitedCaller | null {
+  switch (caller.kind) {
+    case "key":
+      return { kind: "key", id: caller.keyId, limits: caller.limits };
+    case "worker":
+      return { kind: "agent", id: caller.agentId, limits: caller.limits };
+    case "member":
+      return null;
+  }
 }

@@ -4,7 +4,7 @@ import type { Meter } from "./meter.ts";
 import type { MinuteWindow } from "./minute-window.ts";
 
 /** Whose limits they are. */
-export type LimitHolder = "key" | "project";
+export type LimitHolder = "key" | "agent" | "project";
 export type LimitKind = "requests" | "tokens" | "parallel";
 
 export interface LimitRefusal {
@@ -83,7 +83,7 @@ export class LimitScope {
   }
 
   get #whose(): string {
-    return this.of === "key" ? "This key's" : "This project's";
+    return `This ${this.of}'s`;
   }
 
   #refuse(

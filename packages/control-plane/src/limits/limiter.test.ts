@@ -23,7 +23,7 @@ interface Call {
 
 function admit({ key = {}, project = {}, input = 10, output = 0, keyId = "key_1" }: Call): Permit {
   return limiter.admit({
-    key: { id: keyId, limits: { ...NO_CALL_LIMITS, ...key } },
+    caller: { kind: "key", id: keyId, limits: { ...NO_CALL_LIMITS, ...key } },
     project: { id: "prj_1", limits: { ...NO_CALL_LIMITS, ...project } },
     inputTokens: input,
     outputTokens: output,
@@ -165,7 +165,7 @@ describe("whatever comes in whatever order", () => {
             running.splice(step.which % Math.max(1, running.length), 1)[0]?.end(step.tokens);
           else {
             const permit = tested.admit({
-              key: { id: "key_1", limits },
+              caller: { kind: "key", id: "key_1", limits },
               project: { id: "prj_1", limits: NO_CALL_LIMITS },
               inputTokens: step.tokens,
               outputTokens: 0,
@@ -183,7 +183,7 @@ describe("whatever comes in whatever order", () => {
         own.advance(61_000);
         const again = Array.from({ length: 3 }, () =>
           tested.admit({
-            key: { id: "key_1", limits },
+            caller: { kind: "key", id: "key_1", limits },
             project: { id: "prj_1", limits: NO_CALL_LIMITS },
             inputTokens: 1,
             outputTokens: 0,
@@ -205,7 +205,7 @@ describe("whatever comes in whatever order", () => {
           own.advance(pass);
           const limits = { ...NO_CALL_LIMITS, tokensPerMinute: 100 };
           const permit = tested.admit({
-            key: null,
+            caller: null,
             project: { id: "prj_1", limits },
             inputTokens: tokens,
             outputTokens: 0,

@@ -4,15 +4,19 @@ import { type LimitHolder, type LimitRefusal, LimitScope, type LimitState } from
 import { Meter } from "./meter.ts";
 import { type Permit, refused, UNLIMITED } from "./permit.ts";
 
-/** A key or a project, with what it may use. */
+/** Whoever has limits, with what it may use. */
 export interface LimitedParty {
   readonly id: string;
   readonly limits: CallLimits;
 }
 
+export interface LimitedCaller extends LimitedParty {
+  readonly kind: "key" | "agent";
+}
+
 export interface LimitedCall {
-  /** Null for a caller without a key. */
-  readonly key: LimitedParty | null;
+  /** Null for one without limits of its own: a member who chats. */
+  readonly caller: LimitedCaller | null;
   readonly project: LimitedParty;
   /** Estimates, corrected by the permit. Of the output only what surely comes: a caller's own limit may be huge. */
   readonly inputTokens: number;
@@ -25,7 +29,7 @@ const FEW_METERS = 1024;
 const COUNTED_TOKENS = 256;
 
 /**
- * How often and how much keys and projects may call: in this process's memory, which holds a meter for whoever has a limit and
+ * How often and how much keys, agents and projects may call: in this process's memory, which holds a meter for whoever has a limit and
  * called within the last minute. A refused call counts for nothing.
  */
 export class Limiter {
@@ -55,14 +59,14 @@ export class Limiter {
   }
 
   /** What an answer that costs nothing tells of the limits. */
-  headersFor({ key, project }: Pick<LimitedCall, "key" | "project">): Permit["headers"] {
+  headersFor({ caller, project }: Pick<LimitedCall, "caller" | "project">): Permit["headers"] {
     const now = this.#clock.monotonic();
-    return headersOf(this.#scopesOf({ key, project }, now), now);
+    return headersOf(this.#scopesOf({ caller, project }, now), now);
   }
 
-  #scopesOf({ key, project }: Pick<LimitedCall, "key" | "project">, now: number): readonly LimitScope[] {
+  #scopesOf({ caller, project }: Pick<LimitedCall, "caller" | "project">, now: number): readonly LimitScope[] {
     const scopes: LimitScope[] = [];
-    if (key !== null && isLimited(key.limits)) scopes.push(this.#scope("key", key, now));
+    if (caller !== null && isLimited(caller.limits)) scopes.push(this.#scope(caller.kind, caller, now));
     if (isLimited(project.limits)) scopes.push(this.#scope("project", project, now));
     return scopes;
   }

@@ -1,6 +1,6 @@
 import { MinuteWindow } from "./minute-window.ts";
 
-/** What one key or one project uses just now. */
+/** What one key, agent or project uses just now. */
 export class Meter {
   readonly requests = new MinuteWindow();
   readonly tokens = new MinuteWindow();

@@ -1,5 +1,11 @@
-import type { HeartbeatAnswer, HelloAnswer } from "@fairlead/protocol/daemon-link";
-import { heartbeatSchema, helloSchema, nodeEventsSchema, observationSchema } from "@fairlead/protocol/daemon-link";
+import type { HeartbeatAnswer, HelloAnswer, WorkerTokenAnswer } from "@fairlead/protocol/daemon-link";
+import {
+  heartbeatSchema,
+  helloSchema,
+  nodeEventsSchema,
+  observationSchema,
+  workerTokenRequestSchema,
+} from "@fairlead/protocol/daemon-link";
 import { type SecretAnswer, secretRequestSchema } from "@fairlead/protocol/secrets";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import { initTRPC, tracked } from "@trpc/server";
@@ -34,6 +40,10 @@ export const daemonRouter = t.router({
   secret: t.procedure
     .input(secretRequestSchema)
     .query(({ ctx, input }): Promise<SecretAnswer> => ctx.session.secret(input)),
+
+  workerToken: t.procedure
+    .input(workerTokenRequestSchema)
+    .query(({ ctx, input }): Promise<WorkerTokenAnswer> => ctx.session.workerToken(input)),
 
   /** The current desired state at once, then every change. `lastEventId` is not needed to resume: the state is whole. */
   desiredState: t.procedure.input(z.object({ lastEventId: z.string().nullish() })).subscription(async function* ({

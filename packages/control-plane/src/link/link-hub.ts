@@ -8,15 +8,17 @@ import {
   type NodeEvent,
   type Observation,
   PROTOCOL_VERSIONS,
+  type WorkerTokenAnswer,
 } from "@fairlead/protocol/daemon-link";
 import type { SecretAnswer } from "@fairlead/protocol/secrets";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import { TRPCError } from "@trpc/server";
 import type { Logger } from "pino";
+import type { AgentTokenService } from "../agents/agent-token-service.ts";
 import type { NodeChanges } from "../nodes/node-changes.ts";
 import type { NodeLiveness } from "../nodes/node-liveness.ts";
 import type { NodeReportService } from "../nodes/node-report-service.ts";
-import type { NodeSecretService } from "../nodes/node-secret-service.ts";
+import type { OwnedSecretService } from "../secrets/owned-secret-service.ts";
 import { LinkHolders } from "./link-holders.ts";
 import type { LinkService, LinkSession } from "./link-service.ts";
 import { Wake } from "./wake.ts";
@@ -24,7 +26,8 @@ import { Wake } from "./wake.ts";
 export interface LinkHubDeps {
   readonly reports: NodeReportService;
   readonly liveness: NodeLiveness;
-  readonly secrets: Pick<NodeSecretService, "deliver">;
+  readonly secrets: Pick<OwnedSecretService, "deliver">;
+  readonly agentTokens: Pick<AgentTokenService, "issue">;
   readonly changes: NodeChanges;
   readonly clock: Clock;
   readonly log: Logger;
@@ -32,6 +35,11 @@ export interface LinkHubDeps {
   readonly resyncMs: number;
   /** Versions of the link that are spoken; those of this release if left out. */
   readonly protocolVersions?: readonly number[];
+}
+
+interface Subscription {
+  readonly signal: AbortSignal | undefined;
+  readonly protocolVersion: number;
 }
 
 /** The server's side of every daemon link: who speaks for a node. Its state is the node services': a session only forwards to them. */
@@ -70,9 +78,11 @@ export class LinkHub implements LinkService {
   connect(nodeId: string, end: () => void): LinkSession {
     this.#opened += 1;
     // Not heard before its hello: a link that breaks until then would leave its node three heartbeats to come back, not the time of a restart.
+    // What every version knows, until both sides have agreed on one.
+    let protocolVersion = Math.min(...this.#spoken);
     const session: LinkSession = {
       hello: async (hello) => {
-        const protocolVersion = this.#agree(hello);
+        protocolVersion = this.#agree(hello);
         this.#holders.take(nodeId, end);
         const answer = await this.#hello(nodeId, hello, protocolVersion);
         this.#greeting.delete(session);
@@ -82,7 +92,8 @@ export class LinkHub implements LinkService {
       observe: (observation) => this.#observe(nodeId, observation),
       events: (events) => this.#events(nodeId, events),
       secret: ({ name }) => this.#secret(nodeId, name),
-      desiredStates: (signal) => this.#desiredStates(nodeId, signal),
+      workerToken: ({ workloadId }) => this.#workerToken(nodeId, workloadId),
+      desiredStates: (signal) => this.#desiredStates(nodeId, { signal, protocolVersion }),
       ended: () => {
         this.#greeting.delete(session);
         this.#holders.leave(nodeId, end);
@@ -92,8 +103,12 @@ export class LinkHub implements LinkService {
     return session;
   }
 
+  get #spoken(): readonly number[] {
+    return this.#deps.protocolVersions ?? PROTOCOL_VERSIONS;
+  }
+
   #agree(hello: Hello): number {
-    const spoken = this.#deps.protocolVersions ?? PROTOCOL_VERSIONS;
+    const spoken = this.#spoken;
     const version = agreedVersion(spoken, hello.protocolVersions);
     if (version !== null) return version;
     throw new TRPCError({
@@ -104,7 +119,7 @@ export class LinkHub implements LinkService {
 
   async #hello(nodeId: string, hello: Hello, protocolVersion: number): Promise<HelloAnswer> {
     this.#deps.log.info({ nodeId, bootId: hello.bootId, daemonVersion: hello.daemonVersion }, "daemon said hello");
-    await this.#deps.reports.hello(nodeId, hello);
+    await this.#deps.reports.hello(nodeId, hello, protocolVersion);
     return { protocolVersion, ...this.#beat(nodeId) };
   }
 
@@ -123,22 +138,27 @@ export class LinkHub implements LinkService {
     await this.#deps.reports.events(nodeId, events);
   }
 
-  async #secret(nodeId: string, name: string): Promise<SecretAnswer> {
+  async #secret(nodeId: string, key: string): Promise<SecretAnswer> {
     this.#deps.liveness.heard(nodeId);
-    return this.#deps.secrets.deliver(nodeId, name);
+    return this.#deps.secrets.deliver(nodeId, key);
+  }
+
+  async #workerToken(nodeId: string, agentId: string): Promise<WorkerTokenAnswer> {
+    this.#deps.liveness.heard(nodeId);
+    return this.#deps.agentTokens.issue(nodeId, agentId);
   }
 
   #beat(nodeId: string): HeartbeatAnswer {
     return { ...this.#deps.liveness.beat(nodeId), serverTime: this.#deps.clock.now() };
   }
 
-  async *#desiredStates(nodeId: string, signal: AbortSignal | undefined): AsyncGenerator<DesiredState> {
+  async *#desiredStates(nodeId: string, { signal, protocolVersion }: Subscription): AsyncGenerator<DesiredState> {
     const wake = new Wake();
     const wakes = this.#wakes.get(nodeId) ?? new Set();
     this.#wakes.set(nodeId, wakes.add(wake));
     try {
       while (!signal?.aborted) {
-        yield await this.#deps.reports.desiredState(nodeId);
+        yield await this.#deps.reports.desiredState(nodeId, protocolVersion);
         await wake.next({ timeoutMs: this.#deps.resyncMs, signal });
       }
     } finally {

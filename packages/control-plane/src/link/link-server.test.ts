@@ -6,27 +6,39 @@ import { createTRPCClient, createWSClient, wsLink } from "@trpc/client";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import WebSocket from "ws";
+import { PlacedAgents } from "../nodes/agents-on-node.fixture.ts";
 import { type NodeFixture, nodeFixture, OWNER, reportFor } from "../nodes/node.fixture.ts";
+import { openMemoryStore } from "../testing.fixture.ts";
 import type { DaemonRouter } from "./daemon-router.ts";
 import { LinkHolders } from "./link-holders.ts";
 import { LinkHub } from "./link-hub.ts";
 import { LinkServer } from "./link-server.ts";
 
 let fixture: NodeFixture;
+let agents: PlacedAgents;
 let links: LinkServer;
 let server: Server;
 let nodeId: string;
 const cleanups: (() => unknown)[] = [];
 const log = pino({ level: "silent" });
 
+const agentTokens = {
+  issue: async (node: string, agent: string) => ({
+    state: "issued" as const,
+    token: `${node} ${agent}`,
+    expiresIn: 3600,
+  }),
+};
+
 function newHub(protocolVersions?: readonly number[]): LinkHub {
   const { reports, liveness, nodeSecrets: secrets, changes, clock } = fixture;
   const versions = protocolVersions === undefined ? {} : { protocolVersions };
-  return new LinkHub({ reports, liveness, secrets, changes, clock, log, resyncMs: 60_000, ...versions });
+  return new LinkHub({ reports, liveness, secrets, agentTokens, changes, clock, log, resyncMs: 60_000, ...versions });
 }
 
 beforeEach(async () => {
-  fixture = await nodeFixture();
+  agents = new PlacedAgents();
+  fixture = await nodeFixture(openMemoryStore, { agents });
   nodeId = (await fixture.createEnrolled("Box")).node.id;
   links = new LinkServer({ log, links: newHub() });
   server = createServer();
@@ -114,9 +126,33 @@ describe("the daemon link", () => {
     await expect(connect().hello.mutate({ ...HELLO, protocolVersions: [99] })).rejects.toThrow(/update the older/i);
   });
 
+  it("gives tokens of agents to the node of the link, whatever a message says", async () => {
+    const request = { workloadId: "agt_1", nodeId: "nod_other" };
+    const answer = await connect().workerToken.query(request);
+    expect(answer).toEqual({ state: "issued", token: `${nodeId} agt_1`, expiresIn: 3600 });
+  });
+
   it("ignores fields that a newer daemon adds", async () => {
     const newer = { ...HELLO, fromTheFuture: true } as Hello;
     await expect(connect().hello.mutate(newer)).resolves.toMatchObject({ protocolVersion: 1 });
+  });
+
+  it("tells of agents to a daemon that agreed on a version that knows them, and to no other", async () => {
+    agents.place(nodeId, ["agt_1"]);
+    await fixture.store.db.transaction().execute((within) => fixture.agentHosts.replanWithin(within, nodeId));
+    const firstTold = async (protocolVersions: number[] | null): Promise<string[]> => {
+      const client = connect();
+      if (protocolVersions !== null) await client.hello.mutate({ ...HELLO, protocolVersions });
+      const told = Promise.withResolvers<DesiredState>();
+      const subscription = client.desiredState.subscribe({}, { onData: ({ data }) => told.resolve(data) });
+      cleanups.push(() => subscription.unsubscribe());
+      return (await told.promise).workloads.map(({ workloadId }) => workloadId);
+    };
+    expect(await firstTold([1, 2])).toEqual([`${nodeId}-engine`, "agt_1"]);
+    expect(await firstTold([1])).toEqual([`${nodeId}-engine`]);
+    // Whatever the node's daemon spoke before.
+    expect(await firstTold([1, 2])).toEqual([`${nodeId}-engine`, "agt_1"]);
+    expect(await firstTold(null)).toEqual([`${nodeId}-engine`]);
   });
 
   it("sends the desired state at once, and again when it changes", async () => {

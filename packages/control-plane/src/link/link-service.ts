@@ -5,6 +5,8 @@ import type {
   HelloAnswer,
   NodeEvent,
   Observation,
+  WorkerTokenAnswer,
+  WorkerTokenRequest,
 } from "@fairlead/protocol/daemon-link";
 import type { SecretAnswer, SecretRequest } from "@fairlead/protocol/secrets";
 import type { DesiredState } from "@fairlead/protocol/workload";
@@ -17,6 +19,8 @@ export interface LinkSession {
   events(events: readonly NodeEvent[]): Promise<void>;
   /** One of the node's own secrets, sealed to it. */
   secret(request: SecretRequest): Promise<SecretAnswer>;
+  /** For the calls of an agent that runs on the node. */
+  workerToken(request: WorkerTokenRequest): Promise<WorkerTokenAnswer>;
   desiredStates(signal: AbortSignal | undefined): AsyncIterable<DesiredState>;
   /** The connection is gone. */
   ended(): void;

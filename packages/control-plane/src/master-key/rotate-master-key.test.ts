@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openLocalAdmin } from "../admin/local-admin.ts";
+import { AgentStore } from "../agents/agent-store.ts";
+import { placedAgent } from "../agents/placed-agent.fixture.ts";
 import { AnswerService } from "../answers/answer-service.ts";
 import { AnswerStore } from "../answers/answer-store.ts";
 import { openKeyRing } from "../auth/key-ring.ts";
@@ -70,9 +72,16 @@ async function fill({ db }: OpenedDatabase): Promise<void> {
       created_at: 1,
     } as never)
     .execute();
-  const secrets = new SecretService({ db, sealer, clock });
-  const owner = { id: "nod_1", directSecrets: false, sealingKey: null };
-  await db.transaction().execute((transaction) => secrets.put(transaction, owner, { name: "TOKEN", value: "s3cret" }));
+  await new AgentStore(db).insert(placedAgent({ id: "agt_1", projectId: "prj_1", nodeId: "nod_1" }));
+  for (const [kind, id] of [
+    ["node", "nod_1"],
+    ["agent", "agt_1"],
+  ] as const) {
+    const secrets = new SecretService({ kind, db, sealer, clock });
+    const owner = { id, node: { id: "nod_1", directSecrets: false, sealingKey: null } };
+    const secret = { name: "TOKEN", value: `${kind} s3cret` };
+    await db.transaction().execute((transaction) => secrets.put(transaction, owner, secret));
+  }
   await fillMachine(db, sealer);
   const sealed = await new ProviderCredentials(sealer).seal(PROVIDER, "sk-live");
   await sql`insert into provider (project_id, name, user_id, base_url, settings, sealed_credential, created_at, updated_at)
@@ -115,7 +124,10 @@ async function readBack({ db }: OpenedDatabase): Promise<unknown> {
   const sealer = aesSealer(settleMasterKey(file, id));
   await openKeyRing({ store: new KeyRingStore(db), sealer, clock, ids });
   const provider = await db.selectFrom("provider").select("sealed_credential").executeTakeFirstOrThrow();
-  const secret = await db.selectFrom("node_secret").select("sealed").executeTakeFirstOrThrow();
+  const open = async (kind: "node" | "agent", context: string): Promise<string> => {
+    const { sealed } = await db.selectFrom(`${kind}_secret`).select("sealed").executeTakeFirstOrThrow();
+    return Buffer.from(await sealer.open(sealed, context)).toString();
+  };
   const credential = new ProviderCredentials(sealer);
   const { kept } = await answers(db, sealer).begin(CALL);
   const machine = await new MachineStore(db).find("nod_1");
@@ -124,7 +136,8 @@ async function readBack({ db }: OpenedDatabase): Promise<unknown> {
     token: machine && (await machineSecrets.openToken(machine)),
     bootstrap: await machineSecrets.openBootstrap("nod_1", machine?.sealedBootstrap ?? ""),
     credential: await credential.open({ ...PROVIDER, sealedCredential: provider.sealed_credential } as never),
-    secret: Buffer.from(await sealer.open(secret.sealed, "node secret nod_1 TOKEN")).toString(),
+    nodeSecret: await open("node", "node secret nod_1 TOKEN"),
+    agentSecret: await open("agent", "agent secret agt_1 TOKEN"),
     answer: kept?.body.toString(),
   };
 }
@@ -132,7 +145,8 @@ const WHOLE = {
   token: "provider-token",
   bootstrap: "flb_token",
   credential: "sk-live",
-  secret: "s3cret",
+  nodeSecret: "node s3cret",
+  agentSecret: "agent s3cret",
   answer: "an answer",
 };
 
@@ -168,6 +182,7 @@ describe.each(STORES)("rotating the master key on $name", ({ open }) => {
       "machine.sealed_bootstrap": 1,
       "provider.sealed_credential": 1,
       "node_secret.sealed": 1,
+      "agent_secret.sealed": 1,
       "kept_answer.sealed": 1,
     });
     expect(await readBack(store)).toEqual(WHOLE);
@@ -205,8 +220,9 @@ describe.each(STORES)("rotating the master key on $name", ({ open }) => {
       keyId: readMasterKey(file).id,
       providers: [{ projectId: "prj_1", name: "openai" }],
       secrets: [
-        { nodeId: "nod_1", name: "TOKEN" },
-        { nodeId: "nod_1", name: "providerToken" },
+        { ownerId: "nod_1", name: "TOKEN" },
+        { ownerId: "agt_1", name: "TOKEN" },
+        { ownerId: "nod_1", name: "providerToken" },
       ],
     });
     const ring = await openKeyRing({
@@ -218,7 +234,11 @@ describe.each(STORES)("rotating the master key on $name", ({ open }) => {
     // Tokens that the lost keys signed stay good until they run out.
     expect(ring.publicJwks().keys).toHaveLength(3);
     const report = await rotateMasterKey({ db: store.db, masterKeyFile: file, clock, ids });
-    expect(report.resealed).toMatchObject({ "signing_key.sealed_jwk": 1, "node_secret.sealed": 0 });
+    expect(report.resealed).toMatchObject({
+      "signing_key.sealed_jwk": 1,
+      "node_secret.sealed": 0,
+      "agent_secret.sealed": 0,
+    });
   });
 });
 

@@ -37,13 +37,15 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
     contextOf: ({ project_id: projectId = "", name = "", base_url: baseUrl = "" }) =>
       credentialContext({ projectId, name, baseUrl }),
   },
-  {
-    table: "node_secret",
-    column: "sealed",
-    key: ["node_id", "name"],
-    also: [],
-    contextOf: ({ node_id: nodeId = "", name = "" }) => secretContext({ nodeId, name }),
-  },
+  ...(["node", "agent"] as const).map(
+    (kind): SealedColumn => ({
+      table: `${kind}_secret`,
+      column: "sealed",
+      key: ["owner_id", "name"],
+      also: [],
+      contextOf: ({ owner_id: ownerId = "", name = "" }) => secretContext(kind, { ownerId, name }),
+    }),
+  ),
   {
     table: "kept_answer",
     column: "sealed",
@@ -138,18 +140,12 @@ export class SealedStore {
       .where("sealed_credential", "is not", null)
       .returning(["project_id", "name"])
       .execute();
-    const secrets = await db
-      .updateTable("node_secret")
-      .set({ deleted: 1, sealed: "", provider_key: 0 })
-      .where("sealed_by", "=", "master")
-      .where("deleted", "=", 0)
-      .returning(["node_id", "name"])
-      .execute();
+    const secrets = [...(await forgetSecrets(db, "node_secret")), ...(await forgetSecrets(db, "agent_secret"))];
     return {
       providers: providers.map((row) => ({ projectId: row.project_id, name: row.name })),
       secrets: [
-        ...secrets.map((row) => ({ nodeId: row.node_id, name: row.name })),
-        ...machines.map((row) => ({ nodeId: row.node_id, name: "providerToken" })),
+        ...secrets.map((row) => ({ ownerId: row.owner_id, name: row.name })),
+        ...machines.map((row) => ({ ownerId: row.node_id, name: "providerToken" })),
       ],
     };
   }
@@ -157,5 +153,20 @@ export class SealedStore {
 
 export interface ForgottenSecrets {
   readonly providers: readonly { readonly projectId: string; readonly name: string }[];
-  readonly secrets: readonly { readonly nodeId: string; readonly name: string }[];
+  /** Of nodes and of agents. */
+  readonly secrets: readonly { readonly ownerId: string; readonly name: string }[];
+}
+
+/** Only its node can open another one, so the lost key is no loss for it. */
+async function forgetSecrets(
+  db: Kysely<Database>,
+  table: "node_secret" | "agent_secret",
+): Promise<{ readonly owner_id: string; readonly name: string }[]> {
+  return db
+    .updateTable(table)
+    .set({ deleted: 1, sealed: "", provider_key: 0 })
+    .where("sealed_by", "=", "master")
+    .where("deleted", "=", 0)
+    .returning(["owner_id", "name"])
+    .execute();
 }

@@ -1,3 +1,4 @@
+import type { AgentLifecycleState } from "@fairlead/protocol/agents";
 import type { NodeStatus } from "@fairlead/protocol/resources";
 import type { Registry } from "prom-client";
 import type { FleetFigures } from "../nodes/node-liveness.ts";
@@ -12,11 +13,13 @@ export interface FleetMetricSources {
   readonly admissions: Readonly<Record<"links" | "tunnels", { readonly refused: number }>>;
   /** Every status, those of no node too. */
   readonly nodesByStatus: () => Promise<Readonly<Record<NodeStatus, number>>>;
+  /** Every state, those of no agent too. */
+  readonly agentsByState: () => Promise<Readonly<Record<AgentLifecycleState, number>>>;
 }
 
-/** The figures of nodes and their daemons. */
+/** The figures of nodes, their daemons and their agents. */
 export function addFleet(registry: Registry, sources: FleetMetricSources): void {
-  const { fleet, nodesByStatus } = sources;
+  const { fleet, nodesByStatus, agentsByState } = sources;
   addConnections(registry, sources);
   gauge(registry, "fairlead_fleet_brake", {
     help: "1 while no node is made `unreachable`, since a large part of the fleet went quiet at once.",
@@ -38,6 +41,11 @@ export function addFleet(registry: Registry, sources: FleetMetricSources): void 
     help: "Nodes by status.",
     labelNames: ["status"],
     read: async () => Object.entries(await nodesByStatus()).map(([status, count]): Sample => [{ status }, count]),
+  });
+  gauge(registry, "fairlead_agents", {
+    help: "Agents by lifecycle state.",
+    labelNames: ["state"],
+    read: async () => Object.entries(await agentsByState()).map(([state, count]): Sample => [{ state }, count]),
   });
 }
 

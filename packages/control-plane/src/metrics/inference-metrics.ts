@@ -16,7 +16,7 @@ export function addInference(registry: Registry, sources: InferenceMetricSources
   addUpstreams(registry, sources);
   const { inference, limiter, billing, usageRecorder } = sources;
   counter(registry, "fairlead_rate_limit_refusals_total", {
-    help: "Calls that a limit of their key or project refused, by the limit: requests, tokens or parallel.",
+    help: "Calls that a limit of their key, agent or project refused, by the limit: requests, tokens or parallel.",
     labelNames: ["of", "limit"],
     read: () =>
       Array.from(limiter.refusals, ([name, count]): Sample => {

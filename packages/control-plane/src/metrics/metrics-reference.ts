@@ -1,3 +1,4 @@
+import { AGENT_LIFECYCLE_STATES, type AgentLifecycleState } from "@fairlead/protocol/agents";
 import { systemClock } from "@fairlead/protocol/clock";
 import { NODE_STATUSES, type NodeStatus } from "@fairlead/protocol/resources";
 import { z } from "zod";
@@ -52,7 +53,8 @@ function noSources(): MetricSources {
   const requests = new RequestTally();
   const places = new UpstreamPlaces(systemClock);
   const load = { callsInFlight: 0, bufferedBytes: 0 };
-  const none = NODE_STATUSES.map((status) => [status, 0] as const);
+  const noNodes = NODE_STATUSES.map((status) => [status, 0] as const);
+  const noAgents = AGENT_LIFECYCLE_STATES.map((state) => [state, 0] as const);
   return {
     platformRequests: requests,
     inference: { load, counters: new InferenceCounters(), places, requests },
@@ -67,6 +69,7 @@ function noSources(): MetricSources {
     admissions: { links: { refused: 0 }, tunnels: { refused: 0 } },
     statements: new StatementWatch({ log: createLog({ level: "silent" }), clock: systemClock }),
     tls: null,
-    nodesByStatus: async () => Object.fromEntries(none) as Record<NodeStatus, number>,
+    nodesByStatus: async () => Object.fromEntries(noNodes) as Record<NodeStatus, number>,
+    agentsByState: async () => Object.fromEntries(noAgents) as Record<AgentLifecycleState, number>,
   };
 }

@@ -62,6 +62,7 @@ describe("/metrics", () => {
       "fairlead_tunnels_open 0",
       "fairlead_heartbeats_total 0",
       'fairlead_nodes{status="active"} 0',
+      'fairlead_agents{state="running"} 0',
     ]) {
       expect(text).toContain(`\n${line}\n`);
     }

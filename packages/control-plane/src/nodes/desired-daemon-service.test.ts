@@ -94,7 +94,7 @@ describe.each(STORES)("the wanted daemon version on $name", ({ open }) => {
 
   test.each([
     { version: "7.7.7", why: "no build of the daemon in this version is offered; there are: 1.2.3, 1.3.0, 9.0.0" },
-    { version: "9.0.0", why: "that daemon speaks version 9 of the daemon link, and this server 1" },
+    { version: "9.0.0", why: "that daemon speaks version 9 of the daemon link, and this server 1, 2" },
   ])("$version is refused, since $why", async ({ version, why }) => {
     const node = await fixture.create("Box");
     const asked = fixture.desiredDaemons.set(OWNER, { scope: "node", id: node.id }, version);

@@ -1,6 +1,7 @@
 import type { EngineConfig, Health, PresetName, Resources, Volume } from "@fairlead/protocol/engine-config";
 import type { ChatQuirks } from "../inference/bridge/bridge-call.ts";
 import type { Dialect } from "../inference/dialect.ts";
+import { OPENCLAW_START } from "./openclaw-start.ts";
 
 /** What a preset fills in where the engine config leaves it out. Figures: each engine's own manual, named beside it. */
 export interface EnginePreset {
@@ -102,15 +103,15 @@ export const ENGINE_PRESETS: Readonly<Record<PresetName, EnginePreset>> = {
     volumes: [{ name: "ollama", mountPath: "/root/.ollama" }],
     chat: { outputLimit: "max_tokens", thinkingField: "reasoning" },
   },
-  // docs.openclaw.ai: install/docker, gateway. An agent gateway: a question to it costs its owner money, so none is asked.
+  // docs.openclaw.ai: install/docker, gateway; run. An agent gateway: a question to it costs its owner money, so none is asked.
   openclaw: {
     ...BASE,
     image: "ghcr.io/openclaw/openclaw:latest",
-    args: ["node", "openclaw.mjs", "gateway", "--allow-unconfigured", "--bind", "lan"],
-    env: (port) => ({ HOME: "/home/node", OPENCLAW_GATEWAY_PORT: String(port) }),
+    args: ["node", "--input-type=module", "--eval", OPENCLAW_START],
+    env: (port) => ({ HOME: "/home/node", PORT: String(port) }),
     port: 18_789,
     health: { ...health, path: "/healthz" },
-    // It tells them to nobody without its token.
+    // It names itself three times.
     models: ["openclaw/default"],
     // Its user's whole home: a folder that the image does not have would belong to root.
     volumes: [{ name: "openclaw", mountPath: "/home/node" }],

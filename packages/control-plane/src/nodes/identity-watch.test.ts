@@ -18,7 +18,7 @@ describe.each(STORES)("a node's identity on $name", ({ open }) => {
   async function hellos(...boots: readonly string[]): Promise<void> {
     for (const bootId of boots) {
       const host = { hostName: `host-${bootId}` } as Hello["host"];
-      await fixture.reports.hello(nodeId, { protocolVersions: [1], daemonVersion: "0.1.0", bootId, host });
+      await fixture.reports.hello(nodeId, { protocolVersions: [1], daemonVersion: "0.1.0", bootId, host }, 1);
     }
   }
 

@@ -16,11 +16,12 @@ import type { NodeChanges } from "./node-changes.ts";
 import type { People } from "./node-life-service.ts";
 import type { NodeMachines } from "./node-machines.ts";
 import { type NodePatch, patchNode, WRITABLE_FIELDS, type WritableNode } from "./node-patch.ts";
+import type { NodePlanner } from "./node-planner.ts";
+import { secretOwner } from "./node-secret-owners.ts";
 import { type NodeService, nodeNotFound } from "./node-service.ts";
 import type { NodeStatusService } from "./node-status-service.ts";
 import type { NodeStores } from "./node-stores.ts";
 import { toNode } from "./node-view.ts";
-import { replan } from "./replan.ts";
 
 export interface UpdateNode extends NodePatch {
   /** Provider → its key, or null to forget it. Write-only: kept as secrets of the node. */
@@ -41,6 +42,7 @@ export interface NodeChangeDeps {
   readonly status: NodeStatusService;
   readonly machines: Pick<NodeMachines, "checkToken" | "release">;
   readonly secrets: SecretService;
+  readonly planner: NodePlanner;
   readonly access: ProjectAccess;
   readonly audit: AuditService;
   readonly people: People;
@@ -73,14 +75,14 @@ export class NodeChangeService {
       for (const [name, value] of providerKeys) await this.#setSecret(transaction, current, { name, value });
       await token?.store(transaction);
       const written = await write(stores, current, update);
-      const desired = await replan({ stores, transaction, secrets: this.#deps.secrets }, written.node);
-      if (desired) await this.#tellUpdate(stores, written, who);
+      const desired = await this.#deps.planner.replan({ stores, transaction }, written.node);
+      if (desired.changed) await this.#tellUpdate(stores, { ...written, generation: desired.generation }, who);
       const fields = [...written.fields, ...(token === null ? [] : ["providerToken"])].join(",");
       const detail = { fields, providerKeys: [...providerKeys.keys()].join(",") };
       await this.#record(transaction, { actor: caller, action: "node.update", detail }, written.node);
       return { node: written.node, desired };
     });
-    this.#announce(node, updated.desired ? "desired" : "status");
+    this.#announce(node, updated.desired.changed ? "desired" : "status");
     return updated.node;
   }
 
@@ -132,12 +134,15 @@ export class NodeChangeService {
     { name, value }: { readonly name: string; readonly value: string | null },
   ): Promise<void> {
     if (value === null) await this.#deps.secrets.forget(transaction, node.id, name);
-    else await this.#deps.secrets.put(transaction, node, { name, value, providerKey: true });
+    else await this.#deps.secrets.put(transaction, secretOwner(node), { name, value, providerKey: true });
   }
 
-  async #tellUpdate(stores: NodeStores, { node, fields }: Written, who: string): Promise<void> {
+  async #tellUpdate(
+    stores: NodeStores,
+    { node, fields, generation }: Written & { readonly generation: number },
+    who: string,
+  ): Promise<void> {
     const { clock, ids } = this.#deps;
-    const generation = (await stores.reports.desired(node.id))?.generation;
     const what = fields.includes("engineConfig") ? "the engine's config" : "the engine's provider keys";
     const message = `${who} changed ${what}: generation ${generation} is to run.`;
     const id = ids.next("event");

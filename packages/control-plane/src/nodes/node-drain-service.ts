@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Clock } from "@fairlead/protocol/clock";
 import type { NodeStatus } from "@fairlead/protocol/resources";
 import type { Logger } from "pino";
+import type { AgentDeparture } from "./agent-departure.ts";
 import type { NodeStatusService } from "./node-status-service.ts";
 import type { NodeStores } from "./node-stores.ts";
 
@@ -17,6 +18,7 @@ export interface NodeDrainDeps {
   readonly stores: NodeStores;
   readonly status: NodeStatusService;
   readonly calls: NodeCalls;
+  readonly agents: Pick<AgentDeparture, "gone">;
   readonly clock: Clock;
   readonly log: Logger;
   /** How long a node's running calls are waited for where nobody says; the default if left out. */
@@ -35,7 +37,8 @@ export interface Drain {
 }
 
 /**
- * Takes nodes out of service without cutting what runs on them. That a node drains, and until when, is in the store: whoever
+ * Takes nodes out of service without cutting what runs on them: their agents stop first, then the calls on their engines end, then the
+ * engines stop. That a node drains, and until when, is in the store: whoever
  * sweeps goes on with it, after a restart of the server too.
  */
 export class NodeDrainService {
@@ -48,7 +51,7 @@ export class NodeDrainService {
   }
 
   /**
-   * No new call reaches the node from now on; resolves when the last one is over, or after its time: counted from when the node
+   * No new call reaches the node from now on; resolves when its agents are gone and the last call is over, or after its time: counted from when the node
    * began to drain, so that a restart of the server does not begin it anew. Nothing to wait for where the node served nobody.
    * @throws AbortError when `stop` ends the waiting.
    */
@@ -111,17 +114,25 @@ export class NodeDrainService {
   }
 
   async #wait(nodeId: string, stop: AbortSignal): Promise<void> {
-    const { stores, status, calls, clock, drainMs = DEFAULT_DRAIN_MS } = this.#deps;
+    const { stores, status, clock, drainMs = DEFAULT_DRAIN_MS } = this.#deps;
     const node = await stores.nodes.find(nodeId);
     if (node?.status !== "draining") return;
     const leftMs = Math.max(0, (node.drainUntil ?? node.statusSince + drainMs) - clock.now());
+    const waiting = new AbortController();
+    const signal = AbortSignal.any([stop, waiting.signal]);
     const over = await Promise.race([
-      calls.drain(nodeId).then(() => true),
-      delay(leftMs, false, { signal: stop, ref: false }),
-    ]);
+      this.#isQuiet(nodeId, signal).then(() => true),
+      delay(leftMs, false, { signal, ref: false }),
+    ]).finally(() => waiting.abort());
     const told = over
       ? "The last call is over; its workloads stop."
-      : "Calls that still ran were out of time; its workloads stop.";
+      : "Calls or agents that still ran were out of time; its workloads stop.";
     await status.apply(nodeId, "drained", told);
+  }
+
+  async #isQuiet(nodeId: string, stop: AbortSignal): Promise<void> {
+    const { agents, calls } = this.#deps;
+    // Together, since agents make calls themselves; what they still call on this node is among the last ones.
+    await Promise.all([agents.gone(nodeId, stop), calls.drain(nodeId)]);
   }
 }

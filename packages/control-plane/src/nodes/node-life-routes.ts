@@ -24,7 +24,7 @@ const MAX_TIMEOUT_SECONDS = 86_400;
 const drainNode = {
   summary: "Take a node out of service",
   description:
-    "It takes no new calls; those that run may end, for at most `timeoutSeconds`; then its workloads stop, and the node is " +
+    "It takes no new calls, and its agents stop; calls that run may end, for at most `timeoutSeconds`; then its engine stops, and the node is " +
     "`drained` until it is resumed. Answers at once: the node's status and events tell how it goes. Asked again, it changes nothing.",
   operationId: "drainNode",
   tags,

@@ -9,15 +9,14 @@ import type { Operation, ProjectAccess } from "../auth/access.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
 import type { Database } from "../db/schema.ts";
 import { always, type Once } from "../idempotency/once.ts";
-import type { SecretService } from "../secrets/secret-service.ts";
 import { type NodeRecord, nodeResource } from "./node.ts";
 import type { NodeChanges } from "./node-changes.ts";
 import type { NodeDrainService } from "./node-drain-service.ts";
+import type { NodePlanner } from "./node-planner.ts";
 import { type NodeService, nodeNotFound } from "./node-service.ts";
 import type { NodeStatusService } from "./node-status-service.ts";
 import type { NodeStores } from "./node-stores.ts";
 import { NodeViewService } from "./node-view-service.ts";
-import { replan } from "./replan.ts";
 
 export interface NodeLifeDeps {
   readonly stores: NodeStores;
@@ -25,7 +24,7 @@ export interface NodeLifeDeps {
   readonly status: NodeStatusService;
   readonly drain: NodeDrainService;
   readonly changes: NodeChanges;
-  readonly secrets: SecretService;
+  readonly planner: NodePlanner;
   readonly access: ProjectAccess;
   readonly audit: AuditService;
   /** Who asked, for the node's history. */
@@ -125,7 +124,7 @@ export class NodeLifeService {
     const { stores, node, who } = deed;
     if (NEVER_ENROLLED.includes(node.status)) throw neverEnrolled();
     if (OUT_OF_SERVICE.includes(node.status)) return NOTHING;
-    const reason = `${who} asked to drain it: no new calls; those that run have up to ${drainMs / 1000} s to end.`;
+    const reason = `${who} asked to drain it: no new calls; its agents stop, and calls that run have up to ${drainMs / 1000} s to end.`;
     const announce = await this.#deps.drain.beginWithin(stores, node.id, { reason, drainMs });
     if (announce === null) return NOTHING;
     await this.#record(deed, { action: "node.drain", detail: { timeoutSeconds: drainMs / 1000 } });
@@ -143,14 +142,14 @@ export class NodeLifeService {
 
   async #restart(deed: Deed): Promise<Node> {
     const { stores, transaction, node, who } = deed;
-    const { secrets, clock, ids } = this.#deps;
+    const { planner, clock, ids } = this.#deps;
     if (NEVER_ENROLLED.includes(node.status)) throw neverEnrolled();
     if (OUT_OF_SERVICE.includes(node.status)) throw outOfService(node);
     if (node.engineConfig === null)
       throw new DomainError("invalid_request", "This node has no engine: set its `engineConfig`.");
     const restarts = node.restarts + 1;
     await stores.nodes.setRestarts(node.id, restarts);
-    await replan({ stores, transaction, secrets }, { ...node, restarts });
+    await planner.replan({ stores, transaction }, { ...node, restarts });
     const message = `${who} asked to start the engine anew.`;
     const event = {
       id: ids.next("event"),

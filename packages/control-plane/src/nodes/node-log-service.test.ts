@@ -8,6 +8,7 @@ import { FakeNodes, type NodeRequest } from "../testing/fake-node.ts";
 import { TunnelHub } from "../tunnel/tunnel-hub.ts";
 import { type NodeFixture, nodeFixture, OWNER, STRANGER, VIEWER } from "./node.fixture.ts";
 import { NodeLogService } from "./node-log-service.ts";
+import { WorkloadLogs } from "./workload-logs.ts";
 
 const CALLER: UserPrincipal = { ...OWNER, sessionId: "ses_1" };
 const ALL = { workload: "engine", follow: false };
@@ -16,6 +17,7 @@ const FOLLOW = { workload: "engine", follow: true };
 let fixture: NodeFixture;
 let hub: TunnelHub;
 let daemons: FakeNodes;
+let workloadLogs: WorkloadLogs;
 let logs: NodeLogService;
 let signedIn: boolean;
 let nodeId: string;
@@ -30,12 +32,13 @@ beforeEach(async () => {
     find: () => (signedIn ? { userId: OWNER.userId, platformAdmin: false } : null),
   };
   const { nodes, audit, access } = fixture;
-  logs = new NodeLogService({ db: fixture.store.db, nodes, audit, access, sessions, daemons: hub });
+  workloadLogs = new WorkloadLogs({ sessions, daemons: hub });
+  logs = new NodeLogService({ db: fixture.store.db, nodes, audit, access, workloadLogs });
   nodeId = (await fixture.createEnrolled("Box")).node.id;
 });
 
 afterEach(async () => {
-  logs.close();
+  workloadLogs.close();
   hub.close();
   daemons.close();
   await fixture.close();

@@ -154,9 +154,10 @@ describe.each(STORES)("on $name", ({ open }) => {
       },
       hold: () => undefined,
     };
+    const agents = { gone: async () => undefined };
     return new NodeRemovalService({
       stores,
-      drain: new NodeDrainService({ stores, status, clock, calls, log: pino({ level: "silent" }) }),
+      drain: new NodeDrainService({ stores, status, clock, calls, agents, log: pino({ level: "silent" }) }),
       nodeChanges: {
         remove: (...args) => {
           die("remove");

@@ -1,12 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "@fairlead/protocol/clock";
 import type { Condition } from "@fairlead/protocol/conditions";
-import type { Hello, NodeEvent, Observation } from "@fairlead/protocol/daemon-link";
+import { type Hello, type NodeEvent, type Observation, PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
 import type { DaemonUpdate } from "@fairlead/protocol/daemon-updates";
 import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource } from "@fairlead/protocol/ids";
 import type { DesiredState, ReadyRequest, WorkloadReport } from "@fairlead/protocol/workload";
 import { WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
+import type { AgentHistories } from "./agents-on-node.ts";
 import type { DesiredDaemonService } from "./desired-daemon-service.ts";
 import type { IdentityWatch } from "./identity-watch.ts";
 import type { NodeChanges } from "./node-changes.ts";
@@ -14,11 +15,21 @@ import type { NodeReport } from "./node-report-store.ts";
 import { nodeNotFound } from "./node-service.ts";
 import type { NodeStatusService } from "./node-status-service.ts";
 import type { NodeStores } from "./node-stores.ts";
+import { toldWorkloads } from "./told-workloads.ts";
+import {
+  servingMessage,
+  tellsOfEngines,
+  tellsServing,
+  tellsWaiting,
+  waitingFor,
+  waitingMessage,
+} from "./workload-readiness.ts";
 
 export interface NodeReportDeps {
   readonly stores: NodeStores;
   readonly status: NodeStatusService;
   readonly identities: IdentityWatch;
+  readonly histories: AgentHistories;
   readonly daemons: Pick<DesiredDaemonService, "wantedBy" | "observed">;
   readonly changes: NodeChanges;
   readonly clock: Clock;
@@ -26,8 +37,6 @@ export interface NodeReportDeps {
   readonly installationId: string;
   readonly epoch: string;
 }
-
-const ALL_READY = "All workloads are ready.";
 
 /** Takes what daemons say, keeps it, and derives the status from it. The link alone never makes a node `active` (design §4). */
 export class NodeReportService {
@@ -37,22 +46,27 @@ export class NodeReportService {
     this.#deps = deps;
   }
 
-  /** What the node shall run now. @throws DomainError not_found */
-  async desiredState(nodeId: string): Promise<DesiredState> {
+  /**
+   * What the node shall run now.
+   * @param daemonProtocol the link's version: what it does not know is left out. The newest if left out. @throws DomainError not_found
+   */
+  async desiredState(nodeId: string, daemonProtocol: number = Math.max(...PROTOCOL_VERSIONS)): Promise<DesiredState> {
     const { stores, epoch, installationId } = this.#deps;
     // In this order: a generation that is told with an older status is followed by a newer one.
     const desired = await stores.reports.desired(nodeId);
     const node = await stores.nodes.find(nodeId);
     if (!node || !desired) throw nodeNotFound();
     const { generation } = desired;
-    const workloads = node.status === "drained" ? [] : desired.workloads;
+    const workloads = [...toldWorkloads({ status: node.status, daemonProtocol }, desired.workloads)];
     const daemon = await this.#deps.daemons.wantedBy(node);
     const state = { epoch, installationId, nodeId, projectId: node.projectId, generation, workloads };
     return daemon === null ? state : { ...state, daemon };
   }
 
-  async hello(nodeId: string, hello: Hello): Promise<void> {
+  /** @param daemonProtocol the version that both sides agreed on. */
+  async hello(nodeId: string, hello: Hello, daemonProtocol: number): Promise<void> {
     await this.#deps.stores.nodes.setDaemonVersion(nodeId, hello.daemonVersion);
+    await this.#agreed(nodeId, daemonProtocol);
     await this.#deps.identities.hello(nodeId, hello);
   }
 
@@ -67,21 +81,26 @@ export class NodeReportService {
   async ready(nodeId: string, request: ReadyRequest): Promise<void> {
     const { stores, epoch } = this.#deps;
     const desired = await stores.reports.desired(nodeId);
-    if (!desired) throw nodeNotFound();
+    const node = await stores.nodes.find(nodeId);
+    if (!node || !desired) throw nodeNotFound();
     const { workloadReports } = request;
-    const generation = oldestGeneration(workloadReports) ?? desired.generation;
-    const isOlder = generation < desired.generation;
-    if (isOlder && !(await this.#isObserved(nodeId, desired.generation, workloadReports))) return;
+    const generation = oldestGeneration(workloadReports);
+    const isPresent = generation !== null && generation >= desired.generation;
+    const isKnown = isPresent || (await this.#isObserved(nodeId, desired.generation, workloadReports));
+    // No report at all names no generation: that an agent is gone is told by the link alone, which does.
+    if (generation !== null && !isKnown) return;
     await stores.nodes.setOperatingSystem(nodeId, request.operatingSystem);
-    await this.#keep({
-      nodeId,
-      epoch,
-      generation: isOlder ? desired.generation : generation,
-      reports: workloadReports,
-      workerImageDigest: request.workerImageDigest,
-    });
-    const waiting = workloadReports.filter((report) => !report.ready);
-    const complete = workloadReports.length >= desired.workloads.length;
+    if (isKnown) {
+      await this.#keep({
+        nodeId,
+        epoch,
+        generation: isPresent ? generation : desired.generation,
+        reports: workloadReports,
+        workerImageDigest: request.workerImageDigest,
+      });
+    }
+    const waiting = waitingFor(workloadReports);
+    const complete = tellsOfEngines(toldWorkloads(node, desired.workloads), workloadReports);
     if (complete && waiting.length === 0)
       await this.#deps.status.apply(nodeId, "reported_ready", servingMessage(desired.generation, workloadReports));
     else await this.#notReady(nodeId, waiting);
@@ -103,7 +122,7 @@ export class NodeReportService {
       reports,
       workerImageDigest: engineReport(reports)?.imageDigest ?? "",
     });
-    const waiting = reports.filter((report) => !report.ready);
+    const waiting = waitingFor(reports);
     if (waiting.length > 0) await this.#notReady(nodeId, waiting);
     else await this.#tellServing(nodeId, observation);
   }
@@ -129,6 +148,22 @@ export class NodeReportService {
         message: event.message,
       })),
     );
+    await this.#deps.histories.take(nodeId, events);
+  }
+
+  /** Another version may know other workloads: what it is told then is a generation of its own. */
+  async #agreed(nodeId: string, daemonProtocol: number): Promise<void> {
+    const seen = await this.#deps.stores.nodes.find(nodeId);
+    if (seen === null || seen.daemonProtocol === daemonProtocol) return;
+    await this.#deps.stores.transaction(async (stores) => {
+      const node = await stores.nodes.findForUpdate(nodeId);
+      const desired = await stores.reports.desired(nodeId);
+      if (node === null || desired === null) return;
+      const [before, after] = [node, { ...node, daemonProtocol }].map((of) => toldWorkloads(of, desired.workloads));
+      await stores.nodes.setDaemonProtocol(nodeId, daemonProtocol);
+      if (before?.length !== after?.length) await stores.reports.renewDesired(nodeId);
+    });
+    this.#deps.changes.emit({ nodeId, projectId: seen.projectId, aspect: "status" });
   }
 
   async #keep(report: Omit<NodeReport, "reportedAt" | "lastVersion">): Promise<void> {
@@ -168,17 +203,13 @@ export class NodeReportService {
     if (node?.status !== "active") return;
     const message = servingMessage(generation, workloadReports);
     // A note that says more, such as that two daemons share the identity, stands.
-    const told = [ALL_READY, ...workloadReports.map((report) => `${report.workloadId}: `)];
-    if (message === node.statusMessage || !told.some((text) => node.statusMessage.startsWith(text))) return;
+    if (message === node.statusMessage || !tellsServing(node.statusMessage, workloadReports)) return;
     await nodes.setStatusMessage(nodeId, message);
     this.#deps.changes.emit({ nodeId, projectId: node.projectId, aspect: "report" });
   }
 
   async #notReady(nodeId: string, waiting: readonly WorkloadReport[]): Promise<void> {
-    const names = waiting.map(
-      (report) => `${report.workloadId} is ${report.state}${report.message && `: ${report.message}`}`,
-    );
-    const message = names.join("; ") || "A workload is missing.";
+    const message = waitingMessage(waiting);
     await this.#deps.status.apply(nodeId, "reported_not_ready", message);
     await this.#tellWaiting(nodeId, message, waiting);
   }
@@ -189,8 +220,8 @@ export class NodeReportService {
     const node = await nodes.find(nodeId);
     if (node === null || node.statusMessage === message) return;
     // A note that says more stands.
-    const ours = waiting.some((report) => node.statusMessage.startsWith(`${report.workloadId} is `));
-    if (node.status !== "starting" && !(node.status === "degraded" && ours)) return;
+    if (node.status !== "starting" && !(node.status === "degraded" && tellsWaiting(node.statusMessage, waiting)))
+      return;
     await nodes.setStatusMessage(nodeId, message);
     this.#deps.changes.emit({ nodeId, projectId: node.projectId, aspect: "report" });
   }
@@ -198,12 +229,6 @@ export class NodeReportService {
 
 function engineReport(reports: readonly WorkloadReport[]): WorkloadReport | undefined {
   return reports.find((report) => report.workloadType === WORKLOAD_TYPE_ENGINE);
-}
-
-/** Of workloads that are all ready: those that serve an older generation say why. */
-function servingMessage(generation: number, reports: readonly WorkloadReport[]): string {
-  const behind = reports.filter((report) => report.generation < generation && report.message !== "");
-  return behind.map((report) => `${report.workloadId}: ${report.message}`).join("; ") || ALL_READY;
 }
 
 function oldestGeneration(reports: readonly WorkloadReport[]): number | null {

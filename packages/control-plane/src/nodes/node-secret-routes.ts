@@ -1,13 +1,11 @@
-import { rfc3339 } from "@fairlead/protocol/clock";
-import { type NodeSecret, nodeSecretSchema, secretNameSchema } from "@fairlead/protocol/secrets";
+import { nodeSecretSchema, secretNameSchema } from "@fairlead/protocol/secrets";
 import type { FastifySchema } from "fastify";
 import { z } from "zod";
 import { reference } from "../http/fields.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
 import { principalOf, requirePrincipal } from "../http/require-principal.ts";
-import { secretValueSchema } from "../secrets/secret.ts";
-import type { SecretFacts } from "../secrets/secret-service.ts";
-import type { NodeSecretService } from "./node-secret-service.ts";
+import type { OwnedSecretService } from "../secrets/owned-secret-service.ts";
+import { secretBodySchema, toSecret } from "../secrets/secret.ts";
 
 const params = z.object({
   node_id: reference("The node's id."),
@@ -24,7 +22,7 @@ const putNodeSecret = {
   tags,
   errors: ["not_found", "permission_denied", "node_not_enrolled"],
   params,
-  body: z.strictObject({ value: secretValueSchema }).meta({ examples: [{ value: "<SECRET_VALUE>" }] }),
+  body: secretBodySchema,
   response: { 200: nodeSecretSchema },
 } satisfies FastifySchema;
 
@@ -50,11 +48,11 @@ const listNodeSecrets = {
 } satisfies FastifySchema;
 
 /** Interface §4.4, put node secret; list and delete are ours. */
-export function registerNodeSecretRoutes(app: PlatformApp, secrets: NodeSecretService): void {
+export function registerNodeSecretRoutes(app: PlatformApp, secrets: OwnedSecretService): void {
   app.put("/v1/nodes/:node_id/secrets/:name", { onRequest, schema: putNodeSecret }, async (request) => {
     const { node_id: id, name } = request.params;
     const { value } = request.body;
-    return toNodeSecret(await secrets.put(principalOf(request, "user"), id, { name, value }));
+    return toSecret(await secrets.put(principalOf(request, "user"), id, { name, value }));
   });
 
   app.delete("/v1/nodes/:node_id/secrets/:name", { onRequest, schema: deleteNodeSecret }, async (request) => {
@@ -65,10 +63,6 @@ export function registerNodeSecretRoutes(app: PlatformApp, secrets: NodeSecretSe
 
   app.get("/v1/nodes/:node_id/secrets", { onRequest, schema: listNodeSecrets }, async (request) => {
     const listed = await secrets.list(principalOf(request, "user"), request.params.node_id);
-    return { secrets: listed.map(toNodeSecret) };
+    return { secrets: listed.map(toSecret) };
   });
-}
-
-function toNodeSecret({ name, version, updatedAt, stale }: SecretFacts): NodeSecret {
-  return { name, version, updatedAt: rfc3339(updatedAt), stale };
 }

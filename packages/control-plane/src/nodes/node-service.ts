@@ -172,6 +172,7 @@ export class NodeService {
       sealingKey: null,
       enrolledAt: null,
       daemonVersion: "",
+      daemonProtocol: null,
       daemonUpdate: null,
       lastSeenAt: null,
       conditions: [],

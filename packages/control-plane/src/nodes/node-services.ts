@@ -6,11 +6,16 @@ import type { AuditService } from "../audit/audit-service.ts";
 import type { ProjectAccess } from "../auth/access.ts";
 import type { WriteTogether } from "../db/opened-handle.ts";
 import type { Database } from "../db/schema.ts";
+import { OwnedSecretService } from "../secrets/owned-secret-service.ts";
 import type { SecretService } from "../secrets/secret-service.ts";
+import { AgentDeparture } from "./agent-departure.ts";
+import type { AgentHosts } from "./agent-hosts.ts";
+import type { AgentHistories, AgentsOnNode } from "./agents-on-node.ts";
 import { DesiredDaemonService, type ListedBuilds } from "./desired-daemon-service.ts";
 import { NodeEngineDirectory } from "./engine-directory.ts";
 import { EnrollmentService, type IdentityIssuer, type OfferedBuilds } from "./enrollment-service.ts";
 import { IdentityWatch } from "./identity-watch.ts";
+import { NodeAgentHosts } from "./node-agent-hosts.ts";
 import { NodeChangeService } from "./node-change-service.ts";
 import { NodeChanges } from "./node-changes.ts";
 import { type NodeCalls, NodeDrainService } from "./node-drain-service.ts";
@@ -19,9 +24,10 @@ import { NodeLifeService, type People } from "./node-life-service.ts";
 import { DEFAULT_LIVENESS, type LivenessOptions, NodeLiveness } from "./node-liveness.ts";
 import { NodeMachineService } from "./node-machine-service.ts";
 import type { NodeMachines } from "./node-machines.ts";
+import { NodePlanner } from "./node-planner.ts";
 import { NodeRemovalService } from "./node-removal-service.ts";
 import { NodeReportService } from "./node-report-service.ts";
-import { NodeSecretService } from "./node-secret-service.ts";
+import { NodeSecretOwners } from "./node-secret-owners.ts";
 import { NodeService, type TakenNames } from "./node-service.ts";
 import { NodeStatusService } from "./node-status-service.ts";
 import { nodeStores } from "./node-stores.ts";
@@ -35,6 +41,8 @@ export interface NodeServicesDeps {
   readonly audit: AuditService;
   readonly issuer: IdentityIssuer;
   readonly secrets: SecretService;
+  readonly agents: AgentsOnNode;
+  readonly histories: AgentHistories;
   readonly calls: NodeCalls;
   readonly people: People;
   readonly clock: Clock;
@@ -52,7 +60,7 @@ export interface NodeServicesDeps {
 export interface NodeServices {
   readonly nodes: NodeService;
   readonly nodeChanges: NodeChangeService;
-  readonly nodeSecrets: NodeSecretService;
+  readonly nodeSecrets: OwnedSecretService;
   readonly life: NodeLifeService;
   readonly drain: NodeDrainService;
   readonly views: NodeViewService;
@@ -63,6 +71,8 @@ export interface NodeServices {
   readonly status: NodeStatusService;
   readonly liveness: NodeLiveness;
   readonly engines: NodeEngineDirectory;
+  /** For the room of agents. */
+  readonly agentHosts: AgentHosts;
   /** For the room that rents machines. */
   readonly nodeMachines: NodeMachineService;
   readonly changes: NodeChanges;
@@ -74,14 +84,10 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
   const changes = new NodeChanges();
   const status = new NodeStatusService({ stores, changes, clock, ids, log });
   const nodes = new NodeService({ ...deps, stores });
-  const nodeChanges = new NodeChangeService({ ...deps, stores, nodes, changes, status });
-  const desiredDaemons = new DesiredDaemonService({
-    ...deps,
-    stores,
-    nodes,
-    changes,
-    installationId: installation.id,
-  });
+  const planner = new NodePlanner(deps);
+  const parts = { ...deps, stores, nodes, changes, planner };
+  const nodeChanges = new NodeChangeService({ ...parts, status });
+  const desiredDaemons = new DesiredDaemonService({ ...parts, installationId: installation.id });
   const enrollment = new EnrollmentService({
     stores,
     nodes,
@@ -95,22 +101,26 @@ export function createNodeServices(deps: NodeServicesDeps): NodeServices {
     publicUrl: deps.publicUrl,
     builds: deps.builds,
   });
-  const drain = new NodeDrainService({ ...deps, stores, status });
+  const secretOwners = new NodeSecretOwners(parts);
+  const departure = new AgentDeparture({ stores, changes, epoch: installation.epoch });
+  const drain = new NodeDrainService({ ...deps, stores, status, agents: departure });
   return {
     nodes,
     status,
     changes,
     nodeChanges,
     desiredDaemons,
-    nodeSecrets: new NodeSecretService({ stores, nodes, changes, access, audit, secrets: deps.secrets }),
+    nodeSecrets: new OwnedSecretService({ owners: secretOwners, secrets: deps.secrets, audit }),
     drain,
-    life: new NodeLifeService({ ...deps, stores, nodes, status, drain, changes }),
+    life: new NodeLifeService({ ...deps, stores, nodes, planner, status, drain, changes }),
     views: new NodeViewService(stores),
     removal: new NodeRemovalService({ stores, drain, nodeChanges }),
     enrollment,
+    agentHosts: new NodeAgentHosts({ stores, planner, changes, epoch: installation.epoch }),
     nodeMachines: new NodeMachineService({ stores, status, enrollment, changes, clock, ids }),
     reports: new NodeReportService({
       stores,
+      histories: deps.histories,
       status,
       identities: new IdentityWatch({ status, clock }),
       daemons: desiredDaemons,

@@ -1,11 +1,13 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import type { IdSource } from "@fairlead/protocol/ids";
 import type { NodeStatus } from "@fairlead/protocol/resources";
+import type { WorkloadSpec } from "@fairlead/protocol/workload";
 import type { Logger } from "pino";
 import type { NodeRecord } from "./node.ts";
 import type { NodeChanges } from "./node-changes.ts";
 import { type NodeStatusEvent, nextNodeStatus } from "./node-status.ts";
 import type { NodeStores } from "./node-stores.ts";
+import { isAgent, toldWorkloads } from "./told-workloads.ts";
 
 export interface NodeStatusDeps {
   readonly stores: NodeStores;
@@ -53,7 +55,8 @@ export class NodeStatusService {
     if (!status) return null;
     const at = this.#deps.clock.now();
     await stores.nodes.setStatus(nodeId, { status, message: change.reason, since: at });
-    if (changesDesired(node.status, status)) await stores.reports.renewDesired(nodeId);
+    const desired = await stores.reports.desired(nodeId);
+    if (changesDesired({ from: node, to: status }, desired?.workloads ?? [])) await stores.reports.renewDesired(nodeId);
     await stores.events.append([
       { id: this.#deps.ids.next("event"), nodeId, at, kind: change.event, status, message: change.reason },
     ]);
@@ -87,13 +90,22 @@ export class NodeStatusService {
     this.#deps.log.info({ nodeId: node.id, status: node.status, reason: node.statusMessage }, "node entered status");
     const { id: nodeId, projectId } = node;
     this.#deps.changes.emit({ nodeId, projectId, aspect: "status" });
-    if (node.status === "drained" || node.status === "starting") {
+    if (TELL_DESIRED.has(node.status)) {
       this.#deps.changes.emit({ nodeId, projectId, aspect: "desired" });
     }
   }
 }
 
-/** A drained node runs nothing. One that starts says anew that it is ready, and does so for each new generation. */
-function changesDesired(before: NodeStatus, after: NodeStatus): boolean {
-  return before === "drained" || after === "drained" || (before === "draining" && after === "starting");
+/** Statuses that may have made a new generation. */
+const TELL_DESIRED: ReadonlySet<NodeStatus> = new Set(["starting", "draining", "drained"]);
+
+interface Step {
+  readonly from: NodeRecord;
+  readonly to: NodeStatus;
+}
+
+/** One that starts from a drain says anew that it is ready, and does so for each new generation. */
+function changesDesired({ from, to }: Step, planned: readonly WorkloadSpec[]): boolean {
+  if (from.status === "drained" || to === "drained" || (from.status === "draining" && to === "starting")) return true;
+  return to === "draining" && toldWorkloads(from, planned).some(isAgent);
 }

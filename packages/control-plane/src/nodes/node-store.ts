@@ -186,6 +186,14 @@ export class NodeStore {
     await this.#update(id, { restarts });
   }
 
+  async setConnectors(id: string, connectors: readonly string[]): Promise<void> {
+    await this.#update(id, { connectors: JSON.stringify(connectors) });
+  }
+
+  async setDaemonProtocol(id: string, daemonProtocol: number): Promise<void> {
+    await this.#update(id, { daemon_protocol: daemonProtocol });
+  }
+
   async setDaemonVersion(id: string, daemonVersion: string): Promise<void> {
     await this.#db
       .updateTable("node")
@@ -239,6 +247,7 @@ function toRow(record: NodeRecord): Insertable<NodeTable> {
     sealing_key: record.sealingKey && JSON.stringify(record.sealingKey),
     enrolled_at: record.enrolledAt,
     daemon_version: record.daemonVersion,
+    daemon_protocol: record.daemonProtocol,
     last_seen_at: record.lastSeenAt,
     conditions: JSON.stringify(record.conditions),
     drain_until: record.drainUntil,
@@ -268,6 +277,7 @@ function fromRow(row: Selectable<NodeTable>): NodeRecord {
     sealingKey: row.sealing_key === null ? null : sealingPublicKeySchema.parse(JSON.parse(row.sealing_key)),
     enrolledAt: row.enrolled_at,
     daemonVersion: row.daemon_version,
+    daemonProtocol: row.daemon_protocol,
     lastSeenAt: row.last_seen_at,
     conditions: z.array(conditionSchema).parse(JSON.parse(row.conditions)),
     drainUntil: row.drain_until,

@@ -3,6 +3,7 @@ import type { Node, NodeWorkload } from "@fairlead/protocol/resources";
 import type { WorkloadReport, WorkloadSpec } from "@fairlead/protocol/workload";
 import type { NodeRecord } from "./node.ts";
 import { planWorkloads } from "./plan-desired.ts";
+import { toldWorkloads } from "./told-workloads.ts";
 
 /** A node as the interface shows it (§2), with what it shall run and what it says that it runs. Pure; no credential in it, ever. */
 
@@ -41,15 +42,19 @@ export function toNode(record: NodeRecord, view: NodeView): Node {
     daemonUpdate: record.daemonUpdate,
     lastSeenAt: record.lastSeenAt === null ? null : rfc3339(record.lastSeenAt),
     conditions: [...record.conditions],
-    workloads: record.status === "drained" ? [] : workloadsOf(view),
+    workloads: workloadsOf(record, view),
   };
 }
 
-function workloadsOf({ desired, report }: NodeView): NodeWorkload[] {
+/** What its daemon is told, and of what it is told no more, what still stops. */
+function workloadsOf(record: NodeRecord, { desired, report }: NodeView): NodeWorkload[] {
+  if (desired === null || record.status === "drained") return [];
+  const { generation, workloads } = desired;
   const reports = new Map(report?.reports.map((told) => [told.workloadId, told]));
-  return (desired?.workloads ?? []).map((spec) =>
-    toWorkload({ spec, generation: desired?.generation ?? 0 }, reports.get(spec.workloadId) ?? null),
-  );
+  const told = new Set(toldWorkloads(record, workloads));
+  return workloads
+    .filter((spec) => told.has(spec) || reports.has(spec.workloadId))
+    .map((spec) => toWorkload({ spec, generation }, reports.get(spec.workloadId) ?? null));
 }
 
 interface Wanted {

@@ -27,6 +27,7 @@ import {
   openMemoryStore,
   TestClock,
 } from "../testing.fixture.ts";
+import type { AgentHistories, AgentsOnNode } from "./agents-on-node.ts";
 import type { NodeRecord } from "./node.ts";
 import type { NodeCalls } from "./node-drain-service.ts";
 import type { NodeIdentities } from "./node-identities.ts";
@@ -93,12 +94,17 @@ export interface NodeFixture extends NodeServices {
 export interface NodeFixtureOptions {
   readonly liveness?: Partial<LivenessOptions>;
   readonly calls?: NodeCalls;
+  readonly agents?: AgentsOnNode;
+  readonly histories?: (db: Kysely<Database>, clock: TestClock) => AgentHistories;
   readonly machines?: (db: Kysely<Database>, clock: TestClock) => NodeMachines;
   /** By the real clock, since that is what a drain waits by. */
   readonly drainMs?: number;
 }
 
 const PEOPLE = { get: async (userId: string) => ({ email: `${userId}@example.org` }) };
+
+/** Nobody has agents. */
+const NO_AGENTS: AgentsOnNode = { plannedOn: async () => [], connectorsOn: async () => [] };
 
 /** Nobody rents machines. */
 const OWN_MACHINES: NodeMachines = {
@@ -109,35 +115,53 @@ const OWN_MACHINES: NodeMachines = {
 
 const IDLE: NodeCalls = { drain: async () => undefined, hold: () => undefined };
 
+const SURROUNDINGS = {
+  people: PEOPLE,
+  installation: INSTALLATION,
+  publicUrl: "http://127.0.0.1:8080",
+  builds: { forNewNodes: async () => NAMED_BUILD, list: async () => OFFERED },
+};
+
+const NO_HISTORIES: AgentHistories = { take: async () => undefined };
+
+const DEFAULTS = {
+  liveness: {},
+  calls: IDLE,
+  agents: NO_AGENTS,
+  histories: () => NO_HISTORIES,
+  machines: () => OWN_MACHINES,
+  drainMs: 50,
+};
+
 export async function nodeFixture(
   open: OpenStore = openMemoryStore,
-  { liveness = {}, calls = IDLE, machines = () => OWN_MACHINES, drainMs = 50 }: NodeFixtureOptions = {},
+  options: NodeFixtureOptions = {},
 ): Promise<NodeFixture> {
+  const { liveness, calls, agents, histories, machines, drainMs } = { ...DEFAULTS, ...options };
   const store = await open();
-  const { db } = store;
-  const [clock, ids] = [new TestClock(), countingIds()];
+  const { db, writeTogether } = store;
+  const clock = new TestClock();
+  const ports = { clock, ids: countingIds() };
   const stores = nodeStores(db);
   await insertProjects(store);
   const access = new ProjectAccess(MEMBERSHIPS);
-  const audit = new AuditService({ clock, ids });
+  const audit = new AuditService(ports);
   const services = createNodeServices({
+    ...ports,
     db,
-    writeTogether: store.writeTogether,
+    writeTogether,
     names: new ProjectNames(["openai"]),
     access,
-    secrets: new SecretService({ db, sealer: memorySealer(), clock }),
+    secrets: new SecretService({ kind: "node", db, sealer: memorySealer(), clock }),
     issuer: { issueNodeIdentity: async ({ nodeId, keyThumbprint }) => `identity ${nodeId} ${keyThumbprint}` },
-    clock,
-    ids,
     audit,
     log: pino({ level: "silent" }),
-    installation: INSTALLATION,
-    publicUrl: "http://127.0.0.1:8080",
-    builds: { forNewNodes: async () => NAMED_BUILD, list: async () => OFFERED },
+    ...SURROUNDINGS,
     liveness: { ...DEFAULT_LIVENESS, ...liveness },
     calls,
+    agents,
+    histories: histories(db, clock),
     machines: machines(db, clock),
-    people: PEOPLE,
     drainMs,
   });
   const create: NodeFixture["create"] = (name, engineConfig = { preset: "fairlead-demo" }) =>
@@ -156,7 +180,7 @@ export async function nodeFixture(
     clock,
     store,
     stores,
-    secrets: new SecretStore(db),
+    secrets: new SecretStore(db, "node"),
     identities: createNodeIdentities(db),
     create,
     enroll,

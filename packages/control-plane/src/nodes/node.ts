@@ -26,6 +26,8 @@ export interface NodeRecord {
   readonly sealingKey: SealingPublicKey | null;
   readonly enrolledAt: number | null;
   readonly daemonVersion: string;
+  /** Which version of the link it was last agreed on; null before the first. */
+  readonly daemonProtocol: number | null;
   /** How its last update stands, by the daemon's own word. */
   readonly daemonUpdate: DaemonUpdate | null;
   readonly lastSeenAt: number | null;

@@ -47,7 +47,7 @@ describe("planning a node's workloads", () => {
     const env = (preset: PresetName, port?: number) => planWorkloads(NODE, { preset, ...(port && { port }) })[0]?.env;
     expect(env("llama.cpp", 9000)).toMatchObject({ LLAMA_ARG_HOST: "0.0.0.0", LLAMA_ARG_PORT: "9000" });
     expect(env("ollama")).toMatchObject({ OLLAMA_HOST: "0.0.0.0:11434" });
-    expect(env("openclaw", 80)).toMatchObject({ OPENCLAW_GATEWAY_PORT: "80" });
+    expect(env("openclaw", 80)).toMatchObject({ PORT: "80" });
   });
 
   it("keeps what a preset sets beside what the config does, and lets the config win", () => {

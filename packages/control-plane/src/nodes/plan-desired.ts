@@ -1,8 +1,8 @@
-import { createHash } from "node:crypto";
 import { type EngineConfig, healthSchema } from "@fairlead/protocol/engine-config";
 import { WORKLOAD_TYPE_ENGINE, type WorkloadSpec } from "@fairlead/protocol/workload";
 import { presetOf } from "./engine-presets.ts";
-import { type HeldSecrets, lastingPart, neededSecrets } from "./plan-secrets.ts";
+import { type HeldSecrets, neededSecrets } from "./plan-secrets.ts";
+import { withSpecHash } from "./spec-hash.ts";
 
 /** The name of a node's engine among its workloads: the tunnel addresses it by this. */
 export const ENGINE_WORKLOAD = "engine";
@@ -23,7 +23,7 @@ function engineSpec(nodeId: string, config: EngineConfig, { held = new Map(), re
   const image = config.image ?? preset.image;
   if (image === null) throw new TypeError("an engine config without an image passed its schema");
   const port = config.port ?? preset.port;
-  const spec = {
+  return withSpecHash({
     workloadId: `${nodeId}-${ENGINE_WORKLOAD}`,
     workloadType: WORKLOAD_TYPE_ENGINE,
     name: ENGINE_WORKLOAD,
@@ -40,19 +40,6 @@ function engineSpec(nodeId: string, config: EngineConfig, { held = new Map(), re
     update: config.update ?? preset.update,
     // A spec of its own, so that a restart goes the way of an update.
     ...(restarts > 0 ? { restarts } : {}),
-  } satisfies Omit<WorkloadSpec, "specHash">;
-  const secrets = neededSecrets(config, held);
-  if (secrets.length === 0) return { ...spec, specHash: hashOf(spec) };
-  const lasting = lastingPart(secrets);
-  return { ...spec, secrets, specHash: hashOf(lasting.length === 0 ? spec : { ...spec, secrets: lasting }) };
-}
-
-/** SHA-256 over JSON with sorted keys, so that the order in which a person wrote the config is no change. */
-function hashOf(value: unknown): string {
-  return createHash("sha256").update(JSON.stringify(value, sortKeys)).digest("hex");
-}
-
-function sortKeys(_key: string, value: unknown): unknown {
-  if (value === null || typeof value !== "object" || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+    secrets: neededSecrets(config, held),
+  });
 }

@@ -17,6 +17,7 @@ describe.each(STORES)("the end of a project on $name", ({ open }) => {
   let removal: ProjectRemovalService;
   let projectId: string;
   let forgotten: string[];
+  let agentsEnded: string[];
   let chatsRemoved: string[];
   /** What ending the nodes does. */
   let removeNodes: () => Promise<void>;
@@ -26,6 +27,7 @@ describe.each(STORES)("the end of a project on $name", ({ open }) => {
     ann = await insertUser(store, "usr_ann");
     ben = await insertUser(store, "usr_ben");
     forgotten = [];
+    agentsEnded = [];
     chatsRemoved = [];
     removeNodes = async () => undefined;
     const ports = { clock: new TestClock(), ids: countingIds() };
@@ -42,6 +44,7 @@ describe.each(STORES)("the end of a project on $name", ({ open }) => {
         disableKeysOfProject: async () => ["key_1"],
         forget: (ids) => void forgotten.push(...ids),
       },
+      agents: { endAll: async (id) => void agentsEnded.push(id) },
       nodes: { removeAll: () => removeNodes() },
       chats: { removeAll: async (id) => void chatsRemoved.push(id) },
     });
@@ -107,7 +110,7 @@ describe.each(STORES)("the end of a project on $name", ({ open }) => {
   test("leaves none of its rows but the record of it, and may be finished twice", async () => {
     await ask();
     await finish();
-    expect(chatsRemoved).toEqual([projectId]);
+    expect({ agentsEnded, chatsRemoved }).toEqual({ agentsEnded: [projectId], chatsRemoved: [projectId] });
     await finish();
     expect(await store.db.selectFrom("project").select("id").execute()).toEqual([]);
     expect(await store.db.selectFrom("member").select("user_id").execute()).toEqual([]);

@@ -1,5 +1,6 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
+import type { AgentRemovalService } from "../agents/agent-removal-service.ts";
 import type { AuditService } from "../audit/audit-service.ts";
 import { type ProjectAccess, projectNotFound } from "../auth/access.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
@@ -13,6 +14,7 @@ export interface ProjectRemovalDeps {
   readonly stores: ProjectStores;
   readonly access: ProjectAccess;
   readonly keys: Pick<KeyService, "disableKeysOfProject" | "forget">;
+  readonly agents: Pick<AgentRemovalService, "endAll">;
   readonly nodes: Pick<NodeRemovalService, "removeAll">;
   readonly chats: Pick<SessionRemovalService, "removeAll">;
   readonly audit: AuditService;
@@ -20,7 +22,7 @@ export interface ProjectRemovalDeps {
 }
 
 /**
- * The end of a project (decisions/0012): one transaction takes it out of use, then its nodes are ended one by one, then its rows
+ * The end of a project (decisions/0012): one transaction takes it out of use, then its agents and its nodes are ended one by one, then its rows
  * are deleted. What is left to do is told by the rows themselves, so it goes on after a crash wherever it broke off.
  */
 export class ProjectRemovalService {
@@ -76,7 +78,8 @@ export class ProjectRemovalService {
 
   /** Does what is left of a deletion. @throws AbortError by `stop` */
   async finish(projectId: string, stop: AbortSignal): Promise<void> {
-    const { stores, nodes, chats } = this.#deps;
+    const { stores, agents, nodes, chats } = this.#deps;
+    await agents.endAll(projectId, stop);
     await nodes.removeAll(projectId, stop);
     // In portions: with the project's row they would all go at once, and everybody would wait.
     await chats.removeAll(projectId, stop);

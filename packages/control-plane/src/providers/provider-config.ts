@@ -1,6 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { DomainError } from "@fairlead/protocol/errors";
 import { z } from "zod";
+import { fromJson } from "../json-setting.ts";
 import { asText, parseBaseUrl } from "./base-url-form.ts";
 import { modelNameSchema, NODES_GROUP, providerNameSchema } from "./model-name.ts";
 import {
@@ -15,19 +16,8 @@ import { PROVIDER_PRESETS } from "./provider-presets.ts";
 
 /** The settings `providers`. Pure: files and variables are read by whoever hands them over. */
 
-/** From the environment a list comes as JSON. What is no JSON is left for the schema to refuse. */
-const fromText = <T extends z.ZodType>(schema: T): z.ZodPreprocess<T> =>
-  z.preprocess((value) => {
-    if (typeof value !== "string") return value;
-    try {
-      return JSON.parse(value) as unknown;
-    } catch {
-      return value;
-    }
-  }, schema);
-
 const flag = (description: string): z.ZodDefault<z.ZodPreprocess<z.ZodBoolean>> =>
-  fromText(z.boolean()).default(false).describe(description) as z.ZodDefault<z.ZodPreprocess<z.ZodBoolean>>;
+  fromJson(z.boolean()).default(false).describe(description) as z.ZodDefault<z.ZodPreprocess<z.ZodBoolean>>;
 
 const platformProvider = z
   .strictObject({
@@ -53,7 +43,7 @@ type PlatformProviderInput = z.output<typeof platformProvider>;
 
 export const providerSettings = z
   .strictObject({
-    platform: fromText(
+    platform: fromJson(
       z
         .array(platformProvider)
         .refine((items) => new Set(items.map(({ name }) => name)).size === items.length, "holds the same name twice"),
@@ -63,7 +53,7 @@ export const providerSettings = z
         "Providers that every project may call: a list of `name`, `preset` (docs/providers.md), `baseUrl`, `credentialFile` or " +
           "`credentialVariable` (the name of a variable), and what else docs/providers.md lists. In the variable: JSON.",
       ),
-    nodeModels: fromText(z.array(providerModelSchema.extend({ name: modelNameSchema })))
+    nodeModels: fromJson(z.array(providerModelSchema.extend({ name: modelNameSchema })))
       .default([])
       .describe(
         "What is known of models that nodes serve: a list of `name` (`*`: every other), `contextTokens`, `maxOutputTokens`, `prices`. " +

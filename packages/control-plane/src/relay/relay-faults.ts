@@ -8,7 +8,7 @@ import { TunnelCannot } from "../tunnel/tunnel-transport.ts";
 const ENGINE_RETRY_SECONDS = 5;
 
 export function noRunningEngine(): DomainError {
-  return new DomainError("no_running_engine", "The node's engine does not run or cannot be reached just now.", {
+  return new DomainError("no_running_engine", "The engine or agent does not run or cannot be reached just now.", {
     retryAfterSeconds: ENGINE_RETRY_SECONDS,
   });
 }
@@ -18,7 +18,7 @@ export function brokeOff(cause: unknown): DomainError {
     const message = "The node's daemon is too old for WebSockets; update it.";
     return new DomainError("upstream_failed", message, { cause, final: true });
   }
-  return new DomainError("upstream_failed", "The node's engine broke off or could not be reached.", { cause });
+  return new DomainError("upstream_failed", "The engine or agent broke off or could not be reached.", { cause });
 }
 
 /** @returns what the daemon's gateway answered in its own name, or null for an answer of the workload. */
@@ -35,6 +35,6 @@ export function gatewayFault(headers: IncomingHttpHeaders): DomainError | null {
     case "unavailable":
       return new DomainError("unavailable", "The node cannot check this token just now.", { retryAfterSeconds: 1 });
     default:
-      return new DomainError("upstream_failed", "The node's engine broke off or could not be reached.");
+      return new DomainError("upstream_failed", "The engine or agent broke off or could not be reached.");
   }
 }

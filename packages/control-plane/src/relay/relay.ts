@@ -110,7 +110,7 @@ export class Relay implements RequestDiversion {
     if (token === null) {
       throw new DomainError(
         "invalid_credential",
-        "Send `Authorization: Bearer <authToken>` with the token of `GET /v1/nodes/{id}/workload-connect`.",
+        "Send `Authorization: Bearer <authToken>` with the token of `GET /v1/nodes/{id}/workload-connect` or `GET /v1/agents/{id}/connect`.",
       );
     }
     const claims = await this.#deps.tokens.authenticate(token);

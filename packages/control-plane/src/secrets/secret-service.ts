@@ -6,17 +6,26 @@ import type { Kysely } from "kysely";
 import { sealToNode } from "../auth/node-sealing.ts";
 import type { SecretSealer } from "../auth/sealer.ts";
 import type { Database } from "../db/schema.ts";
-import { type NodeSecretRecord, secretContext, versionName } from "./secret.ts";
+import { type SecretFacts, type SecretRecord, secretContext, versionName } from "./secret.ts";
+import { type SecretOwnerKind, secretKey } from "./secret-key.ts";
 import { SecretStore } from "./secret-store.ts";
 
-/** The node that owns a secret, as far as sealing goes. */
-export interface SecretOwner {
+/** A node as what opens secrets. */
+export interface OpeningNode {
   readonly id: string;
   readonly directSecrets: boolean;
   readonly sealingKey: SealingPublicKey | null;
 }
 
+/** Whose a secret is, as far as sealing goes. */
+export interface SecretOwner {
+  readonly id: string;
+  /** The owner itself, or the node that it is to run on. Null: that was deleted. */
+  readonly node: OpeningNode | null;
+}
+
 export interface SecretServiceDeps {
+  readonly kind: SecretOwnerKind;
   readonly db: Kysely<Database>;
   readonly sealer: SecretSealer;
   readonly clock: Clock;
@@ -29,16 +38,7 @@ export interface PutSecret {
   readonly providerKey?: boolean;
 }
 
-/** A secret as people may see it; times are Unix milliseconds. */
-export interface SecretFacts {
-  readonly name: string;
-  readonly version: number;
-  readonly updatedAt: number;
-  /** Sealed to a key that the node no longer has. */
-  readonly stale: boolean;
-}
-
-/** Secrets of nodes. Whoever calls has checked that the caller may touch the node. A plain value is never kept. */
+/** Secrets of one kind of owner. Whoever calls has checked that the caller may touch the owner. A plain value is never kept. */
 export class SecretService {
   readonly #deps: SecretServiceDeps;
 
@@ -46,15 +46,19 @@ export class SecretService {
     this.#deps = deps;
   }
 
+  get kind(): SecretOwnerKind {
+    return this.#deps.kind;
+  }
+
   /**
    * Creates or replaces, as the next version.
-   * @param transaction that holds the node's row. @throws DomainError node_not_enrolled for a direct secret that nobody could open yet
+   * @param transaction that holds the owner's row. @throws DomainError node_not_enrolled for a direct secret that nobody could open yet; invalid_request without a node
    */
   async put(transaction: Kysely<Database>, owner: SecretOwner, secret: PutSecret): Promise<SecretFacts> {
-    const store = new SecretStore(transaction);
+    const store = this.#store(transaction);
     const former = await store.find(owner.id, secret.name);
     const draft = {
-      nodeId: owner.id,
+      ownerId: owner.id,
       name: secret.name,
       version: (await store.lastVersion(owner.id, secret.name)) + 1,
       providerKey: secret.providerKey ?? former?.providerKey ?? false,
@@ -62,33 +66,33 @@ export class SecretService {
     };
     const record = { ...draft, ...(await this.#seal(owner, draft, Buffer.from(secret.value))) };
     await store.put(record);
-    return factsOf(record, owner);
+    return factsOf(record, owner.node);
   }
 
   /** @returns the version that went, or null where it was gone already. @throws DomainError not_found where there never was one */
-  async delete(transaction: Kysely<Database>, nodeId: string, name: string): Promise<number | null> {
-    const store = new SecretStore(transaction);
-    const version = await store.lastVersion(nodeId, name);
-    if (version === 0) throw new DomainError("not_found", "This node has no secret of that name.");
-    return (await store.delete(nodeId, name)) ? version : null;
+  async delete(transaction: Kysely<Database>, ownerId: string, name: string): Promise<number | null> {
+    const store = this.#store(transaction);
+    const version = await store.lastVersion(ownerId, name);
+    if (version === 0) throw new DomainError("not_found", `This ${this.kind} has no secret of that name.`);
+    return (await store.delete(ownerId, name)) ? version : null;
   }
 
   /** The same without a word where there never was one. */
-  async forget(transaction: Kysely<Database>, nodeId: string, name: string): Promise<void> {
-    await new SecretStore(transaction).delete(nodeId, name);
+  async forget(transaction: Kysely<Database>, ownerId: string, name: string): Promise<void> {
+    await this.#store(transaction).delete(ownerId, name);
   }
 
   async list(owner: SecretOwner): Promise<SecretFacts[]> {
-    const secrets = await new SecretStore(this.#deps.db).list(owner.id);
-    return secrets.map((secret) => factsOf(secret, owner));
+    const secrets = await this.#store(this.#deps.db).list(owner.id);
+    return secrets.map((secret) => factsOf(secret, owner.node));
   }
 
   /** What can be asked for by its name: which value that is, and whether the engine gets it anyway. */
   async held(
     transaction: Kysely<Database>,
-    nodeId: string,
+    ownerId: string,
   ): Promise<ReadonlyMap<string, { readonly version: string; readonly providerKey: boolean }>> {
-    const secrets = await new SecretStore(transaction).list(nodeId);
+    const secrets = await this.#store(transaction).list(ownerId);
     return new Map(
       secrets.map((secret) => [secret.name, { version: versionName(secret), providerKey: secret.providerKey }]),
     );
@@ -96,41 +100,59 @@ export class SecretService {
 
   /** A secret on its way to its node, sealed to the key that the node has now. */
   async deliver(owner: SecretOwner, name: string): Promise<SecretAnswer> {
-    const secret = await new SecretStore(this.#deps.db).find(owner.id, name);
-    if (!secret || !owner.sealingKey) return { state: "missing" };
-    if (isStale(secret, owner)) return { state: "stale" };
+    const { node } = owner;
+    const secret = await this.#store(this.#deps.db).find(owner.id, name);
+    if (!secret || !node?.sealingKey) return { state: "missing" };
+    if (isStale(secret, node)) return { state: "stale" };
     const version = versionName(secret);
     if (secret.sealedBy === "node") return { state: "sealed", version, jwe: secret.sealed };
-    const plain = await this.#deps.sealer.open(secret.sealed, secretContext(secret));
-    const binding = secretBinding(owner.id, name, version);
-    return { state: "sealed", version, jwe: await sealToNode(plain, { key: owner.sealingKey, binding }) };
+    const plain = await this.#deps.sealer.open(secret.sealed, secretContext(this.kind, secret));
+    const sealing = { key: node.sealingKey, binding: this.#binding(node, secret) };
+    return { state: "sealed", version, jwe: await sealToNode(plain, sealing) };
   }
 
   async #seal(
-    owner: SecretOwner,
-    secret: Omit<NodeSecretRecord, "sealed" | "sealedBy" | "sealedTo">,
+    { node }: SecretOwner,
+    secret: Omit<SecretRecord, "sealed" | "sealedBy" | "sealedTo">,
     plain: Uint8Array,
-  ): Promise<Pick<NodeSecretRecord, "sealed" | "sealedBy" | "sealedTo">> {
-    if (!owner.directSecrets) {
-      return { sealed: await this.#deps.sealer.seal(plain, secretContext(secret)), sealedBy: "master", sealedTo: null };
+  ): Promise<Pick<SecretRecord, "sealed" | "sealedBy" | "sealedTo">> {
+    if (node === null) {
+      const message =
+        "The agent's node was deleted: give it another as `runtimeProvider` first, since secrets are sealed for it.";
+      throw new DomainError("invalid_request", message, { param: "runtimeProvider" });
     }
-    const { sealingKey: key } = owner;
+    if (!node.directSecrets) {
+      return {
+        sealed: await this.#deps.sealer.seal(plain, secretContext(this.kind, secret)),
+        sealedBy: "master",
+        sealedTo: null,
+      };
+    }
+    const { sealingKey: key } = node;
     if (!key) {
       throw new DomainError(
         "node_not_enrolled",
-        "This node takes direct secrets and has not enrolled yet, so nothing can be sealed to it. Start its daemon first.",
+        "The node takes direct secrets and has not enrolled yet, so nothing can be sealed to it. Start its daemon first.",
       );
     }
-    const binding = secretBinding(owner.id, secret.name, versionName(secret));
+    const binding = this.#binding(node, secret);
     return { sealed: await sealToNode(plain, { key, binding }), sealedBy: "node", sealedTo: key.x };
+  }
+
+  #binding(node: OpeningNode, secret: Omit<SecretRecord, "sealed" | "sealedBy" | "sealedTo">): string {
+    return secretBinding(node.id, secretKey(this.kind, secret), versionName(secret));
+  }
+
+  #store(db: Kysely<Database>): SecretStore {
+    return new SecretStore(db, this.kind);
   }
 }
 
-function isStale({ sealedBy, sealedTo }: NodeSecretRecord, { sealingKey }: SecretOwner): boolean {
-  return sealedBy === "node" && sealedTo !== sealingKey?.x;
+function isStale({ sealedBy, sealedTo }: SecretRecord, node: OpeningNode | null): boolean {
+  return sealedBy === "node" && sealedTo !== node?.sealingKey?.x;
 }
 
-function factsOf(secret: NodeSecretRecord, owner: SecretOwner): SecretFacts {
+function factsOf(secret: SecretRecord, node: OpeningNode | null): SecretFacts {
   const { name, version, updatedAt } = secret;
-  return { name, version, updatedAt, stale: isStale(secret, owner) };
+  return { name, version, updatedAt, stale: isStale(secret, node) };
 }

@@ -1,20 +1,23 @@
 import type { Kysely, Selectable } from "kysely";
 import { z } from "zod";
-import type { NodeSecretTable } from "../db/node-tables.ts";
 import type { Database } from "../db/schema.ts";
-import type { NodeSecretRecord } from "./secret.ts";
+import type { SecretTable } from "../db/secret-tables.ts";
+import type { SecretRecord } from "./secret.ts";
+import type { SecretOwnerKind } from "./secret-key.ts";
 
 const sealedBySchema = z.enum(["master", "node"]);
 
-/** Rows of `node_secret`. A deleted secret leaves its row, without a value, so that its versions go on counting. */
+/** Rows of the secrets of one kind of owner. A deleted one leaves its row, without a value, so that its versions go on counting. */
 export class SecretStore {
   readonly #db: Kysely<Database>;
+  readonly #table: "node_secret" | "agent_secret";
 
-  constructor(db: Kysely<Database>) {
+  constructor(db: Kysely<Database>, kind: SecretOwnerKind) {
     this.#db = db;
+    this.#table = `${kind}_secret`;
   }
 
-  async put(secret: NodeSecretRecord): Promise<void> {
+  async put(secret: SecretRecord): Promise<void> {
     const values = {
       version: secret.version,
       sealed_by: secret.sealedBy,
@@ -25,30 +28,30 @@ export class SecretStore {
       updated_at: secret.updatedAt,
     };
     await this.#db
-      .insertInto("node_secret")
-      .values({ node_id: secret.nodeId, name: secret.name, created_at: secret.updatedAt, ...values })
-      .onConflict((conflict) => conflict.columns(["node_id", "name"]).doUpdateSet(values))
+      .insertInto(this.#table)
+      .values({ owner_id: secret.ownerId, name: secret.name, created_at: secret.updatedAt, ...values })
+      .onConflict((conflict) => conflict.columns(["owner_id", "name"]).doUpdateSet(values))
       .execute();
   }
 
   /** The highest version that the name ever had, 0 for none. */
-  async lastVersion(nodeId: string, name: string): Promise<number> {
-    const query = this.#db.selectFrom("node_secret").select("version").where("node_id", "=", nodeId);
+  async lastVersion(ownerId: string, name: string): Promise<number> {
+    const query = this.#db.selectFrom(this.#table).select("version").where("owner_id", "=", ownerId);
     return (await query.where("name", "=", name).executeTakeFirst())?.version ?? 0;
   }
 
-  async find(nodeId: string, name: string): Promise<NodeSecretRecord | null> {
-    const query = this.#db.selectFrom("node_secret").selectAll().where("node_id", "=", nodeId).where("deleted", "=", 0);
+  async find(ownerId: string, name: string): Promise<SecretRecord | null> {
+    const query = this.#db.selectFrom(this.#table).selectAll().where("owner_id", "=", ownerId).where("deleted", "=", 0);
     const row = await query.where("name", "=", name).executeTakeFirst();
     return row ? fromRow(row) : null;
   }
 
   /** @returns whether there was one. */
-  async delete(nodeId: string, name: string): Promise<boolean> {
+  async delete(ownerId: string, name: string): Promise<boolean> {
     const { numUpdatedRows } = await this.#db
-      .updateTable("node_secret")
+      .updateTable(this.#table)
       .set({ deleted: 1, sealed: "", sealed_to: null, provider_key: 0 })
-      .where("node_id", "=", nodeId)
+      .where("owner_id", "=", ownerId)
       .where("name", "=", name)
       .where("deleted", "=", 0)
       .executeTakeFirst();
@@ -56,11 +59,11 @@ export class SecretStore {
   }
 
   /** By name. */
-  async list(nodeId: string): Promise<NodeSecretRecord[]> {
+  async list(ownerId: string): Promise<SecretRecord[]> {
     const rows = await this.#db
-      .selectFrom("node_secret")
+      .selectFrom(this.#table)
       .selectAll()
-      .where("node_id", "=", nodeId)
+      .where("owner_id", "=", ownerId)
       .where("deleted", "=", 0)
       .orderBy("name")
       .execute();
@@ -68,9 +71,9 @@ export class SecretStore {
   }
 }
 
-function fromRow(row: Selectable<NodeSecretTable>): NodeSecretRecord {
+function fromRow(row: Selectable<SecretTable>): SecretRecord {
   return {
-    nodeId: row.node_id,
+    ownerId: row.owner_id,
     name: row.name,
     version: row.version,
     sealedBy: sealedBySchema.parse(row.sealed_by),

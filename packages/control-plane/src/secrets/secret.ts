@@ -1,4 +1,7 @@
+import type { AgentSecret } from "@fairlead/protocol/agents";
+import { rfc3339 } from "@fairlead/protocol/clock";
 import { z } from "zod";
+import type { OwnedSecretName, SecretOwnerKind } from "./secret-key.ts";
 
 const MAX_SECRET_BYTES = 65_536;
 
@@ -10,6 +13,10 @@ export const secretValueSchema = z
     message: `must be at most ${MAX_SECRET_BYTES} bytes`,
   });
 
+export const secretBodySchema = z
+  .strictObject({ value: secretValueSchema })
+  .meta({ examples: [{ value: "<SECRET_VALUE>" }] });
+
 /** Where an engine's own programs look for a provider's key: `openai` → `OPENAI_API_KEY`. */
 export function providerKeyName(provider: string): string {
   return `${provider.toUpperCase().replaceAll(/[^A-Z0-9]+/g, "_")}_API_KEY`;
@@ -17,30 +24,41 @@ export function providerKeyName(provider: string): string {
 
 export type SealedBy = "master" | "node";
 
-export interface NodeSecretRecord {
-  readonly nodeId: string;
-  readonly name: string;
+export interface SecretRecord extends OwnedSecretName {
   /** Counts from 1; never used twice, not even after the secret was deleted. */
   readonly version: number;
   readonly sealedBy: SealedBy;
   readonly sealed: string;
   /** The node's public sealing key that a JWE is for; null for an envelope by the master key. */
   readonly sealedTo: string | null;
-  /** The node's engine gets it without its config naming it. */
+  /** A node's engine gets it without its config naming it. */
   readonly providerKey: boolean;
   /** Unix milliseconds. */
   readonly updatedAt: number;
+}
+
+/** A secret as people may see it; times are Unix milliseconds. */
+export interface SecretFacts {
+  readonly name: string;
+  readonly version: number;
+  readonly updatedAt: number;
+  /** Sealed to a key that its node does not have. */
+  readonly stale: boolean;
+}
+
+export function toSecret({ name, version, updatedAt, stale }: SecretFacts): AgentSecret {
+  return { name, version, updatedAt: rfc3339(updatedAt), stale };
 }
 
 /**
  * Names the value for daemons. A restored store counts on from an older version, so the number alone could name another
  * value than the one that a daemon holds.
  */
-export function versionName({ version, updatedAt }: Pick<NodeSecretRecord, "version" | "updatedAt">): string {
+export function versionName({ version, updatedAt }: Pick<SecretRecord, "version" | "updatedAt">): string {
   return `${version}.${updatedAt.toString(36)}`;
 }
 
 /** What a secret is sealed under by the master key. */
-export function secretContext({ nodeId, name }: Pick<NodeSecretRecord, "nodeId" | "name">): string {
-  return `node secret ${nodeId} ${name}`;
+export function secretContext(kind: SecretOwnerKind, { ownerId, name }: OwnedSecretName): string {
+  return `${kind} secret ${ownerId} ${name}`;
 }

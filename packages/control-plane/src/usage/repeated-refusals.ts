@@ -16,11 +16,11 @@ export class RepeatedRefusals {
   #last: UsageRecord | null = null;
 
   /** Whether it leaves a record. Asked once for each. */
-  isFirst({ at, projectId, keyId, userId, workerId, outcome }: UsageRecord): boolean {
+  isFirst({ at, projectId, keyId, userId, agentId, outcome }: UsageRecord): boolean {
     const minute = Math.floor(at / MINUTE_MS);
     if (minute !== this.#minute) this.#names.clear();
     this.#minute = minute;
-    const name = JSON.stringify([projectId, keyId, userId, workerId, outcome]);
+    const name = JSON.stringify([projectId, keyId, userId, agentId, outcome]);
     if (this.#names.has(name) || this.#names.size >= MOST_NAMES) return false;
     this.#names.add(name);
     return true;

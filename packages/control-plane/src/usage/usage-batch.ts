@@ -20,9 +20,9 @@ export class UsageBatch {
 
   /** Without the record itself. */
   count(record: UsageRecord): void {
-    const { projectId, at, model, keyId, userId, workerId, upstream, outcome } = record;
+    const { projectId, at, model, keyId, userId, agentId, upstream, outcome } = record;
     const hour = hourOf(at);
-    const name = JSON.stringify([projectId, hour, model ?? "", keyId, userId, workerId, upstream, outcome]);
+    const name = JSON.stringify([projectId, hour, model ?? "", keyId, userId, agentId, upstream, outcome]);
     this.#grow(name, { of: record, hour, sums: sumsOf(record) });
   }
 

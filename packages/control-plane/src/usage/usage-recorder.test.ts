@@ -1,14 +1,12 @@
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { WorkerPrincipal } from "../auth/principal.ts";
 import type { CallEnd } from "../inference/inference-call.ts";
-import { asKey, countingIds, TestClock } from "../testing.fixture.ts";
+import { asAgent, asKey, countingIds, TestClock } from "../testing.fixture.ts";
 import type { UsageRecord } from "./usage.ts";
 import type { HourSums, UsageBatch } from "./usage-batch.ts";
 import { UsageRecorder } from "./usage-recorder.ts";
 
 const AWAY = new Error("the store is away");
-const WORKER: WorkerPrincipal = { kind: "worker", subjectId: "agt_1", nodeId: "nod_1", projectId: "prj_1" };
 const end: CallEnd = {
   id: "req_1",
   caller: asKey("prj_1"),
@@ -72,7 +70,7 @@ describe("what calls used", () => {
       at: clock.now(),
       keyId: "key_1",
       userId: "usr_1",
-      workerId: null,
+      agentId: null,
       model: "attic/small",
       upstream: "node:attic",
       dialect: "chat",
@@ -94,13 +92,13 @@ describe("what calls used", () => {
     expect(second?.id).not.toBe(first?.id);
   });
 
-  test("names the worker or the member where no key called", async () => {
-    recorder.record({ ...end, caller: WORKER });
+  test("names the agent or the member where no key called", async () => {
+    recorder.record({ ...end, caller: asAgent("prj_1") });
     recorder.record({ ...end, caller: { kind: "member", userId: "usr_2", projectId: "prj_1" } });
     await recorder.flush();
     expect(written[0]).toMatchObject([
-      { keyId: null, userId: null, workerId: "agt_1" },
-      { keyId: null, userId: "usr_2", workerId: null },
+      { keyId: null, userId: null, agentId: "agt_1" },
+      { keyId: null, userId: "usr_2", agentId: null },
     ]);
   });
 
@@ -141,7 +139,7 @@ describe("what calls used", () => {
       for (let n = 0; n < 1000; n++) {
         recorder.record({ ...refused, id: `req_a${n}` });
         recorder.record({ ...refused, id: `req_b${n}`, outcome: "insufficient_balance" });
-        recorder.record({ ...refused, id: `req_c${n}`, caller: WORKER });
+        recorder.record({ ...refused, id: `req_c${n}`, caller: asAgent("prj_1") });
       }
       await vi.advanceTimersByTimeAsync(100);
       expect(written.flat().map(({ requestId }) => requestId)).toEqual(["req_a0", "req_b0", "req_c0"]);

@@ -124,10 +124,10 @@ function isRefusal({ outcome, attempts }: CallEnd): boolean {
   return attempts === 0 && outcome !== "ok" && outcome !== "client_left" && outcome !== "replayed";
 }
 
-function whoIs(caller: InferenceCaller): Pick<UsageRecord, "keyId" | "userId" | "workerId"> {
+function whoIs(caller: InferenceCaller): Pick<UsageRecord, "keyId" | "userId" | "agentId"> {
   return {
     keyId: "keyId" in caller ? caller.keyId : null,
     userId: "userId" in caller ? caller.userId : null,
-    workerId: "subjectId" in caller ? caller.subjectId : null,
+    agentId: "agentId" in caller ? caller.agentId : null,
   };
 }

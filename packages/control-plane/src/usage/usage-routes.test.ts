@@ -115,7 +115,7 @@ describe("what a project has used, on a real server", () => {
     expect(told.calls[0]).toMatchObject({ outcome: "model_not_found", costNanoDollars: 0, upstream: null });
     expect(told.calls[1]).toMatchObject({
       keyId: key.id,
-      workerId: null,
+      agentId: null,
       model: "cloud/small",
       upstream: "cloud",
       dialect: "chat",

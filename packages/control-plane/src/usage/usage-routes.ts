@@ -75,6 +75,7 @@ const listUsageCalls = {
     from: moment("Calls that ended at or after this time (RFC 3339)."),
     to: moment("Calls that ended before this time (RFC 3339)."),
     keyId: reference("Calls with this key alone.").optional(),
+    agentId: reference("Calls of this agent alone.").optional(),
     model: z
       .string()
       .max(MOST_MODEL_CHARACTERS)

@@ -48,7 +48,7 @@ export function usageStoreContract(name: string, open: OpenStore): void {
       const nothing = usageRecord("usg_2", {
         keyId: null,
         userId: null,
-        workerId: "agt_1",
+        agentId: "agt_1",
         model: null,
         upstream: null,
         stream: false,
@@ -74,15 +74,17 @@ export function usageStoreContract(name: string, open: OpenStore): void {
       expect((await usage.list("prj_1", {}, { after: "usg_2", limit: 2 })).map(({ id }) => id)).toEqual(["usg_1"]);
     });
 
-    test("filters by time, key, model and outcome, all together", async () => {
+    test("filters by time, key, agent, model and outcome, all together", async () => {
       await write(
         usageRecord("usg_1", { at: 1000 }),
         usageRecord("usg_2", { at: 2000, model: HOSTILE }),
         usageRecord("usg_3", { at: 3000, keyId: "key_2" }),
-        usageRecord("usg_4", { at: 4000, outcome: "client_left", keyId: null }),
+        usageRecord("usg_4", { at: 4000, outcome: "client_left", keyId: null, agentId: "agt_1" }),
       );
       expect(await ids({ model: HOSTILE })).toEqual(["usg_2"]);
       expect(await ids({ keyId: "key_1" })).toEqual(["usg_2", "usg_1"]);
+      expect(await ids({ agentId: "agt_1" })).toEqual(["usg_4"]);
+      expect(await ids({ agentId: "agt_1", keyId: "key_1" })).toEqual([]);
       expect(await ids({ outcome: "ok", from: 2000 })).toEqual(["usg_3", "usg_2"]);
       expect(await ids({ from: 1000, to: 3000 })).toEqual(["usg_2", "usg_1"]);
       expect(await ids({ keyId: "' or 1=1 --" })).toEqual([]);
@@ -123,7 +125,7 @@ export function usageStoreContract(name: string, open: OpenStore): void {
         projectId: some("prj_1", "prj_1", "prj_2"),
         keyId: some("key_1", "key_2", null),
         userId: some("usr_1", null),
-        workerId: some("agt_1", null),
+        agentId: some("agt_1", null),
         model: some("attic/small", HOSTILE, null),
         upstream: some("node:attic", "cloud", null),
         outcome: some("ok", "client_left"),
@@ -183,7 +185,7 @@ function grouped(records: readonly UsageRecord[], by: readonly UsageDimension[])
     model: ({ model }) => model,
     key: ({ keyId }) => keyId,
     user: ({ userId }) => userId,
-    worker: ({ workerId }) => workerId,
+    agent: ({ agentId }) => agentId,
     upstream: ({ upstream }) => upstream,
     outcome: ({ outcome }) => outcome,
   };

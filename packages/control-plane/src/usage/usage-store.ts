@@ -16,6 +16,7 @@ export interface CallFilter {
   readonly from?: number | undefined;
   readonly to?: number | undefined;
   readonly keyId?: string | undefined;
+  readonly agentId?: string | undefined;
   readonly model?: string | undefined;
   readonly outcome?: string | undefined;
 }
@@ -32,7 +33,7 @@ const SUMS = [
   "reasoning_tokens",
   "cost",
 ] as const;
-const HOUR_KEY = ["project_id", "hour", "model", "key_id", "user_id", "worker_id", "upstream", "outcome"] as const;
+const HOUR_KEY = ["project_id", "hour", "model", "key_id", "user_id", "agent_id", "upstream", "outcome"] as const;
 
 const COLUMNS: Readonly<Record<UsageDimension, Expression<string | number>>> = {
   // As a literal: PostgreSQL would take two parameters for two different expressions.
@@ -41,7 +42,7 @@ const COLUMNS: Readonly<Record<UsageDimension, Expression<string | number>>> = {
   model: sql.ref<string>("model"),
   key: sql.ref<string>("key_id"),
   user: sql.ref<string>("user_id"),
-  worker: sql.ref<string>("worker_id"),
+  agent: sql.ref<string>("agent_id"),
   upstream: sql.ref<string>("upstream"),
   outcome: sql.ref<string>("outcome"),
 };
@@ -67,13 +68,14 @@ export class UsageStore {
   /** The newest first. `after` is a record's id. */
   async list(
     projectId: string,
-    { from, to, keyId, model, outcome }: CallFilter,
+    { from, to, keyId, agentId, model, outcome }: CallFilter,
     page: { readonly after: string | null; readonly limit: number },
   ): Promise<readonly UsageRecord[]> {
     let query = this.#db.selectFrom("usage_record").selectAll().where("project_id", "=", projectId);
     if (from !== undefined) query = query.where("at", ">=", from);
     if (to !== undefined) query = query.where("at", "<", to);
     if (keyId !== undefined) query = query.where("key_id", "=", keyId);
+    if (agentId !== undefined) query = query.where("agent_id", "=", agentId);
     if (model !== undefined) query = query.where("model", "=", model);
     if (outcome !== undefined) query = query.where("outcome", "=", outcome);
     if (page.after !== null) query = query.where("id", "<", page.after);
@@ -188,7 +190,7 @@ function toRow(record: UsageRecord): UsageRecordTable {
     at: record.at,
     key_id: record.keyId,
     user_id: record.userId,
-    worker_id: record.workerId,
+    agent_id: record.agentId,
     model: record.model,
     upstream: record.upstream,
     dialect: record.dialect,
@@ -216,7 +218,7 @@ function fromRow(row: Selectable<UsageRecordTable>): UsageRecord {
     at: row.at,
     keyId: row.key_id,
     userId: row.user_id,
-    workerId: row.worker_id,
+    agentId: row.agent_id,
     model: row.model,
     upstream: row.upstream,
     dialect: row.dialect,
@@ -243,7 +245,7 @@ function toHourRow({ of, hour, sums }: HourSums): UsageHourTable {
     model: of.model ?? "",
     key_id: of.keyId ?? "",
     user_id: of.userId ?? "",
-    worker_id: of.workerId ?? "",
+    agent_id: of.agentId ?? "",
     upstream: of.upstream ?? "",
     outcome: of.outcome,
     calls: sums.calls,

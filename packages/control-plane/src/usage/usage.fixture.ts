@@ -9,7 +9,7 @@ export function usageRecord(id: string, changes: Partial<UsageRecord> = {}): Usa
     at: Date.UTC(2026, 0, 1, 10, 30),
     keyId: "key_1",
     userId: "usr_1",
-    workerId: null,
+    agentId: null,
     model: "attic/small",
     upstream: "node:attic",
     dialect: "chat",

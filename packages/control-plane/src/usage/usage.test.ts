@@ -35,11 +35,11 @@ describe("usage as it is told", () => {
   test("names groups by what they were told apart by, days without a time", () => {
     const sums = sumsOf(usageRecord("usg_1", { estimated: true }));
     const values = [noon - (noon % DAY_MS), noon - (noon % HOUR_MS), "key_1", null];
-    expect(toUsageGroup(["day", "hour", "key", "worker"], { values, sums })).toEqual({
+    expect(toUsageGroup(["day", "hour", "key", "agent"], { values, sums })).toEqual({
       day: "2026-03-02",
       hour: "2026-03-02T12:00:00.000Z",
       keyId: "key_1",
-      workerId: null,
+      agentId: null,
       calls: 1,
       estimatedCalls: 1,
       inputTokens: 10,

@@ -13,10 +13,10 @@ export interface UsageRecord extends UsageCounts {
   readonly at: number;
   /** Null for a call without a project key. */
   readonly keyId: string | null;
-  /** Who made the key, or chats; null for a worker. */
+  /** Who made the key, or chats; null for an agent. */
   readonly userId: string | null;
-  /** The workload or the agent, for a call with a worker-plane token. */
-  readonly workerId: string | null;
+  /** The agent, for a call with a worker-plane token. */
+  readonly agentId: string | null;
   /** As the caller named it, or the default. */
   readonly model: string | null;
   readonly upstream: string | null;
@@ -88,7 +88,7 @@ export function recordedModel(name: string): string {
 }
 
 /** By what sums can be told apart. Days and hours are UTC. */
-export const USAGE_DIMENSIONS = ["day", "hour", "model", "key", "user", "worker", "upstream", "outcome"] as const;
+export const USAGE_DIMENSIONS = ["day", "hour", "model", "key", "user", "agent", "upstream", "outcome"] as const;
 export type UsageDimension = (typeof USAGE_DIMENSIONS)[number];
 
 /** In what field of a group each of them is told. */
@@ -98,7 +98,7 @@ export const DIMENSION_FIELDS = {
   model: "model",
   key: "keyId",
   user: "userId",
-  worker: "workerId",
+  agent: "agentId",
   upstream: "upstream",
   outcome: "outcome",
 } as const satisfies Record<UsageDimension, string>;
@@ -152,8 +152,8 @@ export const usageGroupSchema = z
     hour: z.string().optional().describe("The hour's beginning, UTC."),
     model: z.string().nullable().optional().describe("As callers named it; null where a call failed before that."),
     keyId: z.string().nullable().optional().describe("Null: a call without a project key."),
-    userId: z.string().nullable().optional().describe("Who made the key, or chats; null for a worker."),
-    workerId: z.string().nullable().optional().describe("The workload or agent, for calls with a worker-plane token."),
+    userId: z.string().nullable().optional().describe("Who made the key, or chats; null for an agent."),
+    agentId: z.string().nullable().optional().describe("Null: a call without a worker-plane token."),
     upstream: z.string().nullable().optional().describe("Who answered, or was asked last; null: nobody was."),
     outcome: z.string().optional().describe("`ok`, `rejected`, `client_left`, or an error code."),
     ...sumsShape,
@@ -186,7 +186,7 @@ export const usageCallSchema = z
     at: z.string().describe("When it ended."),
     keyId: z.string().nullable(),
     userId: z.string().nullable(),
-    workerId: z.string().nullable(),
+    agentId: z.string().nullable(),
     model: z.string().nullable(),
     upstream: z.string().nullable(),
     dialect: z.string(),
@@ -212,7 +212,7 @@ export const usageCallSchema = z
         at: "2026-03-02T09:31:12.000Z",
         keyId: "key_01kc3b6q2v8r5x0m7n4t9w1yzc",
         userId: "usr_01kc3b6q2v8r5x0m7n4t9w1yzb",
-        workerId: null,
+        agentId: null,
         model: "local/tinychat-6m",
         upstream: "node:local",
         dialect: "chat",

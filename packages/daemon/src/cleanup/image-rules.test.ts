@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { aDesiredState, aSpec } from "../testing/builders.ts";
+import { aDesiredState, anAgent, aSpec } from "../testing/builders.ts";
 import { type ImageUse, MIN_AGE_MS, type PulledImage, removableImages } from "./image-rules.ts";
 
 const NOW = 1_000 * MIN_AGE_MS;
@@ -32,6 +32,26 @@ describe("what may go", () => {
   test("all but what runs and what was there before it, the least recently used first (coolify#8765)", () => {
     const pulled = [older, now, before, oldest];
     expect(removable({ pulled, inUse: new Set([now.id]) })).toEqual(["oldest", "older"]);
+  });
+
+  test("each workload keeps what it had before, an agent beside an engine too", () => {
+    const theirs = { workloadId: "agt_one", lastUsedAt: hoursAgo(8) };
+    const [agentNow, agentBefore] = [
+      image("agent-now", theirs),
+      image("agent-before", { ...theirs, lastUsedAt: hoursAgo(9) }),
+    ];
+    const desired = aDesiredState({
+      workloads: [aSpec({ image: "example/now" }), anAgent({ image: "example/agent-now" })],
+    });
+    const pulled = [
+      now,
+      before,
+      older,
+      agentNow,
+      agentBefore,
+      image("agent-older", { ...theirs, lastUsedAt: hoursAgo(10) }),
+    ];
+    expect(removable({ pulled, desired })).toEqual(["agent-older", "older"]);
   });
 
   test("an image that is wanted stays though nothing runs of it yet, under any of its names", () => {

@@ -61,6 +61,14 @@ export function controlLinkContract(start: () => Promise<ControlLinkHarness>): v
     expect(await connection.secret({ name: "NONE" })).toEqual({ state: "missing" });
   });
 
+  test("a workload's token comes with its life, and a workload without one has none", async () => {
+    const issued = { state: "issued", token: "e.y.x", expiresIn: 3600 } as const;
+    harness.controlPlane.workerTokens.set("agt_1", issued);
+    const connection = await connect();
+    expect(await connection.workerToken({ workloadId: "agt_1" })).toEqual(issued);
+    expect(await connection.workerToken({ workloadId: "agt_2" })).toEqual({ state: "none" });
+  });
+
   test("a subscriber gets the present state at once and every later one", async () => {
     harness.controlPlane.push(aDesiredState({ generation: 1 }));
     const connection = await connect();

@@ -5,6 +5,8 @@ import type {
   HelloAnswer,
   NodeEvent,
   Observation,
+  WorkerTokenAnswer,
+  WorkerTokenRequest,
 } from "@fairlead/protocol/daemon-link";
 import type { SecretAnswer, SecretRequest } from "@fairlead/protocol/secrets";
 import type { DesiredState } from "@fairlead/protocol/workload";
@@ -17,6 +19,8 @@ export interface LinkConnection {
   events(events: readonly NodeEvent[]): Promise<void>;
   /** One of this node's secrets, sealed to its key. */
   secret(request: SecretRequest): Promise<SecretAnswer>;
+  /** A new token of one of this node's workloads. Only where both sides speak version 2. */
+  workerToken(request: WorkerTokenRequest): Promise<WorkerTokenAnswer>;
   /** The desired state at once, then every change. Calling it again asks for the whole state again. */
   subscribe(onState: (state: DesiredState) => void): void;
   /** Resolves with the reason once the connection is gone, a failed subscription included. */

@@ -14,6 +14,8 @@ afterEach(() => loop?.close());
 function start(controlPlane: FakeControlPlane) {
   const time = new FakeTime();
   const calls: string[] = [];
+  /** The version of each link, and of each time when everything was to be said anew. */
+  const spoken: number[] = [];
   const states: DesiredState[] = [];
   const started = startLink({
     control: controlPlane,
@@ -27,11 +29,14 @@ function start(controlPlane: FakeControlPlane) {
     },
     held: () => ({ epoch: "epo_1", generation: 3 }),
     onState: (state) => states.push(state),
-    onLive: () => calls.push(`live after ${controlPlane.subscriptions} subscriptions`),
+    onLive: (_connection, protocolVersion) => {
+      spoken.push(protocolVersion);
+      calls.push(`live after ${controlPlane.subscriptions} subscriptions`);
+    },
     onDown: () => calls.push("down"),
   });
   loop = started;
-  return { time, calls, states, loop: started };
+  return { time, calls, spoken, states, loop: started };
 }
 
 test("every connect says hello, subscribes, then reports", async () => {
@@ -44,6 +49,18 @@ test("every connect says hello, subscribes, then reports", async () => {
   await time.advance(10_000);
   expect(calls).toEqual(["hello", "live after 1 subscriptions", "down", "hello", "live after 2 subscriptions"]);
   expect(states).toHaveLength(2);
+});
+
+test("the version that the control plane chose holds for its own link: an older one may come back as a newer, or the other way round", async () => {
+  const controlPlane = new FakeControlPlane();
+  const { time, spoken } = start(controlPlane);
+  await time.advance(0);
+  controlPlane.wantsReport = true;
+  await time.advance(10_000);
+  controlPlane.protocolVersion = 2;
+  controlPlane.drop();
+  await time.advance(20_000);
+  expect(spoken).toEqual([1, 1, 2]);
 });
 
 test("heartbeats name the held state, at the interval that the server sets", async () => {

@@ -18,7 +18,7 @@ export interface LinkLoopDeps {
   readonly held: () => Heartbeat;
   readonly onState: (state: DesiredState) => void;
   /** The link is live, or the server has lost sight of this node: whoever reports sends everything anew on this connection. */
-  readonly onLive: (connection: LinkConnection) => void;
+  readonly onLive: (connection: LinkConnection, protocolVersion: number) => void;
   readonly onDown: () => void;
 }
 
@@ -69,12 +69,12 @@ async function session(deps: LinkLoopDeps, { apply, signal }: SessionContext): P
   try {
     connection = await deps.control.connect(signal);
     apply({ type: "opened" });
-    const interval = await greet(deps, connection);
+    const greeting = await greet(deps, connection);
     apply({ type: "greeted" });
     deps.log.info({ skewMs: deps.serverClock.skew() }, "the link is live");
     connection.subscribe(deps.onState);
-    deps.onLive(connection);
-    const reason = await keepAlive(deps, connection, interval);
+    deps.onLive(connection, greeting.protocolVersion);
+    const reason = await keepAlive(deps, connection, greeting);
     deps.onDown();
     if (reason instanceof LinkTakenOver) return takenOver(deps.log);
     if (!signal.aborted) deps.log.warn({ reason: reason.message }, "the link was lost");
@@ -95,7 +95,13 @@ function takenOver(log: Log): number {
   return TAKEN_OVER_PAUSE_MS;
 }
 
-async function greet(deps: LinkLoopDeps, connection: LinkConnection): Promise<number> {
+interface Greeting {
+  /** Between heartbeats. */
+  readonly intervalMs: number;
+  readonly protocolVersion: number;
+}
+
+async function greet(deps: LinkLoopDeps, connection: LinkConnection): Promise<Greeting> {
   const answer = await connection.hello(await deps.hello());
   deps.serverClock.learn(answer.serverTime);
   if (!PROTOCOL_VERSIONS.some((version) => version === answer.protocolVersion)) {
@@ -103,7 +109,7 @@ async function greet(deps: LinkLoopDeps, connection: LinkConnection): Promise<nu
       `the control plane speaks link version ${answer.protocolVersion}, this daemon ${PROTOCOL_VERSIONS.join(", ")}`,
     );
   }
-  return heartbeatMs(answer.heartbeatSeconds);
+  return { intervalMs: heartbeatMs(answer.heartbeatSeconds), protocolVersion: answer.protocolVersion };
 }
 
 /** Never busier than once a second, whatever the server says. */
@@ -112,7 +118,7 @@ function heartbeatMs(seconds: number): number {
 }
 
 /** Sends heartbeats until the connection is gone. @returns the reason. */
-async function keepAlive(deps: LinkLoopDeps, connection: LinkConnection, firstInterval: number): Promise<Error> {
+async function keepAlive(deps: LinkLoopDeps, connection: LinkConnection, greeting: Greeting): Promise<Error> {
   const gone = new AbortController();
   const lost = connection.lost.finally(() => gone.abort());
   const resync = (): void => {
@@ -121,7 +127,7 @@ async function keepAlive(deps: LinkLoopDeps, connection: LinkConnection, firstIn
   };
   let cancelResync = deps.timers.after(RESYNC_MS, resync);
   // The first one comes at random inside the interval, so that a fleet that came back together spreads out.
-  let wait = deps.random() * firstInterval;
+  let wait = deps.random() * greeting.intervalMs;
   while (!gone.signal.aborted) {
     await sleep(deps.timers, wait, gone.signal);
     if (gone.signal.aborted) break;
@@ -129,7 +135,7 @@ async function keepAlive(deps: LinkLoopDeps, connection: LinkConnection, firstIn
       const answer = await connection.heartbeat(deps.held());
       deps.serverClock.learn(answer.serverTime);
       wait = heartbeatMs(answer.heartbeatSeconds);
-      if (answer.report === true) deps.onLive(connection);
+      if (answer.report === true) deps.onLive(connection, greeting.protocolVersion);
     } catch (error) {
       deps.log.warn({ reason: reasonOf(error) }, "a heartbeat failed; opening the link anew");
       connection.close();

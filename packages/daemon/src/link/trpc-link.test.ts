@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { LINK_TAKEN_OVER } from "@fairlead/protocol/daemon-link";
+import { LINK_TAKEN_OVER, type WorkerTokenAnswer } from "@fairlead/protocol/daemon-link";
 import type { SecretAnswer } from "@fairlead/protocol/secrets";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import { initTRPC, tracked } from "@trpc/server";
@@ -27,6 +27,7 @@ async function start(callTimeoutMs = 5000): Promise<TrpcControlPlane> {
   const received: ControlPlaneDouble["received"] = { hellos: [], heartbeats: [], observations: [], events: [] };
   const answer = { heartbeatSeconds: 10, serverTime: 1_700_000_000_000 };
   const secrets = new Map<string, SecretAnswer>();
+  const workerTokens = new Map<string, WorkerTokenAnswer>();
   let state: DesiredState | null = null;
   let refusal: { status: number; retryAfterSeconds: number | null } | null = null;
   let failNext = false;
@@ -52,6 +53,9 @@ async function start(callTimeoutMs = 5000): Promise<TrpcControlPlane> {
     secret: t.procedure
       .input(z.object({ name: z.string() }))
       .query(({ input }): SecretAnswer => secrets.get(input.name) ?? { state: "missing" }),
+    workerToken: t.procedure
+      .input(z.object({ workloadId: z.string() }))
+      .query(({ input }): WorkerTokenAnswer => workerTokens.get(input.workloadId) ?? { state: "none" }),
     desiredState: t.procedure.input(z.any()).subscription(async function* ({ signal }) {
       double.subscriptions += 1;
       for (let last: DesiredState | null = null; !signal?.aborted; ) {
@@ -71,6 +75,7 @@ async function start(callTimeoutMs = 5000): Promise<TrpcControlPlane> {
   const double = {
     received,
     secrets,
+    workerTokens,
     ...answer,
     subscriptions: 0,
     silent: false,

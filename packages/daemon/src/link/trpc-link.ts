@@ -1,5 +1,11 @@
 import type { DaemonRouter } from "@fairlead/control-plane/daemon-router";
-import { heartbeatAnswerSchema, helloAnswerSchema, LINK_PATH, LINK_TAKEN_OVER } from "@fairlead/protocol/daemon-link";
+import {
+  heartbeatAnswerSchema,
+  helloAnswerSchema,
+  LINK_PATH,
+  LINK_TAKEN_OVER,
+  workerTokenAnswerSchema,
+} from "@fairlead/protocol/daemon-link";
 import { secretAnswerSchema } from "@fairlead/protocol/secrets";
 import { type DesiredState, desiredStateSchema } from "@fairlead/protocol/workload";
 import { createTRPCClient, createWSClient, type TRPCClient, wsLink } from "@trpc/client";
@@ -150,6 +156,7 @@ function connectionOver({ trpc, closed, lost, end, callTimeoutMs, log }: Connect
       await trpc.events.mutate([...events], within());
     },
     secret: async (request) => secretAnswerSchema.parse(await trpc.secret.query(request, within())),
+    workerToken: async (request) => workerTokenAnswerSchema.parse(await trpc.workerToken.query(request, within())),
     subscribe: (onState) => {
       subscription?.replace();
       subscription = openSubscription({ trpc, onState, end, log });

@@ -24,10 +24,13 @@ export function createEngineProbe(http: HttpClient): EngineProbe {
         return reasonOf(error);
       }
     },
-    facts: async (target) => ({
-      models: target.settings.models ?? (await readModels(http, target)),
-      version: await readVersion(http, target),
-    }),
+    facts: async (target) => {
+      const { health, models } = target.settings;
+      // It may speak no HTTP at all.
+      if (health.probe === "running")
+        return { models: models ?? [], version: imageVersion(target.container.image, target.image) };
+      return { models: models ?? (await readModels(http, target)), version: await readVersion(http, target) };
+    },
   };
 }
 

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Container } from "../runtime/container-runtime.ts";
 import { ownershipLabels, probeSettingsOf } from "../runtime/ownership.ts";
 import { aSpec, OWNER } from "../testing/builders.ts";
@@ -180,4 +180,36 @@ test("an engine that answers requests is not asked for a token beside them, only
   busy = false;
   await time.advance(5000);
   expect(completions).toBe(2);
+});
+
+describe("a container whose health is that it runs", () => {
+  const { health } = aSpec();
+  const asked = {
+    ...aSpec(),
+    health: { ...health, startPeriodSeconds: 0, failureThreshold: 1, probe: "running" },
+  } as const;
+  const run = (startedAt: string): Container => ({
+    ...container,
+    labels: ownershipLabels(OWNER, asked, 1),
+    startedAt,
+  });
+  const stateOf = (of: Container): string => monitor.statusOf(of).state;
+
+  test("is ready once it has run for a moment, and is not asked over HTTP", async () => {
+    const fresh = run("2026-01-01T00:00:00.000Z");
+    wrong = "connection refused";
+    monitor.track([targetOf(fresh)]);
+    await time.advance(2000);
+    expect(stateOf(fresh)).toBe("starting");
+    await time.advance(2000);
+    expect(monitor.statusOf(fresh)).toMatchObject({ state: "ready", version: "1" });
+    expect(checks).toBe(0);
+  });
+
+  test("is ready at once where a daemon before this one started it, also if the clock was put back since", async () => {
+    const [old, fromTheFuture] = [run("2025-12-31T00:00:00.000Z"), { ...run("2027-01-01T00:00:00.000Z"), id: "c2" }];
+    monitor.track([targetOf(old), targetOf(fromTheFuture)]);
+    await time.advance(0);
+    expect([stateOf(old), stateOf(fromTheFuture)]).toEqual(["ready", "ready"]);
+  });
 });

@@ -44,6 +44,8 @@ export interface EngineProbe {
 const STARTING: HealthStatus = { state: "starting", detail: "", version: "", models: [] };
 /** Until it is ready it is asked more often, so that a fast start is seen at once. */
 const STARTING_INTERVAL_MS = 1000;
+/** With `probe: running` a container must have run for so long: most that cannot work end at once, and an update must see that. */
+const SETTLED_MS = 3000;
 /** Engines may gain models while they run. */
 const FACTS_MS = 60_000;
 /** A ready engine is asked for a token this often: each one takes a place that a person could have. */
@@ -149,12 +151,21 @@ class Watch {
   }
 
   async #probe(): Promise<HealthStatus> {
+    if (this.#target.settings.health.probe === "running") {
+      return this.#hasSettled() ? { state: "ready", detail: "", ...(await this.#facts()) } : this.status;
+    }
     const completion = this.#isCompletionDue();
     const wrong = await this.#deps.probe.check(this.#target, { models: this.status.models, completion });
     if (wrong !== null) return this.#failed(wrong);
     this.#failures = 0;
     if (completion) this.#completedAt = this.#deps.clock.monotonic();
     return { state: "ready", detail: "", ...(await this.#facts()) };
+  }
+
+  /** By its own start, since a daemon that starts anew finds containers that have run for long. A clock that was put back says nothing. */
+  #hasSettled(): boolean {
+    const age = this.#deps.clock.now() - Date.parse(this.#target.container.startedAt ?? "");
+    return !(age >= 0 && age < SETTLED_MS);
   }
 
   #isCompletionDue(): boolean {

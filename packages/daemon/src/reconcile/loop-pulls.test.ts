@@ -1,8 +1,9 @@
+import type { WorkloadSpec } from "@fairlead/protocol/workload";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { buildReports } from "../report/workload-report.ts";
 import { RuntimeError } from "../runtime/container-runtime.ts";
 import { containerName, LABELS } from "../runtime/ownership.ts";
-import { aDesiredState, aSpec, OWNER } from "../testing/builders.ts";
+import { aDesiredState, anAgent, aSpec, OWNER } from "../testing/builders.ts";
 import { freePulls, Machine } from "../testing/loop-harness.ts";
 
 const spec = aSpec({ image: "example/engine:1" });
@@ -23,6 +24,27 @@ describe("a pull", () => {
     await machine.time.advance(10_000);
     expect(machine.runtime.pulledAs).toEqual(["wkl_engine"]);
     expect(machine.running()).toEqual([name]);
+  });
+
+  test("with a login that is wrong holds up no other workload of the same image", async () => {
+    const login = (name: string) => [{ name, as: "registry", version: "1.a" } as const];
+    const agent = anAgent({ image: spec.image, secrets: login("WRONG") });
+    const engine = { ...spec, secrets: login("RIGHT") };
+    const registryAuth = async ({ secrets }: WorkloadSpec) => {
+      if (secrets?.[0]?.name === "WRONG") throw new Error("unauthorized");
+      await new Promise<void>((resolve) => machine.time.after(60_000, resolve));
+      return null;
+    };
+    machine.pulls = { ...freePulls, registryAuth };
+    machine.startDaemon(aDesiredState({ workloads: [agent, engine] }));
+    await machine.time.advance(30_000);
+    const reports = machine.snapshot ? buildReports(machine.snapshot) : [];
+    expect(reports.map(({ state, message }) => [state, message])).toEqual([
+      ["backing-off", "cannot pull example/engine:1: unauthorized"],
+      ["pulling", ""],
+    ]);
+    await machine.time.advance(60_000);
+    expect(machine.running()).toContain(name);
   });
 
   test("that has no login yet is tried again, and says why", async () => {

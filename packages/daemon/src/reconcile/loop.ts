@@ -62,7 +62,7 @@ export interface Snapshot {
   readonly draining: ReadonlySet<string>;
   /** Percent by image. */
   readonly pulls: ReadonlyMap<string, number>;
-  readonly failures: (workloadId: string, image: string) => readonly string[];
+  readonly failures: (workloadId: string, pullKey: string | null) => readonly string[];
   readonly missingSecrets: WorkloadSecrets["missing"];
   /** Monotonic milliseconds. */
   readonly now: number;
@@ -368,7 +368,7 @@ export class ReconcileLoop {
       draining: this.#draining,
       running: [...this.#operations.values()].map((operation) => operation.step),
       pulls: new Map(this.#pulls),
-      failures: (workloadId, image) => this.#retries.messages(workloadId, image),
+      failures: (workloadId, pullKey) => this.#retries.messages(workloadId, pullKey),
       missingSecrets: this.#missingSecrets,
       now: this.#deps.clock.monotonic(),
     });

@@ -1,6 +1,6 @@
-import type { WorkloadSpec } from "@fairlead/protocol/workload";
+import { WORKLOAD_TYPE_AGENT, type WorkloadSpec } from "@fairlead/protocol/workload";
 import type { Container } from "../runtime/container-runtime.ts";
-import { workloadOf } from "../runtime/ownership.ts";
+import { typeOf, workloadOf } from "../runtime/ownership.ts";
 import type { MissingSecret } from "../secrets/workload-secrets.ts";
 import type { Step, StopReason } from "./steps.ts";
 import { isUp, type Known, recordOf, viewOf, type WorkloadView } from "./workload-view.ts";
@@ -31,8 +31,12 @@ export interface Plan {
 /** What to do next about one thing: a step, a wait, or nothing. */
 type Next = { readonly step: Step } | { readonly wakeAt: number; readonly draining?: string } | null;
 
-/** A container that no workload wants must have been so for a while: a desired state may be wrong for a moment (gpustack#3346). */
+/**
+ * A container that no workload wants must have been so for a while: a desired state may be wrong for a moment (gpustack#3346), and an engine
+ * takes minutes to come back. An agent leaves by somebody's word, who waits for it, and starts in a moment.
+ */
 const ORPHAN_GRACE_MS = 10_000;
+const graceOf = (container: Container): number => (typeOf(container) === WORKLOAD_TYPE_AGENT ? 0 : ORPHAN_GRACE_MS);
 /** No new requests come to a container that is to stop, and it gets this long to finish those that it has. */
 const DRAIN_MS = 30_000;
 const SWITCH_MS = 1000;
@@ -51,7 +55,8 @@ function planOrphans({ desired, observed, records, inFlight, now }: PlanInput): 
     .filter((container) => !workloads.has(workloadOf(container)))
     .map((container) => {
       const since = recordOf(records, container).unwantedSince ?? now;
-      if (since + ORPHAN_GRACE_MS > now) return { wakeAt: since + ORPHAN_GRACE_MS };
+      const due = since + graceOf(container);
+      if (due > now) return { wakeAt: due };
       // Requests that it still answers may end, as those of one that an update replaces.
       if (inFlight(container) > 0 && since + DRAIN_MS > now)
         return { wakeAt: Math.min(since + DRAIN_MS, now + SWITCH_MS) };

@@ -37,10 +37,10 @@ export class StepRetries {
     for (const id of this.#retries.keys()) if (!wanted.has(id)) this.#retries.delete(id);
   }
 
-  /** The failures of a workload's steps, as sentences. */
-  messages(workloadId: string, image: string): string[] {
+  /** The failures of a workload's steps, as sentences. @param pullKey of its image's pull; null: it needs none */
+  messages(workloadId: string, pullKey: string | null): string[] {
     return [...this.#retries].flatMap(([id, retry]) =>
-      id.startsWith(`workload ${workloadId} `) || id.startsWith(`pull ${image} `) ? [retry.message] : [],
+      id.startsWith(`workload ${workloadId} `) || id === `${pullKey} pull` ? [retry.message] : [],
     );
   }
 }

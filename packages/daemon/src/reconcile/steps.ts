@@ -1,3 +1,4 @@
+import { keyOfSecret } from "@fairlead/protocol/secrets";
 import type { WorkloadSpec } from "@fairlead/protocol/workload";
 
 /** `unhealthy` counts as a failed run; the others are wanted ends. */
@@ -41,5 +42,11 @@ export function describe(step: Step): string {
 
 /** Steps with one key exclude each other: one change at a time per workload; a pull runs beside them. */
 export function keyOf(step: Step): string {
-  return step.type === "pull" ? `pull ${step.image}` : `workload ${step.workloadId}`;
+  return step.type === "pull" ? pullKeyOf(step.spec) : `workload ${step.workloadId}`;
+}
+
+/** Workloads of one image wait for the same pull, but not for one whose login is another: it may be wrong. */
+export function pullKeyOf({ image, secrets = [] }: WorkloadSpec): string {
+  const login = secrets.find(({ as }) => as === "registry");
+  return login === undefined ? `pull ${image}` : `pull ${image} as ${keyOfSecret(login)}`;
 }

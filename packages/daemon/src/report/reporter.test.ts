@@ -1,6 +1,11 @@
 import type { Observation } from "@fairlead/protocol/daemon-link";
-import type { ReadyRequest, WorkloadReport } from "@fairlead/protocol/workload";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import {
+  type ReadyRequest,
+  WORKLOAD_TYPE_AGENT,
+  WORKLOAD_TYPE_ENGINE,
+  type WorkloadReport,
+} from "@fairlead/protocol/workload";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { LinkConnection } from "../link/control-link.ts";
 import { PlatformError } from "../link/platform-answer.ts";
 import { FakeControlPlane } from "../testing/fake-control-plane.ts";
@@ -73,7 +78,7 @@ test("ready is called once all workloads are ready, not before", async () => {
 });
 
 test("a workload that serves an older generation is told by both, also by a daemon that has just started: its update may be rolled back", async () => {
-  reporter.attach(await connect());
+  reporter.attach(await connect(), 2);
   reporter.update({ ...picture(true), generation: 2 });
   await time.advance(1000);
   expect(said).toEqual(["observe", "ready"]);
@@ -91,7 +96,7 @@ test("after the first time every change is told, a workload that fails too", asy
 });
 
 test("a condition that changes goes out over the link, and is no reason to call", async () => {
-  reporter.attach(await connect());
+  reporter.attach(await connect(), 2);
   reporter.update(picture(true));
   await time.advance(1000);
   const clock = { type: "clock", status: "problem", reason: "clock_skew", message: "", since: "" } as const;
@@ -134,13 +139,13 @@ test("without a link the ready call goes out all the same", async () => {
 test("a link that comes up hears everything anew, the observation before the ready call", async () => {
   reporter.update(picture(true));
   await time.advance(1000);
-  reporter.attach(await connect());
+  reporter.attach(await connect(), 2);
   await time.advance(1000);
   expect(said).toEqual(["ready", "observe", "ready"]);
 });
 
 test("observations go out on change only, and a burst becomes one", async () => {
-  reporter.attach(await connect());
+  reporter.attach(await connect(), 2);
   for (let percent = 0; percent < 100; percent++) reporter.update(picture(false, { message: `${percent} %` }));
   await time.advance(2000);
   expect(controlPlane.received.observations.length).toBeLessThanOrEqual(2);
@@ -148,7 +153,7 @@ test("observations go out on change only, and a burst becomes one", async () => 
 });
 
 test("everything is said again slowly, so that a lost message cannot matter", async () => {
-  reporter.attach(await connect());
+  reporter.attach(await connect(), 2);
   reporter.update(picture(true));
   await time.advance(60_000);
   expect(said).toEqual(["observe", "ready"]);
@@ -157,7 +162,7 @@ test("everything is said again slowly, so that a lost message cannot matter", as
 });
 
 test("an observation that fails is sent again", async () => {
-  reporter.attach(await connect());
+  reporter.attach(await connect(), 2);
   controlPlane.failNextCall();
   reporter.update(picture(false));
   await time.advance(5000);
@@ -172,4 +177,34 @@ test("closing ends all of it", async () => {
   const left = refusals.length;
   await time.advance(600_000);
   expect(refusals).toHaveLength(left);
+});
+
+describe("agents beside the engine", () => {
+  const beside = (agent: Partial<WorkloadReport>): Observation => {
+    const { workloadReports, ...rest } = picture(true);
+    const [engine] = workloadReports;
+    if (engine === undefined) throw new Error("no engine");
+    const theirs = { workloadId: "agt_1", workloadType: WORKLOAD_TYPE_AGENT, imageDigest: "sha256:a" } as const;
+    return { ...rest, workloadReports: [{ ...engine, ...theirs, ...agent }, engine] };
+  };
+
+  test("are not waited for, and are told of with it; the image that is named is the engine's", async () => {
+    reporter.attach(await connect(), 2);
+    reporter.update(beside({ ready: false, state: "pulling" }));
+    await time.advance(1000);
+    expect(said).toEqual(["observe", "ready"]);
+    expect(ready).toMatchObject([
+      { workloadReports: [{ workloadId: "agt_1", ready: false }, { ready: true }], workerImageDigest: "sha256:d" },
+    ]);
+  });
+
+  test("are not told to a control plane of version 1, which would refuse the engine's report with them", async () => {
+    reporter.attach(await connect(), 1);
+    reporter.update(beside({ ready: false, state: "stopping" }));
+    await time.advance(1000);
+    const types = [...controlPlane.received.observations, ...ready].map(({ workloadReports }) =>
+      workloadReports.map(({ workloadType }) => workloadType),
+    );
+    expect(types).toEqual([[WORKLOAD_TYPE_ENGINE], [WORKLOAD_TYPE_ENGINE]]);
+  });
 });

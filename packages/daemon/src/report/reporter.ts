@@ -1,6 +1,6 @@
 import { fullJitter } from "@fairlead/protocol/backoff";
-import type { Observation } from "@fairlead/protocol/daemon-link";
-import { type ReadyRequest, WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
+import { AGENTS_PROTOCOL_VERSION, type Observation } from "@fairlead/protocol/daemon-link";
+import { type ReadyRequest, WORKLOAD_TYPE_ENGINE, type WorkloadReport } from "@fairlead/protocol/workload";
 import type { LinkConnection } from "../link/control-link.ts";
 import { PlatformError } from "../link/platform-answer.ts";
 import { type Log, reasonOf } from "../log.ts";
@@ -23,14 +23,16 @@ const GAP_MS = 500;
 const RESEND_MS = 10 * 60_000;
 
 /**
- * Tells the control plane what is: over the link on every change, and by `ready` once all workloads are ready (those of an older
- * generation where an update was rolled back) and on every change from then on. One send at a time and in order, so an older picture never comes after a newer.
+ * Tells the control plane what is: over the link on every change, and by `ready` once the engines are ready (of an older
+ * generation where an update was rolled back; agents are told of, but not waited for) and on every change from then on. One send at a time and in order, so an older picture never comes after a newer.
  */
 export class Reporter {
   readonly #deps: ReporterDeps;
   readonly #closing = new AbortController();
   #picture: Observation | null = null;
   #connection: LinkConnection | null = null;
+  /** One that has never heard of agents would refuse everything that is told beside them. */
+  #knowsAgents = true;
   #observed = "";
   #toldReady = "";
   #announced = false;
@@ -49,8 +51,9 @@ export class Reporter {
   }
 
   /** The link is live: everything is said anew. */
-  attach(connection: LinkConnection): void {
+  attach(connection: LinkConnection, protocolVersion: number): void {
     this.#connection = connection;
+    this.#knowsAgents = protocolVersion >= AGENTS_PROTOCOL_VERSION;
     this.#forgetWhatWasSaid();
     this.#wake();
   }
@@ -82,7 +85,7 @@ export class Reporter {
   async #send(): Promise<void> {
     while (this.#dirty && !this.#closing.signal.aborted) {
       this.#dirty = false;
-      const picture = this.#picture;
+      const picture = this.#toTell();
       if (picture === null) return;
       const sent = (await this.#observe(picture)) && (await this.#ready(picture));
       this.#failures = sent ? 0 : this.#failures + 1;
@@ -90,6 +93,12 @@ export class Reporter {
       else this.#schedule(fullJitter(BACKOFF, this.#failures, this.#deps.random()));
       await sleep(this.#deps.timers, GAP_MS, this.#closing.signal);
     }
+  }
+
+  #toTell(): Observation | null {
+    const picture = this.#picture;
+    if (picture === null || this.#knowsAgents) return picture;
+    return { ...picture, workloadReports: picture.workloadReports.filter(isOfEngine) };
   }
 
   #resend(): void {
@@ -121,7 +130,7 @@ export class Reporter {
 
   async #ready(picture: Observation): Promise<boolean> {
     const { workloadReports } = picture;
-    this.#announced ||= workloadReports.every((report) => report.ready);
+    this.#announced ||= workloadReports.every((report) => report.ready || !isOfEngine(report));
     const key = JSON.stringify({
       ...picture,
       // Those are the machine's and the daemon's, and the call is about its workloads.
@@ -143,7 +152,7 @@ export class Reporter {
   }
 
   #request({ workloadReports }: Observation): ReadyRequest {
-    const engine = workloadReports.find((report) => report.workloadType === WORKLOAD_TYPE_ENGINE);
+    const engine = workloadReports.find(isOfEngine);
     return {
       id: this.#deps.nodeId,
       workloadReports,
@@ -151,4 +160,8 @@ export class Reporter {
       workerImageDigest: engine?.imageDigest ?? "",
     };
   }
+}
+
+function isOfEngine({ workloadType }: WorkloadReport): boolean {
+  return workloadType === WORKLOAD_TYPE_ENGINE;
 }

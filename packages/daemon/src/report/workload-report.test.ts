@@ -1,8 +1,9 @@
 import type { WorkloadReport } from "@fairlead/protocol/workload";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { findServing } from "../reconcile/serving.ts";
+import { RuntimeError } from "../runtime/container-runtime.ts";
 import { containerName } from "../runtime/ownership.ts";
-import { aDesiredState, aSpec, OWNER } from "../testing/builders.ts";
+import { aDesiredState, anAgent, aSpec, OWNER } from "../testing/builders.ts";
 import { Machine } from "../testing/loop-harness.ts";
 import { buildReports } from "./workload-report.ts";
 
@@ -159,5 +160,58 @@ test("an update that was rolled back says why", async () => {
     image: v1.image,
     generation: 1,
     message: "the update to generation 2 was rolled back: exit code 1",
+  });
+});
+
+describe("an agent that nothing asks for any more", () => {
+  const agent = anAgent();
+  const told = (left: readonly string[] = []) => {
+    const { snapshot } = machine;
+    const reports = snapshot === null ? [] : buildReports(snapshot, new Set(left));
+    return reports.map(({ workloadId, ready, state, generation }) => [workloadId, ready, state, generation]);
+  };
+  const running = async (): Promise<void> => {
+    start().runtime.addImage(agent.image);
+    machine.startDaemon(wants(1, v1, agent));
+    await machine.time.advance(1000);
+    expect(told()).toEqual([
+      ["wkl_engine", true, "running", 1],
+      ["agt_one", true, "running", 1],
+    ]);
+  };
+
+  test("is told of until its container is gone, so that it begins nowhere else before", async () => {
+    await running();
+    machine.runtime.failNext("stop", new RuntimeError("rejected", "it does not end"));
+    machine.loop.desiredChanged(wants(2, v1));
+    await machine.time.advance(100);
+    expect(told()[1]).toEqual(["agt_one", false, "stopping", 2]);
+    expect(machine.snapshot && buildReports(machine.snapshot)[1]?.message).toContain("it does not end");
+    await machine.time.advance(10_000);
+    expect(told()).toEqual([["wkl_engine", true, "running", 2]]);
+    expect(machine.runtime.all()).toHaveLength(1);
+  });
+
+  test("is unknown while the container engine is away, and so is one that a daemon before this one left", async () => {
+    await running();
+    machine.loop.desiredChanged(wants(2, v1));
+    machine.runtime.available = false;
+    await machine.time.advance(1000);
+    expect(told()[1]).toEqual(["agt_one", false, "unknown", 2]);
+    await machine.stopDaemon();
+    machine.startDaemon(wants(2, v1));
+    await machine.time.advance(1000);
+    expect(told(["agt_one"])[1]).toEqual(["agt_one", false, "unknown", 2]);
+    machine.runtime.available = true;
+    await machine.time.advance(30_000);
+    expect(told(["agt_one"])).toEqual([["wkl_engine", true, "running", 2]]);
+  });
+
+  test("is no report of an engine's: that one's container is just removed", async () => {
+    start().startDaemon(wants(1, v1));
+    await machine.time.advance(1000);
+    machine.loop.desiredChanged(wants(2));
+    await machine.time.advance(1000);
+    expect(told()).toEqual([]);
   });
 });

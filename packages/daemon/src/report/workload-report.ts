@@ -1,22 +1,47 @@
-import type { WorkloadReport, WorkloadSpec, WorkloadState } from "@fairlead/protocol/workload";
+import {
+  WORKLOAD_TYPE_AGENT,
+  type WorkloadReport,
+  type WorkloadSpec,
+  type WorkloadState,
+} from "@fairlead/protocol/workload";
 import { imageDigest, imageVersion } from "../reconcile/engine-facts.ts";
 import type { HealthStatus } from "../reconcile/health.ts";
 import type { Snapshot } from "../reconcile/loop.ts";
 import type { Observed } from "../reconcile/observe.ts";
+import { keyOf, pullKeyOf } from "../reconcile/steps.ts";
 import { isUp, recordOf, viewOf, type WorkloadView } from "../reconcile/workload-view.ts";
 import type { Container } from "../runtime/container-runtime.ts";
-import { generationOf } from "../runtime/ownership.ts";
+import { generationOf, typeOf, workloadOf } from "../runtime/ownership.ts";
 import { describeMissing } from "../secrets/workload-secrets.ts";
+
+const MAX_MESSAGE = 1024;
 
 /** What the loop knows, as the reports that the control plane takes. Pure. */
 
-export function buildReports(snapshot: Snapshot): WorkloadReport[] {
-  return snapshot.desired.workloads.map((spec) => {
-    const { observed } = snapshot;
-    return observed === null
-      ? unseen(spec, snapshot)
-      : report(viewOf(spec, { ...snapshot, observed }), { snapshot, observed });
-  });
+/**
+ * One for each workload that is wanted, and one for each agent that still leaves: only once nothing says a word of an agent is it gone
+ * from here, and may run elsewhere.
+ * @param left agents of former desired states that may still run: told of until the container engine has shown what there is
+ */
+export function buildReports(snapshot: Snapshot, left: ReadonlySet<string> = new Set()): WorkloadReport[] {
+  const { observed, desired } = snapshot;
+  if (observed === null) {
+    const leaving = [...left].map(
+      (workloadId) => ({ workloadId, workloadType: WORKLOAD_TYPE_AGENT, image: "" }) as const,
+    );
+    return [...desired.workloads, ...leaving].map((workload) => unseen(workload, snapshot));
+  }
+  const wanted = desired.workloads.map((spec) =>
+    report(viewOf(spec, { ...snapshot, observed }), { snapshot, observed }),
+  );
+  return [...wanted, ...leavingAgents({ snapshot, observed })];
+}
+
+/** @returns the ids of agents of which there is a container that nothing asks for any more. */
+export function leavingAgentIds({ desired, observed }: Pick<Snapshot, "desired" | "observed">): ReadonlySet<string> {
+  const wanted = new Set(desired.workloads.map((spec) => spec.workloadId));
+  const leaving = (observed?.containers ?? []).filter((container) => typeOf(container) === WORKLOAD_TYPE_AGENT);
+  return new Set(leaving.map(workloadOf).filter((workloadId) => !wanted.has(workloadId)));
 }
 
 interface Context {
@@ -24,8 +49,30 @@ interface Context {
   readonly observed: Observed;
 }
 
+function leavingAgents({ snapshot, observed }: Context): WorkloadReport[] {
+  return [...leavingAgentIds(snapshot)].flatMap((workloadId) => {
+    const containers = observed.containers.filter((container) => workloadOf(container) === workloadId);
+    const container = containers.find(isUp) ?? containers[0];
+    if (container === undefined) return [];
+    const { restarts, lastExit } = recordOf(snapshot.records, container);
+    const away = snapshot.away === null ? [] : [`the container engine cannot be asked: ${snapshot.away}`];
+    return {
+      ...unseen({ workloadId, workloadType: WORKLOAD_TYPE_AGENT, image: container.image }, snapshot),
+      state: snapshot.away === null ? "stopping" : "unknown",
+      imageDigest: imageDigest(container.image, observed.images.get(container.imageId) ?? null),
+      startedAt: container.startedAt,
+      restartCount: restarts,
+      lastExit,
+      message: [...away, ...snapshot.failures(workloadId, null)].join("; ").slice(0, MAX_MESSAGE),
+    };
+  });
+}
+
 /** Before the container engine has answered for the first time. */
-function unseen(spec: WorkloadSpec, { desired, away }: Snapshot): WorkloadReport {
+function unseen(
+  spec: Pick<WorkloadSpec, "workloadId" | "workloadType" | "image">,
+  { desired, away }: Pick<Snapshot, "desired" | "away">,
+): WorkloadReport {
   return {
     workloadId: spec.workloadId,
     workloadType: spec.workloadType,
@@ -94,14 +141,12 @@ function absentState(view: WorkloadView, { snapshot, observed }: Context): Workl
 }
 
 function stepTypes({ spec }: WorkloadView, { running }: Snapshot): Set<string> {
-  const own = running.filter(
-    (step) => step.workloadId === spec.workloadId || (step.type === "pull" && step.image === spec.image),
-  );
+  const own = running.filter((step) => step.workloadId === spec.workloadId || keyOf(step) === pullKeyOf(spec));
   return new Set(own.map((step) => step.type));
 }
 
 function failuresOf({ spec }: WorkloadView, snapshot: Snapshot): readonly string[] {
-  return snapshot.failures(spec.workloadId, spec.image);
+  return snapshot.failures(spec.workloadId, pullKeyOf(spec));
 }
 
 /** What a person should know: why it is not ready, or why it is not what was asked for. */
@@ -123,7 +168,7 @@ function messageOf(view: WorkloadView, context: Context): string {
   reasons.push(...failuresOf(view, snapshot));
   if (current !== null) reasons.push(...whyNotReady(current, snapshot));
   else if (record.lastExit !== null) reasons.push(record.lastExit.reason);
-  return reasons.join("; ").slice(0, 1024);
+  return reasons.join("; ").slice(0, MAX_MESSAGE);
 }
 
 function whyNotReady(current: Container, snapshot: Snapshot): string[] {

@@ -47,6 +47,14 @@ export interface ImageFacts {
   readonly tags: readonly string[];
 }
 
+/** The network of containers that name none. */
+export interface Bridge {
+  /** This machine's address in it. */
+  readonly address: string;
+  /** `172.17.0.0/16`: where its containers are. */
+  readonly subnet: string;
+}
+
 export interface RuntimeVersion {
   readonly version: string;
   /** Where the engine keeps images and volumes. */
@@ -114,6 +122,8 @@ export interface LogLine {
 /** Methods throw RuntimeError only. Start, stop and remove are harmless where they have been done already. */
 export interface ContainerRuntime {
   version(): Promise<RuntimeVersion>;
+  /** Null where the engine has none. */
+  bridge(): Promise<Bridge | null>;
   /** All containers of this owner, in every state. */
   list(owner: Owner): Promise<Container[]>;
   /** A container by name or id, whoever owns it; null where there is none. */

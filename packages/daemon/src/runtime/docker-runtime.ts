@@ -2,6 +2,7 @@ import { buffer } from "node:stream/consumers";
 import Docker from "dockerode";
 import { z } from "zod";
 import {
+  type Bridge,
   type Container,
   type ContainerPlan,
   type ContainerRuntime,
@@ -29,6 +30,11 @@ const STOP_MARGIN_MS = 15_000;
 
 const versionSchema = z.object({ ServerVersion: z.string(), DockerRootDir: z.string() });
 const userSchema = z.object({ Config: z.object({ User: z.string() }) });
+const networkSchema = z.object({
+  IPAM: z.object({
+    Config: z.array(z.object({ Gateway: z.string().optional(), Subnet: z.string().optional() })).nullish(),
+  }),
+});
 const volumesSchema = z.object({ Volumes: z.array(z.object({ Name: z.string() })).nullish() });
 const imageSchema = z.object({
   Id: z.string(),
@@ -49,6 +55,16 @@ export class DockerRuntime implements ContainerRuntime {
   async version(): Promise<RuntimeVersion> {
     const info = versionSchema.parse(await within(ASK_MS, () => this.#docker.info()));
     return { version: info.ServerVersion, rootFolder: info.DockerRootDir };
+  }
+
+  async bridge(): Promise<Bridge | null> {
+    const network = this.#docker.getNetwork("bridge");
+    const answer = await orNull("not-found", () => within(ASK_MS, () => network.inspect()));
+    const nets = answer === null ? [] : (networkSchema.parse(answer).IPAM.Config ?? []);
+    const [bridge] = nets.flatMap(({ Gateway, Subnet }) =>
+      Gateway && Subnet ? [{ address: Gateway, subnet: Subnet }] : [],
+    );
+    return bridge ?? null;
   }
 
   async list(owner: Owner): Promise<Container[]> {

@@ -47,7 +47,7 @@ describe.skipIf(reason !== null)(title, () => {
     const { Mounts, Config } = await corner.docker.getContainer(id).inspect();
     expect(Mounts).toMatchObject([{ Type: "bind", Source: folder, Destination: "/run/secrets", RW: false }]);
     expect(Config.Env).toEqual(expect.arrayContaining(["KEY=canary", "MODE=fast"]));
-    expect(secretFilesOf(Config.Labels)).toEqual(["TOKEN"]);
+    expect(secretFilesOf(Config.Labels)).toEqual([{ name: "TOKEN", key: "TOKEN" }]);
     expect(JSON.stringify(Config.Labels)).not.toContain("canary");
     await expect(runtime.start(id)).resolves.toBeUndefined();
   });

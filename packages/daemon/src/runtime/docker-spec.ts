@@ -1,5 +1,6 @@
 import type { Gpus } from "@fairlead/protocol/engine-config";
 import { SECRETS_MOUNT_PATH } from "@fairlead/protocol/secrets";
+import { LOCAL_HOST, WORKLOAD_TYPE_AGENT, type WorkloadSpec } from "@fairlead/protocol/workload";
 import type { ContainerCreateOptions, MountSettings } from "dockerode";
 import type { ContainerPlan, ContainerSecrets } from "./container-runtime.ts";
 import { LABELS, ownershipLabels } from "./ownership.ts";
@@ -39,6 +40,8 @@ function hostConfig(plan: ContainerPlan): NonNullable<ContainerCreateOptions["Ho
     ReadonlyRootfs: true,
     // Engines compile kernels under /tmp and run them; Docker's default would forbid that.
     Tmpfs: { "/tmp": "rw,exec,nosuid,nodev,mode=1777" },
+    // Docker puts its bridge's address there, where the daemon forwards these ports.
+    ...(spec.localPorts?.length ? { ExtraHosts: [`${LOCAL_HOST}:host-gateway`] } : {}),
     PidsLimit: pids ?? DEFAULT_PIDS,
     ...(cpus === undefined ? {} : { NanoCpus: Math.round(cpus * 1e9) }),
     ...memory,
@@ -51,7 +54,7 @@ function hostConfig(plan: ContainerPlan): NonNullable<ContainerCreateOptions["Ho
 function volumeMounts({ spec, projectId, owner }: ContainerPlan): MountSettings[] {
   return spec.volumes.map((volume) => ({
     Type: "volume",
-    Source: volumeName(projectId, volume.name),
+    Source: volumeName(projectId, spec, volume.name),
     Target: volume.mountPath,
     VolumeOptions: {
       NoCopy: false,
@@ -73,7 +76,8 @@ function deviceRequest(gpus: Gpus): object {
   return { Driver: "nvidia", ...which, Capabilities: [["gpu"]] };
 }
 
-/** A named volume is shared by the workloads of one project only. */
-export function volumeName(projectId: string, name: string): string {
-  return `fairlead-${projectId}-${name}`;
+/** A named volume is shared by the engines of one project only; each agent has its own. */
+function volumeName(projectId: string, { workloadType, name: owner }: WorkloadSpec, name: string): string {
+  const scope = workloadType === WORKLOAD_TYPE_AGENT ? `${projectId}-${owner}` : projectId;
+  return `fairlead-${scope}-${name}`;
 }

@@ -1,6 +1,7 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import { rfc3339 } from "@fairlead/protocol/clock";
 import {
+  type Bridge,
   type Container,
   type ContainerPlan,
   type ContainerRuntime,
@@ -118,6 +119,11 @@ export class MemoryRuntime implements ContainerRuntime {
   async version(): Promise<RuntimeVersion> {
     this.#ask();
     return { version: "memory", rootFolder: "/" };
+  }
+
+  async bridge(): Promise<Bridge | null> {
+    this.#ask();
+    return { address: "127.0.0.1", subnet: "127.0.0.0/8" };
   }
 
   async list(owner: Owner): Promise<Container[]> {

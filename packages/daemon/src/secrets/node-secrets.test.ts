@@ -1,103 +1,45 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { SecretAnswer, WorkloadSecret } from "@fairlead/protocol/secrets";
+import type { WorkloadSecret } from "@fairlead/protocol/secrets";
 import type { DesiredState, WorkloadSpec } from "@fairlead/protocol/workload";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { generateNodeKeys } from "../link/node-keys.ts";
 import type { Container } from "../runtime/container-runtime.ts";
-import { MemoryRuntime } from "../runtime/memory-runtime.ts";
-import type { NodeKeys } from "../state/identity-store.ts";
+import type { MemoryRuntime } from "../runtime/memory-runtime.ts";
 import { aDesiredState, aSpec, OWNER } from "../testing/builders.ts";
-import { eventually, FakeTime, settle } from "../testing/fake-time.ts";
-import { MemoryFiles } from "../testing/memory-files.ts";
-import { silentLog } from "../testing/silent-log.ts";
-import { NodeSecrets } from "./node-secrets.ts";
-import { sealed } from "./seal.fixture.ts";
-import { SecretFolders } from "./secret-folders.ts";
-import { SecretVault } from "./secret-vault.ts";
+import { eventually, type FakeTime, settle } from "../testing/fake-time.ts";
+import type { MemoryFiles } from "../testing/memory-files.ts";
+import { type Platform, SecretsMachine } from "./node-secrets.fixture.ts";
+import type { NodeSecrets } from "./node-secrets.ts";
 
-const me = process.getuid?.() ?? 0;
 const FILE: WorkloadSecret = { name: "TOKEN", as: "file", version: "1.a" };
 const ENV: WorkloadSecret = { name: "KEY", as: "env", version: "1.a" };
 
-/** A control plane that is asked for secrets over the link. */
-class Platform {
-  readonly answers = new Map<string, SecretAnswer>();
-  readonly asked: string[] = [];
-  down = false;
-
-  async secret({ name }: { readonly name: string }): Promise<SecretAnswer> {
-    this.asked.push(name);
-    if (this.down) throw new Error("the call failed");
-    return this.answers.get(name) ?? { state: "missing" };
-  }
-}
-
+let machine: SecretsMachine;
 let base: string;
-let keys: NodeKeys;
 let files: MemoryFiles;
 let time: FakeTime;
 let runtime: MemoryRuntime;
 let platform: Platform;
-let changes: number;
 let secrets: NodeSecrets;
 
 beforeEach(async () => {
-  base = mkdtempSync(join(tmpdir(), "fairlead-secrets-"));
-  keys = await generateNodeKeys();
-  files = new MemoryFiles();
-  time = new FakeTime();
-  runtime = new MemoryRuntime(time);
-  runtime.addImage(aSpec().image);
-  runtime.users.set(aSpec().image, me);
-  platform = new Platform();
-  changes = 0;
-  secrets = await startDaemon();
+  machine = await SecretsMachine.create();
+  ({ base, files, time, runtime, platform } = machine);
+  secrets = await machine.startDaemon();
 });
 afterEach(async () => {
   await secrets.close();
-  rmSync(base, { recursive: true });
+  machine.remove();
 });
-
-async function startDaemon(): Promise<NodeSecrets> {
-  const vault = new SecretVault({ files, folder: "/state", nodeId: OWNER.nodeId, keys });
-  await vault.load();
-  const folders = new SecretFolders(join(base, "run"));
-  const onChange = (): void => {
-    changes += 1;
-  };
-  return new NodeSecrets({ vault, folders, runtime, timers: time, random: () => 1, log: silentLog, onChange });
-}
 
 const specWith = (...wanted: WorkloadSecret[]): WorkloadSpec => aSpec({ secrets: wanted });
 const wants = (...wanted: WorkloadSecret[]): DesiredState => aDesiredState({ workloads: [specWith(...wanted)] });
-const set = async (name: string, value: string, version = "1.a"): Promise<void> => {
-  platform.answers.set(name, await sealed({ keys, name, value, version }));
-};
+const set = (name: string, value: string, version?: string): Promise<void> => machine.set(name, value, version);
 const waitsFor = (...wanted: WorkloadSecret[]) =>
   secrets.missing(specWith(...wanted)).map(({ name, why }) => `${name} ${why}`);
 const until = (holds: () => boolean): Promise<void> => eventually(holds);
-
-/** What the executor does for a create and a start. */
-async function run(spec: WorkloadSpec, name = "c1"): Promise<Container> {
-  const given = await secrets.prepare(name, spec);
-  const plan = { spec, name, owner: OWNER, projectId: "p", generation: 1, secrets: given };
-  const id = await runtime.create(plan);
-  await secrets.place({ id, name });
-  await runtime.start(id);
-  const container = await runtime.inspect(id);
-  if (container === null) throw new Error("it was just made");
-  return container;
-}
-
-const placed = (name: string, container = "c1"): string | null => {
-  try {
-    return readFileSync(join(base, "run", container, name), "utf8");
-  } catch {
-    return null;
-  }
-};
+const run = (spec: WorkloadSpec, name = "c1"): Promise<Container> => machine.run(secrets, spec, name);
+const placed = (name: string, container = "c1"): string | null => machine.placed(name, container);
 
 describe("secrets of a node", () => {
   test("are fetched once, placed as files with their exact bytes, and given as variables", async () => {
@@ -136,11 +78,11 @@ describe("secrets of a node", () => {
     for (const name of ["UNSET", "OLD", "ODD", "GONE"]) expect(secrets.finding().message).toContain(name);
     await expect(secrets.prepare("c1", specWith(unset))).rejects.toMatchObject({ kind: "rejected" });
     await set("OLD", "new", "2.b");
-    const before = changes;
+    const before = machine.changes;
     const again: WorkloadSecret = { name: "OLD", as: "file", version: "2.b" };
     secrets.desiredChanged(wants(again));
     await until(() => waitsFor(again).length === 0);
-    expect(changes).toBeGreaterThan(before);
+    expect(machine.changes).toBeGreaterThan(before);
     expect(await secrets.prepare("c1", specWith(again))).not.toBeNull();
   });
 
@@ -223,7 +165,7 @@ describe("secrets of a node", () => {
     const { id, name } = await run(specWith(FILE));
     await secrets.close();
     rmSync(join(base, "run"), { recursive: true });
-    secrets = await startDaemon();
+    secrets = await machine.startDaemon();
     secrets.desiredChanged(wants(FILE));
     expect(waitsFor(FILE)).toEqual([]);
     await secrets.place({ id, name });
@@ -315,8 +257,8 @@ describe("secrets of a node", () => {
     expect(await secrets.prepare("c1", specWith(login))).toEqual({ folder: join(base, "run", "c1"), env: {} });
     await set("REG", "canary-without-colon", "2.b");
     secrets.desiredChanged(wants({ ...login, version: "2.b" }));
-    const before = changes;
-    await until(() => changes > before);
+    const before = machine.changes;
+    await until(() => machine.changes > before);
     const refusal = await secrets.registryAuth(specWith(login)).catch((error: unknown) => String(error));
     expect(refusal).toContain("username:password");
     expect(refusal).not.toContain("canary");

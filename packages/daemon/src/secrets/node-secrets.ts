@@ -1,5 +1,5 @@
-import { SECRETS_MOUNT_PATH } from "@fairlead/protocol/secrets";
-import type { DesiredState, WorkloadSpec } from "@fairlead/protocol/workload";
+import { keyOfSecret, SECRETS_MOUNT_PATH, WORKER_TOKEN_FILE, type WorkloadSecret } from "@fairlead/protocol/secrets";
+import { type DesiredState, WORKLOAD_TYPE_ENGINE, type WorkloadSpec } from "@fairlead/protocol/workload";
 import type { WorkloadFiles } from "../gateway/connect-files.ts";
 import { type Finding, OK } from "../host/condition-rules.ts";
 import type { LinkConnection } from "../link/control-link.ts";
@@ -11,13 +11,14 @@ import {
   type RegistryAuth,
   RuntimeError,
 } from "../runtime/container-runtime.ts";
-import { hasFolder, secretFilesOf, workloadOf } from "../runtime/ownership.ts";
+import { hasFolder, secretFilesOf, takesToken, workloadOf } from "../runtime/ownership.ts";
 import type { Timers } from "../timers.ts";
 import { registryAuthFrom } from "./registry-auth.ts";
 import { NOT_SET, SecretFetcher } from "./secret-fetcher.ts";
 import type { SecretFolders } from "./secret-folders.ts";
 import type { SecretVault } from "./secret-vault.ts";
 import { describeMissing, type MissingSecret, type WorkloadSecrets } from "./workload-secrets.ts";
+import type { TokenFiles } from "./workload-tokens.ts";
 
 export interface NodeSecretsDeps {
   readonly vault: SecretVault;
@@ -34,15 +35,15 @@ export interface NodeSecretsDeps {
  * A node's secrets, from the link to the containers: held sealed in the vault, opened for the moment of use, and placed as
  * files on a tmpfs where a container mounts them. One change of the folders at a time.
  */
-export class NodeSecrets implements WorkloadSecrets, WorkloadFiles {
+export class NodeSecrets implements WorkloadSecrets, WorkloadFiles, TokenFiles {
   readonly #deps: NodeSecretsDeps;
   readonly #fetcher: SecretFetcher;
   readonly registryAuth: RegistryAuth;
   /** Folders of containers that are being made: no list shows them yet. */
   readonly #coming = new Set<string>();
   readonly #owners = new Map<string, number>();
-  /** Files of the daemon's own, by workload and name. */
-  readonly #own = new Map<string, Map<string, Uint8Array>>();
+  /** Files of the daemon's own, by workload and name; null: none of its containers may have it. */
+  readonly #own = new Map<string, Map<string, Uint8Array | null>>();
   #desired: DesiredState | null = null;
   #containers: readonly Container[] | null = null;
   #placed = "";
@@ -76,21 +77,32 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles {
     void this.#tidy();
   }
 
-  missing({ secrets = [] }: WorkloadSpec): readonly MissingSecret[] {
-    return secrets.flatMap(({ name, as, version }) => {
+  missing(spec: WorkloadSpec): readonly MissingSecret[] {
+    const missing = this.#missingSecrets(spec);
+    return spec.workerToken === true && !this.#holdsToken(spec.workloadId) ? [...missing, MISSING_TOKEN] : missing;
+  }
+
+  #missingSecrets({ secrets = [] }: WorkloadSpec): readonly MissingSecret[] {
+    return secrets.flatMap((secret) => {
+      const { name, as, version } = secret;
       if (version === null) return [{ name, as, why: NOT_SET }];
-      const held = this.#deps.vault.versionOf(name);
+      const held = this.#deps.vault.versionOf(keyOfSecret(secret));
       // Files and logins follow a change while the workload runs, so an earlier value serves until the new one is here.
       if (held !== null && (as !== "env" || held === version)) return [];
-      return [{ name, as, why: this.#fetcher.problemWith(name) ?? "has not been delivered yet" }];
+      return [{ name, as, why: this.#fetcher.problemWith(keyOfSecret(secret)) ?? "has not been delivered yet" }];
     });
   }
 
   /** For the machine's condition `secrets`. */
   finding(): Finding {
-    const missing = this.#desired?.workloads.flatMap((spec) => this.missing(spec)) ?? [];
-    if (missing.length > 0) {
-      const told = new Set(missing.map(({ name, why }) => `${name} ${why}`));
+    const told = new Set(
+      this.#desired?.workloads.flatMap((spec) => {
+        // Those of agents are theirs, so that a name alone does not say which.
+        const whose = spec.workloadType === WORKLOAD_TYPE_ENGINE ? "" : ` of ${spec.name}`;
+        return this.#missingSecrets(spec).map(({ name, why }) => `${name}${whose} ${why}`);
+      }),
+    );
+    if (told.size > 0) {
       return { status: "problem", reason: "missing_secrets", message: [...told].join("; ") };
     }
     if (this.#notPlaced !== null) return { status: "problem", reason: "not_placed", message: this.#notPlaced };
@@ -101,11 +113,25 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles {
 
   /** A file of the daemon's own, beside the secrets in the folder of every container of the workload. */
   put(workloadId: string, name: string, bytes: Uint8Array): void {
-    const files = this.#own.get(workloadId) ?? new Map<string, Uint8Array>();
+    const heldToken = this.#holdsToken(workloadId);
+    this.#setOwn(workloadId, name, bytes);
+    if (!heldToken && this.#holdsToken(workloadId)) this.#deps.onChange();
+  }
+
+  withdraw(workloadId: string, name: string): void {
+    this.#setOwn(workloadId, name, null);
+  }
+
+  #setOwn(workloadId: string, name: string, bytes: Uint8Array | null): void {
+    const files = this.#own.get(workloadId) ?? new Map<string, Uint8Array | null>();
     files.set(name, bytes);
     this.#own.set(workloadId, files);
     this.#revision += 1;
     void this.#tidy();
+  }
+
+  #holdsToken(workloadId: string): boolean {
+    return this.#own.get(workloadId)?.get(WORKER_TOKEN_FILE) instanceof Uint8Array;
   }
 
   async prepare(name: string, spec: WorkloadSpec): Promise<ContainerSecrets | null> {
@@ -113,11 +139,12 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles {
     const missing = this.missing(spec);
     if (missing.length > 0) throw new RuntimeError("rejected", describeMissing(missing));
     const env: Record<string, string> = {};
-    for (const { name: variable, as } of secrets) if (as === "env") env[variable] = await this.#textOf(variable);
+    for (const secret of secrets) if (secret.as === "env") env[secret.name] = await this.#textOf(secret);
     this.#coming.add(name);
     const folder = await this.#inTurn(() => this.#deps.folders.make(name)).catch((error: unknown) => {
       const reason = `the folder of its secrets cannot be made: ${reasonOf(error)}`;
-      if (secrets.some(({ as }) => as === "file")) throw new RuntimeError("rejected", reason);
+      if (spec.workerToken === true || secrets.some(({ as }) => as === "file"))
+        throw new RuntimeError("rejected", reason);
       // The daemon's own files are a convenience: without them it runs as well.
       this.#deps.log.warn({ container: name }, reason);
       return null;
@@ -128,12 +155,13 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles {
   async place({ id }: Pick<Container, "id" | "name">): Promise<void> {
     const container = await this.#deps.runtime.inspect(id);
     if (container === null || !hasFolder(container.labels)) return;
-    const lacking = secretFilesOf(container.labels).filter((file) => this.#deps.vault.versionOf(file) === null);
-    const missing = lacking.map((file) => ({
-      name: file,
-      as: "file" as const,
-      why: this.#fetcher.problemWith(file) ?? NOT_SET,
+    const lacking = secretFilesOf(container.labels).filter(({ key }) => this.#deps.vault.versionOf(key) === null);
+    const missing: MissingSecret[] = lacking.map(({ name, key }) => ({
+      name,
+      as: "file",
+      why: this.#fetcher.problemWith(key) ?? NOT_SET,
     }));
+    if (takesToken(container.labels) && !this.#holdsToken(workloadOf(container))) missing.push(MISSING_TOKEN);
     if (missing.length > 0) throw new RuntimeError("rejected", describeMissing(missing));
     await this.#inTurn(() => this.#fill(container)).catch((error: unknown) => {
       // Without the daemon's own files it runs as well.
@@ -162,10 +190,11 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles {
     this.#deps.onChange();
   }
 
-  async #textOf(name: string): Promise<string> {
-    const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode((await this.#deps.vault.open(name)) ?? undefined);
+  async #textOf(secret: WorkloadSecret): Promise<string> {
+    const value = await this.#deps.vault.open(keyOfSecret(secret));
+    const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(value ?? undefined);
     if (text.includes("\0"))
-      throw new RuntimeError("rejected", `the secret ${name} cannot be an environment variable: it holds a NUL`);
+      throw new RuntimeError("rejected", `the secret ${secret.name} cannot be an environment variable: it holds a NUL`);
     return text;
   }
 
@@ -207,15 +236,25 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles {
 
   async #fill(container: Container): Promise<void> {
     const { id, name, labels } = container;
+    await this.#adoptToken(container);
+    const files = new Map<string, Uint8Array>();
+    for (const [file, bytes] of this.#own.get(workloadOf(container)) ?? []) if (bytes !== null) files.set(file, bytes);
     // A secret of the same name is what somebody set.
-    const files = new Map(this.#own.get(workloadOf(container)));
     for (const file of secretFilesOf(labels)) {
-      const value = await this.#deps.vault.open(file);
-      if (value !== null) files.set(file, value);
+      const value = await this.#deps.vault.open(file.key);
+      if (value !== null) files.set(file.name, value);
     }
     // The engine looks into a container only while all that it mounts is there; after a reboot the folder is not.
     await this.#deps.folders.make(name);
     await this.#deps.folders.fill(name, { owner: await this.#ownerOf(id), files });
+  }
+
+  /** What a daemon before this one gave it: it holds until another comes, so that no restart of ours takes it away. */
+  async #adoptToken(container: Container): Promise<void> {
+    const workloadId = workloadOf(container);
+    if (!takesToken(container.labels) || this.#own.get(workloadId)?.has(WORKER_TOKEN_FILE)) return;
+    const token = await this.#deps.folders.read(container.name, WORKER_TOKEN_FILE);
+    if (token !== null) this.put(workloadId, WORKER_TOKEN_FILE, token);
   }
 
   async #ownerOf(id: string): Promise<number> {
@@ -227,9 +266,14 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles {
   /** A container of an older spec may still need what the desired state no longer names. */
   async #forgetUnneeded(containers: readonly Container[]): Promise<void> {
     if (this.#desired === null) return;
-    const needed = new Set(containers.flatMap(({ labels }) => secretFilesOf(labels)));
+    const needed = new Set(containers.flatMap(({ labels }) => secretFilesOf(labels).map(({ key }) => key)));
     const { vault } = this.#deps;
     for (const name of vault.names()) if (!needed.has(name) && !this.#fetcher.wants(name)) vault.forget(name);
+    const workloads = new Set([
+      ...this.#desired.workloads.map((spec) => spec.workloadId),
+      ...containers.map(workloadOf),
+    ]);
+    for (const workloadId of this.#own.keys()) if (!workloads.has(workloadId)) this.#own.delete(workloadId);
     const ids = new Set(containers.map(({ id }) => id));
     for (const id of this.#owners.keys()) if (!ids.has(id)) this.#owners.delete(id);
     await vault.save();
@@ -242,6 +286,9 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles {
   }
 }
 
+/** What a workload that asks for a token waits for. */
+const MISSING_TOKEN: MissingSecret = { name: WORKER_TOKEN_FILE, as: "file", why: "the platform has not issued yet" };
+
 function takesSecrets({ labels }: Container): boolean {
-  return secretFilesOf(labels).length > 0;
+  return takesToken(labels) || secretFilesOf(labels).length > 0;
 }

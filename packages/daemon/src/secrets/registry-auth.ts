@@ -1,3 +1,4 @@
+import { keyOfSecret } from "@fairlead/protocol/secrets";
 import type { WorkloadSpec } from "@fairlead/protocol/workload";
 import type { RegistryAuth } from "../runtime/container-runtime.ts";
 import type { SecretVault } from "./secret-vault.ts";
@@ -14,8 +15,8 @@ export function registryAuthFrom(
     const login = secrets?.find(({ as }) => as === "registry");
     if (login === undefined) return null;
     // The change that makes a pull try again comes before the changed login does; some registries lock out who fails often.
-    if (vault.versionOf(login.name) !== login.version) await fetching();
-    const opened = await vault.open(login.name);
+    if (vault.versionOf(keyOfSecret(login)) !== login.version) await fetching();
+    const opened = await vault.open(keyOfSecret(login));
     if (opened === null) throw new Error(`the secret ${login.name}, the registry's login, is not here`);
     const [, username, password] = /^([^:\s]+):(\S+)\s*$/.exec(new TextDecoder().decode(opened)) ?? [];
     if (username === undefined || password === undefined) {

@@ -1,4 +1,5 @@
 import { fullJitter } from "@fairlead/protocol/backoff";
+import { keyOfSecret } from "@fairlead/protocol/secrets";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import type { LinkConnection } from "../link/control-link.ts";
 import { type Log, reasonOf } from "../log.ts";
@@ -37,7 +38,7 @@ export class SecretFetcher {
 
   desiredChanged(desired: DesiredState): void {
     const secrets = desired.workloads.flatMap((workload) => workload.secrets ?? []);
-    this.#wanted = new Map(secrets.map(({ name, version }) => [name, version]));
+    this.#wanted = new Map(secrets.map((secret) => [keyOfSecret(secret), secret.version]));
     this.#problems.clear();
     this.#wake();
   }
@@ -53,13 +54,13 @@ export class SecretFetcher {
   }
 
   /** Whether the desired state speaks of it, set or not. */
-  wants(name: string): boolean {
-    return this.#wanted.has(name);
+  wants(key: string): boolean {
+    return this.#wanted.has(key);
   }
 
   /** Why a wanted secret cannot be had from the control plane: `is not set`; null where nothing is known against it. */
-  problemWith(name: string): string | null {
-    return this.#problems.get(name) ?? null;
+  problemWith(key: string): string | null {
+    return this.#problems.get(key) ?? null;
   }
 
   /** Ends with the fetch that runs, whether it succeeds or not; at once where none runs. */
@@ -103,11 +104,11 @@ export class SecretFetcher {
     const { vault, onChange } = this.#deps;
     let changed = false;
     try {
-      for (const [name, version] of this.#wanted) {
-        if (version === null) changed = vault.forget(name) || changed;
-        else if (version !== vault.versionOf(name) && !this.#problems.has(name)) {
+      for (const [key, version] of this.#wanted) {
+        if (version === null) changed = vault.forget(key) || changed;
+        else if (version !== vault.versionOf(key) && !this.#problems.has(key)) {
           if (this.#connection === null) continue;
-          await this.#fetch(this.#connection, name);
+          await this.#fetch(this.#connection, key);
           changed = true;
         }
       }
@@ -118,24 +119,24 @@ export class SecretFetcher {
     await vault.save();
   }
 
-  async #fetch(connection: Pick<LinkConnection, "secret">, name: string): Promise<void> {
-    const answer = await connection.secret({ name });
-    const problem = await this.#take(name, answer);
-    if (problem === null) this.#deps.log.info({ secret: name }, "a secret came");
+  async #fetch(connection: Pick<LinkConnection, "secret">, key: string): Promise<void> {
+    const answer = await connection.secret({ name: key });
+    const problem = await this.#take(key, answer);
+    if (problem === null) this.#deps.log.info({ secret: key }, "a secret came");
     else {
-      this.#problems.set(name, problem);
-      this.#deps.log.warn({ secret: name }, `the secret ${problem}`);
+      this.#problems.set(key, problem);
+      this.#deps.log.warn({ secret: key }, `the secret ${problem}`);
     }
   }
 
-  async #take(name: string, answer: Awaited<ReturnType<LinkConnection["secret"]>>): Promise<string | null> {
+  async #take(key: string, answer: Awaited<ReturnType<LinkConnection["secret"]>>): Promise<string | null> {
     switch (answer.state) {
       case "missing":
         return NOT_SET;
       case "stale":
         return STALE;
       case "sealed":
-        return (await this.#deps.vault.put(name, answer)) ? null : "came sealed in a way that this node cannot open";
+        return (await this.#deps.vault.put(key, answer)) ? null : "came sealed in a way that this node cannot open";
     }
   }
 }

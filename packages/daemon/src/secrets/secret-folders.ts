@@ -57,6 +57,16 @@ export class SecretFolders {
     }
   }
 
+  /** The bytes of a file that is there, or null. */
+  async read(container: string, file: string): Promise<Uint8Array | null> {
+    try {
+      return await readFile(join(this.pathOf(container), file));
+    } catch (error) {
+      if (isMissing(error)) return null;
+      throw error;
+    }
+  }
+
   async remove(container: string): Promise<void> {
     await rm(this.pathOf(container), { force: true, recursive: true });
   }

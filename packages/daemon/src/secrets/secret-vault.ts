@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { secretBinding, secretNameSchema } from "@fairlead/protocol/secrets";
+import { secretBinding, secretKeySchema } from "@fairlead/protocol/secrets";
 import { z } from "zod";
 import { DurableRecord } from "../state/durable-record.ts";
 import type { FileLayer } from "../state/files.ts";
@@ -9,7 +9,7 @@ import { openSecret } from "./open-secret.ts";
 const sealedSchema = z.object({ version: z.string(), jwe: z.string() });
 export type SealedSecret = z.infer<typeof sealedSchema>;
 
-const vaultSchema = z.object({ nodeId: z.string(), secrets: z.record(secretNameSchema, sealedSchema) });
+const vaultSchema = z.object({ nodeId: z.string(), secrets: z.record(secretKeySchema, sealedSchema) });
 
 export interface VaultOptions {
   readonly files: FileLayer;
@@ -20,7 +20,8 @@ export interface VaultOptions {
 
 /**
  * The secrets that this node holds, as they rest in its state folder: sealed to its own key, so that a start without the
- * control plane has them (design §6). What it holds can be opened: everything else it does not take.
+ * control plane has them (design §6). What it holds can be opened: everything else it does not take. By key: an
+ * engine's secret is held by its name, and each agent has names of its own.
  */
 export class SecretVault {
   readonly #options: VaultOptions;
@@ -39,10 +40,10 @@ export class SecretVault {
     const loaded = await this.#record.load();
     let { damaged } = loaded;
     if (loaded.value?.nodeId !== this.#options.nodeId) return { damaged };
-    for (const [name, sealed] of Object.entries(loaded.value.secrets)) {
+    for (const [key, sealed] of Object.entries(loaded.value.secrets)) {
       // The keys are others where this node has enrolled anew.
-      const opens = await this.#opens(name, sealed);
-      if (opens) this.#secrets.set(name, sealed);
+      const opens = await this.#opens(key, sealed);
+      if (opens) this.#secrets.set(key, sealed);
       else damaged = true;
     }
     return { damaged };
@@ -53,27 +54,27 @@ export class SecretVault {
   }
 
   /** Which value of the secret is held, or null. */
-  versionOf(name: string): string | null {
-    return this.#secrets.get(name)?.version ?? null;
+  versionOf(key: string): string | null {
+    return this.#secrets.get(key)?.version ?? null;
   }
 
   /** The exact bytes, or null where it is not held. */
-  async open(name: string): Promise<Uint8Array | null> {
-    const sealed = this.#secrets.get(name);
-    return sealed ? this.#open(name, sealed) : null;
+  async open(key: string): Promise<Uint8Array | null> {
+    const sealed = this.#secrets.get(key);
+    return sealed ? this.#open(key, sealed) : null;
   }
 
   /** Takes a secret over. It holds from now on, also where saving it fails. @returns false where this node cannot open it */
-  async put(name: string, sealed: SealedSecret): Promise<boolean> {
-    if (!(await this.#opens(name, sealed))) return false;
-    this.#secrets.set(name, sealed);
+  async put(key: string, sealed: SealedSecret): Promise<boolean> {
+    if (!(await this.#opens(key, sealed))) return false;
+    this.#secrets.set(key, sealed);
     this.#saved = false;
     return true;
   }
 
   /** @returns whether there was one. */
-  forget(name: string): boolean {
-    const had = this.#secrets.delete(name);
+  forget(key: string): boolean {
+    const had = this.#secrets.delete(key);
     if (had) this.#saved = false;
     return had;
   }
@@ -96,13 +97,13 @@ export class SecretVault {
     }
   }
 
-  #open(name: string, { version, jwe }: SealedSecret): Promise<Uint8Array> {
+  #open(key: string, { version, jwe }: SealedSecret): Promise<Uint8Array> {
     const { nodeId, keys } = this.#options;
-    return openSecret(jwe, { keys, binding: secretBinding(nodeId, name, version) });
+    return openSecret(jwe, { keys, binding: secretBinding(nodeId, key, version) });
   }
 
-  async #opens(name: string, sealed: SealedSecret): Promise<boolean> {
-    return this.#open(name, sealed).then(
+  async #opens(key: string, sealed: SealedSecret): Promise<boolean> {
+    return this.#open(key, sealed).then(
       () => true,
       () => false,
     );

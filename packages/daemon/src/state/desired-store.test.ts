@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { aDesiredState, OWNER } from "../testing/builders.ts";
+import { aDesiredState, anAgent, aSpec, OWNER } from "../testing/builders.ts";
 import { MemoryFiles } from "../testing/memory-files.ts";
 import { DesiredStore } from "./desired-store.ts";
 
@@ -73,5 +73,37 @@ describe("damage (amazon-ecs-agent#1301)", () => {
     const store = new DesiredStore(files, { folder: "/state", nodeId: OWNER.nodeId });
     expect(await store.load()).toEqual({ damaged: true });
     expect(store.current()).toBeNull();
+  });
+});
+
+describe("agents that a new state takes out", () => {
+  const agents = (generation: number, ...ids: string[]) => {
+    const workloads = [aSpec(), ...ids.map((workloadId) => anAgent({ workloadId }))];
+    return aDesiredState({ generation, workloads });
+  };
+
+  test("are remembered until they were seen to be gone, also through a restart, and the engine is not among them", async () => {
+    const files = new MemoryFiles();
+    const store = await openStore(files);
+    store.offer(agents(1, "agt_a", "agt_b"));
+    expect([...store.leaving()]).toEqual([]);
+    store.offer(agents(2, "agt_b"));
+    store.offer(aDesiredState({ generation: 3, workloads: [] }));
+    expect([...store.leaving()]).toEqual(["agt_a", "agt_b"]);
+    await store.save();
+    const next = await openStore(files);
+    expect([...next.leaving()]).toEqual(["agt_a", "agt_b"]);
+    expect(next.current()).toEqual(aDesiredState({ generation: 3, workloads: [] }));
+    next.seen(new Set(["agt_b"]));
+    next.offer(agents(4));
+    expect([...next.leaving()]).toEqual(["agt_b"]);
+  });
+
+  test("are wanted again once a state names them again", async () => {
+    const store = await openStore(new MemoryFiles());
+    store.offer(agents(1, "agt_a"));
+    store.offer(agents(2));
+    store.offer(agents(3, "agt_a"));
+    expect([...store.leaving()]).toEqual([]);
   });
 });

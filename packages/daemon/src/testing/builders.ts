@@ -1,4 +1,9 @@
-import { type DesiredState, WORKLOAD_TYPE_ENGINE, type WorkloadSpec } from "@fairlead/protocol/workload";
+import {
+  type DesiredState,
+  WORKLOAD_TYPE_AGENT,
+  WORKLOAD_TYPE_ENGINE,
+  type WorkloadSpec,
+} from "@fairlead/protocol/workload";
 
 export const OWNER = { installationId: "ins_test", nodeId: "nod_01test0000000000000000abcd" } as const;
 
@@ -28,6 +33,21 @@ export function aSpec(overrides: Partial<WorkloadSpec> = {}): WorkloadSpec {
     specHash: "a".repeat(64),
     ...overrides,
   };
+}
+
+/** Of an image that no engine has, so that a test can let one fail and not the other. */
+export function anAgent(overrides: Partial<WorkloadSpec> = {}): WorkloadSpec {
+  const { workloadId = "agt_one" } = overrides;
+  return aSpec({
+    workloadId,
+    workloadType: WORKLOAD_TYPE_AGENT,
+    name: workloadId.replace("agt_", "agent-"),
+    image: "example/agent:1",
+    models: [],
+    workerToken: true,
+    specHash: "c".repeat(64),
+    ...overrides,
+  });
 }
 
 export function aDesiredState(overrides: Partial<DesiredState> = {}): DesiredState {

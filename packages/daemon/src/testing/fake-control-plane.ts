@@ -1,4 +1,4 @@
-import type { Heartbeat, Hello, NodeEvent, Observation } from "@fairlead/protocol/daemon-link";
+import type { Heartbeat, Hello, NodeEvent, Observation, WorkerTokenAnswer } from "@fairlead/protocol/daemon-link";
 import type { SecretAnswer } from "@fairlead/protocol/secrets";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import { type ControlLink, type LinkConnection, LinkRefused, LinkTakenOver } from "../link/control-link.ts";
@@ -13,6 +13,8 @@ export interface ControlPlaneDouble {
   };
   /** What it answers to whoever asks for a secret; all others are missing. */
   readonly secrets: Map<string, SecretAnswer>;
+  /** What it answers to whoever asks for a workload's token; all others have none. */
+  readonly workerTokens: Map<string, WorkerTokenAnswer>;
   /** How often a subscription was opened. */
   subscriptions: number;
   readonly heartbeatSeconds: number;
@@ -38,6 +40,7 @@ export class FakeControlPlane implements ControlPlaneDouble, ControlLink {
     events: [] as NodeEvent[],
   };
   readonly secrets = new Map<string, SecretAnswer>();
+  readonly workerTokens = new Map<string, WorkerTokenAnswer>();
   subscriptions = 0;
   connections = 0;
   attempts = 0;
@@ -97,37 +100,23 @@ export class FakeControlPlane implements ControlPlaneDouble, ControlLink {
     this.#open.add(entry);
     signal.addEventListener("abort", () => entry.end(new Error("the link was closed")));
     const answer = () => ({ heartbeatSeconds: this.heartbeatSeconds, serverTime: this.serverTime });
+    const { received } = this;
     return {
       hello: (hello) =>
-        this.#answer(
-          entry,
-          () => void this.received.hellos.push(hello),
-          () => ({ ...answer(), protocolVersion: this.protocolVersion }),
-        ),
+        this.#answer(entry, () => {
+          received.hellos.push(hello);
+          return { ...answer(), protocolVersion: this.protocolVersion };
+        }),
       heartbeat: (heartbeat) =>
-        this.#answer(
-          entry,
-          () => void this.received.heartbeats.push(heartbeat),
-          () => ({ ...answer(), ...this.#reportWanted() }),
-        ),
-      observe: (observation) =>
-        this.#answer(
-          entry,
-          () => void this.received.observations.push(observation),
-          () => undefined,
-        ),
-      events: (events) =>
-        this.#answer(
-          entry,
-          () => void this.received.events.push(...events),
-          () => undefined,
-        ),
-      secret: ({ name }) =>
-        this.#answer(
-          entry,
-          () => undefined,
-          () => this.secrets.get(name) ?? { state: "missing" },
-        ),
+        this.#answer(entry, () => {
+          received.heartbeats.push(heartbeat);
+          return { ...answer(), ...this.#reportWanted() };
+        }),
+      observe: (observation) => this.#answer(entry, () => void received.observations.push(observation)),
+      events: (events) => this.#answer(entry, () => void received.events.push(...events)),
+      secret: ({ name }) => this.#answer(entry, () => this.secrets.get(name) ?? { state: "missing" }),
+      workerToken: ({ workloadId }) =>
+        this.#answer(entry, () => this.workerTokens.get(workloadId) ?? { state: "none" }),
       subscribe: (onState) => {
         this.subscriptions += 1;
         entry.onState = onState;
@@ -139,11 +128,10 @@ export class FakeControlPlane implements ControlPlaneDouble, ControlLink {
     };
   }
 
-  async #answer<T>(entry: object, take: () => void, answer: () => T): Promise<T> {
+  async #answer<T>(entry: object, answer: () => T): Promise<T> {
     const fails = this.#failNext;
     this.#failNext = false;
     if (fails || !this.#open.has(entry as never)) throw new Error("the call failed");
-    take();
     return answer();
   }
 }

@@ -1,13 +1,16 @@
 import type { DomainError } from "@fairlead/protocol/errors";
-import { judgeBudget, type KeyBudget, type KeySpending, type Need } from "./budget.ts";
+import { type Budget, judgeBudget, type Need, type Spender, type Spending, spenderOf } from "./budget.ts";
 import { MAX_NANO_DOLLARS } from "./money.ts";
 
-/** What one key has spent in the windows that count now, and what its running calls hold. */
-export class KeyAccount implements KeySpending {
+/** What one key or agent has spent in the windows that count now, and what its running calls hold. */
+export class SpenderAccount implements Spending {
+  readonly spender: Spender;
   readonly #spent: Map<string, number>;
   #held = 0;
 
-  constructor(spent: ReadonlyMap<string, number>) {
+  /** @param id of the key or the agent. */
+  constructor(id: string, spent: ReadonlyMap<string, number>) {
+    this.spender = spenderOf(id);
     this.#spent = new Map(spent);
   }
 
@@ -20,7 +23,7 @@ export class KeyAccount implements KeySpending {
     return this.#spent.get(window) ?? 0;
   }
 
-  judge(budget: KeyBudget, need: Need): DomainError | null {
+  judge(budget: Budget, need: Need): DomainError | null {
     return judgeBudget(budget, this, need);
   }
 
