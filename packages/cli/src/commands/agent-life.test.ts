@@ -35,16 +35,12 @@ describe("agent start", () => {
     });
     const { code, out, notes } = await host.call(["start", "agt_1"], {
       [START]: host.thereupon({ lifecycleState: "starting", runtime: runtime("Waiting for Attic.") }, started),
-      [LOOK]: host.onLooks(
-        starting("Its image is being pulled: 42 %."),
-        starting("Its image is being pulled: 48 %."),
-        () => host.become({ lifecycleState: "running", runtime: AGENT.runtime }, ready),
+      [LOOK]: host.onLooks(starting("pulling x:1: 42 %"), starting("pulling x:1: 48 %"), () =>
+        host.become({ lifecycleState: "running", runtime: AGENT.runtime }, ready),
       ),
     });
     expect(code).toBe(0);
-    expect(notes).toBe(
-      "starting: ann started it.\nstarting: Its image is being pulled: 40 %.\nrunning: It is ready.\n",
-    );
+    expect(notes).toBe("starting: ann started it.\nstarting: pulling x:1: 40 %\nrunning: It is ready.\n");
     expect(out).toMatch(/state +running/);
   });
 

@@ -3,6 +3,7 @@ import { type ReviewFacts, reviewRestore } from "./restore-review.ts";
 
 const key = { name: "one", projectId: "prj_1", secretHash: "a", terms: "[1]" };
 const node = { name: "Box", projectId: "prj_1", signingKey: "{}" };
+const agent = { name: "Bot", projectId: "prj_1", terms: "[1]" };
 const then: ReviewFacts = {
   projects: new Map([["prj_1", "One"]]),
   users: new Map([["usr_1", "ann@example.org"]]),
@@ -10,6 +11,8 @@ const then: ReviewFacts = {
   keys: new Map([["key_1", key]]),
   nodes: new Map([["nod_1", node]]),
   secrets: new Map([["nod_1 TOKEN", 1]]),
+  agents: new Map([["agt_1", agent]]),
+  agentSecrets: new Map([["agt_1 TOKEN", 1]]),
   providers: new Map([["prj_1 openai", 1]]),
   balances: new Map([["prj_1", 5_000_000_000]]),
   signingKeyId: "sgk_1",
@@ -51,6 +54,16 @@ describe("what a restore takes back", () => {
     });
   });
 
+  test("names agents that come back to life, that are as they were, and that are gone", () => {
+    expect(review({ agents: new Map([["agt_2", agent]]) })).toEqual({
+      "Agents that were deleted since": ["agt_1 (Bot) of prj_1"],
+      "Agents that were made since": ["agt_2 (Bot) of prj_1"],
+    });
+    expect(review({ agents: new Map([["agt_1", { ...agent, terms: "[0]" }]]) })).toEqual({
+      "Agents that were started": ["agt_1 (Bot) of prj_1"],
+    });
+  });
+
   test("names members, people and projects, both ways", () => {
     expect(review({ members: new Map([["prj_1 usr_1", "member"]]) })).toEqual({
       "Members who got another role since": ["prj_1 usr_1 (owner)"],
@@ -67,10 +80,16 @@ describe("what a restore takes back", () => {
   });
 
   test("names secrets, providers and the signing key", () => {
-    const now = { secrets: new Map([["nod_1 TOKEN", 2]]), providers: new Map<string, number>(), signingKeyId: "sgk_2" };
+    const now = {
+      secrets: new Map([["nod_1 TOKEN", 2]]),
+      agentSecrets: new Map([["agt_1 OTHER", 1]]),
+      providers: new Map<string, number>(),
+      signingKeyId: "sgk_2",
+    };
     expect(review(now)).toEqual({
       "The key that signs tokens was rotated since": ["sgk_1 instead of sgk_2"],
       "Secrets of nodes that were set or deleted since": ["nod_1 TOKEN"],
+      "Secrets of agents that were set or deleted since": ["agt_1 TOKEN", "agt_1 OTHER"],
       "Providers that were changed": ["prj_1 openai"],
     });
   });

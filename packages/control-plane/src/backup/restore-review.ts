@@ -10,6 +10,9 @@ export interface ReviewFacts {
   readonly nodes: ReadonlyMap<string, NodeFacts>;
   /** `<node> <name>` → when it was last set; deleted ones are not here. */
   readonly secrets: ReadonlyMap<string, number>;
+  readonly agents: ReadonlyMap<string, AgentFacts>;
+  /** `<agent> <name>`, as of nodes. */
+  readonly agentSecrets: ReadonlyMap<string, number>;
   /** `<project> <name>` → when it was last changed. */
   readonly providers: ReadonlyMap<string, number>;
   /** Nano-dollars by project. */
@@ -33,6 +36,13 @@ export interface NodeFacts {
   readonly signingKey: string | null;
 }
 
+export interface AgentFacts {
+  readonly name: string;
+  readonly projectId: string;
+  /** Whether it is to run, where, and its limits, in one text. */
+  readonly terms: string;
+}
+
 /** One kind of thing to look after. */
 export interface Recheck {
   /** What was the case when the backup was restored, as a sentence's beginning: `Keys that were deleted since`. */
@@ -46,6 +56,7 @@ export function reviewRestore(present: ReviewFacts, backup: ReviewFacts): readon
   const all = [
     ...reviewKeys(present, backup),
     ...reviewNodes(present, backup),
+    ...reviewAgents(present, backup),
     ...reviewPeople(present, backup),
     ...reviewSecrets(present, backup),
     ...reviewMoney(present, backup),
@@ -106,6 +117,27 @@ function reviewNodes({ nodes: present }: ReviewFacts, { nodes }: ReviewFacts): r
   ];
 }
 
+function reviewAgents({ agents: present }: ReviewFacts, { agents }: ReviewFacts): readonly Recheck[] {
+  const label = (id: string, { name, projectId }: AgentFacts): string => `${id} (${name}) of ${projectId}`;
+  return [
+    {
+      what: "Agents that were deleted since, and are there again, some of them to run",
+      todo: "delete them again: fairlead agent delete",
+      items: only(agents, present, label),
+    },
+    {
+      what: "Agents that were started, stopped, moved or limited since, and are as they were before",
+      todo: "do it again: fairlead agent stop, start, move, limits",
+      items: changed(agents, present, { differ: (then, now) => then.terms !== now.terms, label }),
+    },
+    {
+      what: "Agents that were made since, and are gone",
+      todo: "make them again: fairlead agent create",
+      items: only(present, agents, label),
+    },
+  ];
+}
+
 function reviewPeople(present: ReviewFacts, backup: ReviewFacts): readonly Recheck[] {
   const pair = (who: string, role: string): string => `${who} (${role})`;
   const named = (id: string, name: string): string => `${id} (${name})`;
@@ -146,15 +178,21 @@ function reviewPeople(present: ReviewFacts, backup: ReviewFacts): readonly Reche
 function reviewSecrets(present: ReviewFacts, backup: ReviewFacts): readonly Recheck[] {
   const name = (id: string): string => id;
   const differ = (a: number, b: number): boolean => a !== b;
+  const changedOf = (then: ReadonlyMap<string, number>, now: ReadonlyMap<string, number>): readonly string[] => [
+    ...changed(then, now, { differ, label: name }),
+    ...only(then, now, name),
+    ...only(now, then, name),
+  ];
   return [
     {
       what: "Secrets of nodes that were set or deleted since, and have their earlier value again",
       todo: "set or delete them again: fairlead node secret",
-      items: [
-        ...changed(backup.secrets, present.secrets, { differ, label: name }),
-        ...only(backup.secrets, present.secrets, name),
-        ...only(present.secrets, backup.secrets, name),
-      ],
+      items: changedOf(backup.secrets, present.secrets),
+    },
+    {
+      what: "Secrets of agents that were set or deleted since, and have their earlier value again",
+      todo: "set or delete them again: fairlead agent secret",
+      items: changedOf(backup.agentSecrets, present.agentSecrets),
     },
     {
       what: "Providers that were changed, made or deleted since: their settings and credentials are the earlier ones",

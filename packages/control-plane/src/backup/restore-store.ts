@@ -27,18 +27,38 @@ export class RestoreStore {
       balances: new Map(balances.map((row) => [row.project_id, row.balance])),
       signingKeyId: (await signing.executeTakeFirst())?.id ?? "",
       ...(await this.#credentials()),
+      ...(await this.#agents()),
+      secrets: await this.#secrets("node_secret"),
+      agentSecrets: await this.#secrets("agent_secret"),
     };
   }
 
-  async #credentials(): Promise<Pick<ReviewFacts, "keys" | "nodes" | "secrets" | "providers">> {
+  async #agents(): Promise<Pick<ReviewFacts, "agents">> {
+    const columns = ["id", "name", "project_id", "wanted", "node_id", "limits"] as const;
+    const agents = await this.#db.selectFrom("agent").select(columns).execute();
+    return {
+      agents: new Map(
+        agents.map(({ id, name, project_id: projectId, wanted, node_id, limits }) => [
+          id,
+          { name, projectId, terms: JSON.stringify([wanted, node_id, limits]) },
+        ]),
+      ),
+    };
+  }
+
+  async #secrets(table: "node_secret" | "agent_secret"): Promise<ReadonlyMap<string, number>> {
+    const secrets = this.#db.selectFrom(table).select(["owner_id", "name", "updated_at"]).where("deleted", "=", 0);
+    return new Map((await secrets.execute()).map((row) => [`${row.owner_id} ${row.name}`, row.updated_at]));
+  }
+
+  async #credentials(): Promise<Pick<ReviewFacts, "keys" | "nodes" | "providers">> {
     const db = this.#db;
-    const [keys, nodes, secrets, providers] = await Promise.all([
+    const [keys, nodes, providers] = await Promise.all([
       db
         .selectFrom("project_key")
         .select(["id", "name", "project_id", "secret_hash", "enabled", "expires_at", "limits"])
         .execute(),
       db.selectFrom("node").select(["id", "name", "project_id", "signing_key"]).execute(),
-      db.selectFrom("node_secret").select(["owner_id", "name", "updated_at"]).where("deleted", "=", 0).execute(),
       db.selectFrom("provider").select(["project_id", "name", "updated_at"]).execute(),
     ]);
     return {
@@ -51,7 +71,6 @@ export class RestoreStore {
       nodes: new Map(
         nodes.map((row) => [row.id, { name: row.name, projectId: row.project_id, signingKey: row.signing_key }]),
       ),
-      secrets: new Map(secrets.map((row) => [`${row.owner_id} ${row.name}`, row.updated_at])),
       providers: new Map(providers.map((row) => [`${row.project_id} ${row.name}`, row.updated_at])),
     };
   }

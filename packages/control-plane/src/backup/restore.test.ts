@@ -7,6 +7,8 @@ import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openLocalAdmin } from "../admin/local-admin.ts";
 import { Running } from "../admin/running.fixture.ts";
+import { AgentStore } from "../agents/agent-store.ts";
+import { placedAgent } from "../agents/placed-agent.fixture.ts";
 import { openKeyRing } from "../auth/key-ring.ts";
 import { KeyRingStore } from "../auth/key-ring-store.ts";
 import { createMasterKey, readMasterKey } from "../auth/master-key.ts";
@@ -15,8 +17,10 @@ import { type Config, loadConfig } from "../config.ts";
 import { makeDataDir } from "../db/data-dir.ts";
 import { ensureInstallation } from "../db/installation-store.ts";
 import { MIGRATIONS, migrate } from "../db/migrate.ts";
-import { openDatabase } from "../db/open.ts";
+import { type OpenedDatabase, openDatabase } from "../db/open.ts";
 import { openLocalOperations } from "../operations/local-operations.ts";
+import { SecretService } from "../secrets/secret-service.ts";
+import { insertProject, insertUser } from "../testing.fixture.ts";
 import { unpackBackup } from "./backup-file.ts";
 
 const ann = { email: "ann@example.org", name: "Ann", platformAdmin: true };
@@ -45,6 +49,15 @@ async function asOperator<T>(work: (admin: Awaited<ReturnType<typeof openLocalAd
     return await work(admin);
   } finally {
     await admin.close();
+  }
+}
+
+async function inStore(work: (store: OpenedDatabase) => Promise<void>): Promise<void> {
+  const store = openDatabase({ file: join(config.dataDir, "fairlead.db") });
+  try {
+    await work(store);
+  } finally {
+    await store.close();
   }
 }
 
@@ -82,6 +95,42 @@ describe("a restored backup", () => {
     expect(readdirSync(report.replaced ?? "")).toEqual(["fairlead.db"]);
     expect(statSync(join(config.dataDir, "fairlead.db")).mode & 0o777).toBe(0o600);
     await asOperator((admin) => admin.createUser(bob));
+  });
+
+  test("brings the secrets of agents back as they were sealed, and names those and the agents that were changed since", async () => {
+    await asOperator((admin) => admin.createUser(ann));
+    const owner = { id: "agt_1", node: { id: "nod_1", directSecrets: false, sealingKey: null } };
+    const agentSecrets = ({ db }: OpenedDatabase): SecretService =>
+      new SecretService({
+        kind: "agent",
+        db,
+        sealer: aesSealer(readMasterKey(config.masterKeyFile)),
+        clock: systemClock,
+      });
+    const put = (store: OpenedDatabase, value: string) =>
+      store.db.transaction().execute((within) => agentSecrets(store).put(within, owner, { name: "TOKEN", value }));
+    await inStore(async (store) => {
+      await insertUser(store, "usr_1");
+      await insertProject(store, "prj_1", "usr_1");
+      await new AgentStore(store.db).insert(placedAgent({ id: "agt_1", projectId: "prj_1", nodeId: "nod_1" }));
+      await put(store, "the earlier one");
+    });
+    const { file } = await backup();
+    await inStore(async (store) => {
+      await put(store, "the later one");
+      await new AgentStore(store.db).insert(placedAgent({ id: "agt_2", projectId: "prj_1", nodeId: "nod_1" }));
+    });
+    const { recheck } = await restore(file);
+    expect(recheck).toMatchObject([
+      { what: expect.stringMatching(/^Agents that were made since/), items: ["agt_2 (agt_2) of prj_1"] },
+      { what: expect.stringMatching(/^Secrets of agents/), items: ["agt_1 TOKEN"] },
+    ]);
+    await inStore(async ({ db }) => {
+      const row = await db.selectFrom("agent_secret").selectAll().executeTakeFirstOrThrow();
+      const sealer = aesSealer(readMasterKey(config.masterKeyFile));
+      const plain = await sealer.open(row.sealed, "agent secret agt_1 TOKEN");
+      expect([row.version, Buffer.from(plain).toString()]).toEqual([1, "the earlier one"]);
+    });
   });
 
   test("of a running server holds what that had acknowledged", async () => {
