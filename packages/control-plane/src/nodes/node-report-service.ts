@@ -28,6 +28,10 @@ export interface NodeReportDeps {
 }
 
 const ALL_READY = "All workloads are ready.";
+/** Within this time an event came at once: what the two clocks differ by is more than it took. */
+const PROMPT_MS = 5000;
+/** No daemon holds an event for so long. */
+const OLDEST_MS = 90 * 24 * 3_600_000;
 
 /** Takes what daemons say, keeps it, and derives the status from it. The link alone never makes a node `active` (design §4). */
 export class NodeReportService {
@@ -118,12 +122,13 @@ export class NodeReportService {
   }
 
   async events(nodeId: string, events: readonly NodeEvent[]): Promise<void> {
+    const now = this.#deps.clock.now();
     await this.#deps.stores.events.append(
       events.map((event) => ({
         id: this.#deps.ids.next("event"),
         sourceId: `${nodeId}.${event.id}`,
         nodeId,
-        at: this.#deps.clock.now(),
+        at: timeOf(event, now),
         kind: event.kind,
         status: null,
         message: event.message,
@@ -208,4 +213,10 @@ function servingMessage(generation: number, reports: readonly WorkloadReport[]):
 
 function oldestGeneration(reports: readonly WorkloadReport[]): number | null {
   return reports.length === 0 ? null : Math.min(...reports.map((report) => report.generation));
+}
+
+/** One that comes at once has our time; one that waited for the link has its own, where that can be true. */
+function timeOf({ at }: NodeEvent, now: number): number {
+  const age = now - Date.parse(at);
+  return age > PROMPT_MS && age < OLDEST_MS ? now - age : now;
 }
