@@ -97,7 +97,8 @@ export async function startWorkloads(
   if (damaged) log.error("a copy of the desired state on disk was damaged");
   const connect = await openConnectCheck(base, identity);
   const inFlight = new InFlight();
-  const events = new EventQueue({ clock, timers, ids: systemIds(() => clock.now()), random, log });
+  const ids = systemIds(() => clock.now());
+  const events = new EventQueue({ clock, platformTime: () => base.serverClock.now(), timers, ids, random, log });
   const callReady = readyCall({ platformUrl, http, tokens });
   const { operatingSystem } = base.facts;
   const reporter = new Reporter({ nodeId, operatingSystem, callReady, timers, random, log });

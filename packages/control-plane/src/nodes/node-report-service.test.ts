@@ -1,3 +1,4 @@
+import { rfc3339 } from "@fairlead/protocol/clock";
 import type { Condition } from "@fairlead/protocol/conditions";
 import { observationSchema } from "@fairlead/protocol/daemon-link";
 import type { DesiredState } from "@fairlead/protocol/workload";
@@ -243,6 +244,22 @@ describe.each(STORES)("on $name", ({ open }) => {
         (await fixture.stores.events.list(id, { after: null, limit: 50 })).filter(({ kind }) => kind === "pulled")
           .length;
       expect([await pulled(nodeId), await pulled(other.id)]).toEqual([1, 1]);
+    });
+
+    it("that waited for the link have the time when they happened; others, and what cannot be true, have ours", async () => {
+      const { nodeId } = await startingNode();
+      const now = fixture.clock.now();
+      const told = [now - 8 * 3_600_000, now - 1000, now + 3_600_000, 0, Number.NaN];
+      const events = told.map((at, index) => ({
+        id: `${index}`,
+        at: Number.isNaN(at) ? "last night" : rfc3339(at),
+        kind: "late",
+        workloadId: null,
+        message: "m",
+      }));
+      await fixture.reports.events(nodeId, events);
+      const kept = await fixture.stores.events.list(nodeId, { after: null, limit: 50, kinds: ["late"] });
+      expect(kept.map(({ at }) => at).reverse()).toEqual([now - 8 * 3_600_000, now, now, now, now]);
     });
   });
 });

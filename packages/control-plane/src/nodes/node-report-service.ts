@@ -38,6 +38,11 @@ export interface NodeReportDeps {
   readonly epoch: string;
 }
 
+/** Within this time an event came at once: what the two clocks differ by is more than it took. */
+const PROMPT_MS = 5000;
+/** No daemon holds an event for so long. */
+const OLDEST_MS = 90 * 24 * 3_600_000;
+
 /** Takes what daemons say, keeps it, and derives the status from it. The link alone never makes a node `active` (design §4). */
 export class NodeReportService {
   readonly #deps: NodeReportDeps;
@@ -137,12 +142,13 @@ export class NodeReportService {
   }
 
   async events(nodeId: string, events: readonly NodeEvent[]): Promise<void> {
+    const now = this.#deps.clock.now();
     await this.#deps.stores.events.append(
       events.map((event) => ({
         id: this.#deps.ids.next("event"),
         sourceId: `${nodeId}.${event.id}`,
         nodeId,
-        at: this.#deps.clock.now(),
+        at: timeOf(event, now),
         kind: event.kind,
         status: null,
         message: event.message,
@@ -233,4 +239,10 @@ function engineReport(reports: readonly WorkloadReport[]): WorkloadReport | unde
 
 function oldestGeneration(reports: readonly WorkloadReport[]): number | null {
   return reports.length === 0 ? null : Math.min(...reports.map((report) => report.generation));
+}
+
+/** One that comes at once has our time; one that waited for the link has its own, where that can be true. */
+function timeOf({ at }: NodeEvent, now: number): number {
+  const age = now - Date.parse(at);
+  return age > PROMPT_MS && age < OLDEST_MS ? now - age : now;
 }

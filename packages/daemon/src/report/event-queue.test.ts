@@ -8,13 +8,22 @@ import { EventQueue } from "./event-queue.ts";
 let time: FakeTime;
 let controlPlane: FakeControlPlane;
 let queue: EventQueue;
+let platformTime: () => number;
 
 beforeEach(() => {
   time = new FakeTime();
   controlPlane = new FakeControlPlane();
   let serial = 0;
   const ids = { next: <K extends "event">(kind: K) => encodeId(kind, serial++, new Uint8Array(10)) };
-  queue = new EventQueue({ clock: time, timers: time, ids: ids as never, random: () => 0.5, log: silentLog });
+  platformTime = () => time.now();
+  queue = new EventQueue({
+    clock: time,
+    platformTime: () => platformTime(),
+    timers: time,
+    ids: ids as never,
+    random: () => 0.5,
+    log: silentLog,
+  });
 });
 
 const connect = () => controlPlane.connect(new AbortController().signal);
@@ -31,6 +40,21 @@ test("what happened while the link was down is told when it is up, in order", as
     { kind: "a", message: "one", workloadId: null, at: "2026-01-01T00:00:00.000Z" },
     { kind: "b", message: "two", workloadId: "wkl_1" },
     { kind: "c", message: "three" },
+  ]);
+});
+
+test("an event has the time when it happened, by the platform's clock, however late it is told and wrong this one is", async () => {
+  queue.push("a", null, "before the platform was heard");
+  await time.advance(60_000);
+  queue.push("b", null, "a minute later");
+  time.epoch += 86_400_000;
+  await time.advance(30_000);
+  platformTime = () => Date.UTC(2026, 5, 1, 12, 0, 0) + time.monotonic();
+  queue.attach(await connect());
+  await time.advance(0);
+  expect(controlPlane.received.events.map(({ at }) => at)).toEqual([
+    "2026-06-01T12:00:00.000Z",
+    "2026-06-01T12:01:00.000Z",
   ]);
 });
 

@@ -7,7 +7,9 @@ import { type Log, reasonOf } from "../log.ts";
 import type { Timers } from "../timers.ts";
 
 export interface EventQueueDeps {
-  readonly clock: Clock;
+  readonly clock: Pick<Clock, "monotonic">;
+  /** Unix milliseconds by the platform's clock, as far as it is known. */
+  readonly platformTime: () => number;
   readonly timers: Timers;
   readonly ids: IdSource;
   readonly random: () => number;
@@ -19,10 +21,16 @@ const BATCH = 100;
 const MAX_MESSAGE = 2048;
 const BACKOFF = { baseMs: 1000, maxMs: 30_000 };
 
+interface HeldEvent {
+  /** Monotonic milliseconds: this machine's time may be wrong until the platform has told its own. */
+  readonly happenedAt: number;
+  readonly event: Omit<NodeEvent, "at">;
+}
+
 /** What happened on this node, kept until the control plane has it. Ids make a repeat harmless; the oldest give way when it is full. */
 export class EventQueue {
   readonly #deps: EventQueueDeps;
-  #events: NodeEvent[] = [];
+  #events: HeldEvent[] = [];
   #dropped = 0;
   #connection: LinkConnection | null = null;
   #sending = false;
@@ -53,15 +61,15 @@ export class EventQueue {
     this.#cancelRetry();
   }
 
-  #event(kind: string, workloadId: string | null, message: string): NodeEvent {
+  #event(kind: string, workloadId: string | null, message: string): HeldEvent {
     const { ids, clock } = this.#deps;
-    return {
-      id: ids.next("event"),
-      at: rfc3339(clock.now()),
-      kind,
-      workloadId,
-      message: message.slice(0, MAX_MESSAGE),
-    };
+    const event = { id: ids.next("event"), kind, workloadId, message: message.slice(0, MAX_MESSAGE) };
+    return { happenedAt: clock.monotonic(), event };
+  }
+
+  #tell({ event, happenedAt }: HeldEvent): NodeEvent {
+    const { clock, platformTime } = this.#deps;
+    return { ...event, at: rfc3339(platformTime() - (clock.monotonic() - happenedAt)) };
   }
 
   async #flush(): Promise<void> {
@@ -83,7 +91,7 @@ export class EventQueue {
       this.#dropped = 0;
     }
     const batch = this.#events.slice(0, BATCH);
-    await connection.events(batch);
+    await connection.events(batch.map((held) => this.#tell(held)));
     const sent = new Set(batch);
     this.#events = this.#events.filter((event) => !sent.has(event));
     this.#failures = 0;
