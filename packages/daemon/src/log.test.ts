@@ -7,6 +7,7 @@ test.each([
     new Error("refused", { cause: new Error("(HTTP code 500) server error - refused ") }),
     "(HTTP code 500) server error - refused",
   ],
+  [new Error("cannot be asked: no such file", { cause: new Error("no such file") }), "cannot be asked: no such file"],
   ["plain", "plain"],
 ])("a reason names every cause, and says nothing twice: %s", (error, reason) => {
   expect(reasonOf(error)).toBe(reason);

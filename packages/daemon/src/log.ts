@@ -14,6 +14,7 @@ export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.cause === undefined) return error.message.trim();
   const below = reasonOf(error.cause);
-  // Causes often say the same and more.
-  return below.includes(error.message) ? below : `${error.message}: ${below}`;
+  // Causes often say the same and more, or were quoted.
+  if (below.includes(error.message)) return below;
+  return error.message.includes(below) ? error.message : `${error.message}: ${below}`;
 }
