@@ -63,9 +63,9 @@ export class AgentCaller {
     return workloadConnectSchema.parse(await this.want("GET", "/connect"));
   }
 
-  async until(lifecycleState: string): Promise<Agent> {
+  async until(lifecycleState: string, timeoutMs = RUNNING_MS): Promise<Agent> {
     let seen = "";
-    return waitFor(`the agent to be ${lifecycleState}`, RUNNING_MS, async () => {
+    return waitFor(`the agent to be ${lifecycleState}`, timeoutMs, async () => {
       const agent = await this.get();
       seen = `${agent.lifecycleState}: ${agent.runtime.message}`;
       return agent.lifecycleState === lifecycleState && agent;

@@ -10,12 +10,16 @@ import type { Machine } from "../support/machine.ts";
 import { OpenclawClient } from "../support/openclaw-client.ts";
 import { ScriptedDialects } from "../support/scripted-dialects.ts";
 import { ScriptedEngine } from "../support/scripted-engine.ts";
+import { HELLO } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const guests = new URL("../guests/", import.meta.url).pathname;
 const IMAGE = "fairlead-test/openclaw:1";
 const GATEWAY_TOKEN = "openclaw-t0ken-93ab";
 const SOON_MS = 90_000;
+/** It starts in 12 s on an idle machine of two cores, and they are busy with all sorts here. */
+const STARTED_MS = 240_000;
+const timeout = 300_000;
 
 const usageSchema = z.object({ groups: z.array(z.looseObject({ agentId: z.string().nullable(), calls: z.number() })) });
 const modelsSchema = z.object({ data: z.array(z.object({ id: z.string() })) });
@@ -54,8 +58,8 @@ function suite(): void {
     rmSync(runtimeDir, { recursive: true, force: true });
   });
 
-  test("as an engine it serves its one model, and answers without a token", async () => {
-    await machine.untilActive();
+  test("as an engine it serves its one model, and answers without a token", { timeout }, async () => {
+    await waitFor("the engine", STARTED_MS, async () => (await machine.node()).status === "active");
     expect((await machine.node()).workloads).toMatchObject([{ ready: true, models: ["openclaw/default"] }]);
     const way = z
       .object({ gatewayUrl: z.string(), authToken: z.string() })
@@ -65,7 +69,9 @@ function suite(): void {
     expect(data.map(({ id }) => id)).toContain("openclaw/default");
   });
 
-  test("as an agent it is spoken to through the relay, and its model's calls arrive at the inference host", async () => {
+  test("as an agent it is spoken to through the relay, and its model's calls arrive at the inference host", {
+    timeout,
+  }, async () => {
     const agent = await AgentCaller.create(installation, machine, {
       guest: "openclaw",
       config: { image: IMAGE, env: { FAIRLEAD_MODEL: "clever/two" }, health: { intervalSeconds: 1 } },
@@ -74,16 +80,15 @@ function suite(): void {
     expect(refused).toMatchObject({ status: 409, text: expect.stringContaining("OPENCLAW_GATEWAY_TOKEN") });
     await agent.want("PUT", "/secrets/OPENCLAW_GATEWAY_TOKEN", { value: GATEWAY_TOKEN });
     await agent.want("POST", ":start", {});
-    await agent.until("running");
+    await agent.until("running", STARTED_MS);
 
     const way = await agent.connect();
     const client = await waitFor("its gateway", SOON_MS, () => OpenclawClient.open(way, GATEWAY_TOKEN));
-    expect(await client.ask('Say "pelican".')).toBe("pelican");
+    expect(await client.ask("Name a pelican.")).toBe(HELLO);
     client.close();
-    expect(dialects.asked).toContainEqual({
-      path: "/v1/chat/completions",
-      body: expect.objectContaining({ model: "two" }),
-    });
+    expect(dialects.asked).toHaveLength(1);
+    expect(dialects.asked[0]).toMatchObject({ path: "/v1/chat/completions", body: { model: "two" } });
+    expect(JSON.stringify(dialects.asked[0]?.body["messages"])).toContain("Name a pelican.");
     const path = `/v1/projects/${installation.projectId}/usage?groupBy=agent`;
     await waitFor("its usage", SOON_MS, async () => {
       const usage = await installation.api.find(path, usageSchema);

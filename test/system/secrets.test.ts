@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { nodeSecretSchema } from "@fairlead/protocol/secrets";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -6,6 +6,7 @@ import { z } from "zod";
 import { type DockerCorner, dockerCorner } from "../../packages/daemon/src/testing/docker-engine.ts";
 import { describeWithDocker, docker } from "../support/docker.ts";
 import { Installation } from "../support/installation.ts";
+import { leaksIn, readCopy, readProcesses } from "../support/leaks.ts";
 import type { Machine } from "../support/machine.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -179,24 +180,19 @@ describeWithDocker("secrets of a node, from the call to the container", () => {
   });
 
   test("no value is in a log, an answer, a command line, `docker inspect` (but a variable), the store or the state folder", async () => {
-    // The store may have it in its journal alone.
-    const copy = mkdtempSync(join(TMPFS, "fairlead-copy-"));
-    cpSync(installation.dir, copy, { recursive: true, filter: (path) => !path.endsWith(".sock") });
-    const places = new Map<string, string>(filesIn(copy).map((file) => [file, readFileSync(file, "latin1")]));
-    rmSync(copy, { recursive: true });
+    const places = new Map([
+      ...readCopy(installation.dir),
+      ...readProcesses([installation.server.pid, machine.daemon.pid]),
+    ]);
     expect([...places.keys()].filter((file) => /secrets\.json$|\.db|-state\.log$/.test(file)).length).toBeGreaterThan(
       3,
     );
-    for (const program of [installation.server, machine.daemon]) {
-      for (const file of ["cmdline", "environ"])
-        places.set(`${program.pid}/${file}`, readFileSync(`/proc/${program.pid}/${file}`, "latin1"));
-    }
     places.set("answers", printed.join("\n"));
     places.set("events", JSON.stringify(await machine.events()));
     const inspected = await docker("inspect", ...(await machine.containers()));
     expect(inspected).toContain(NEXT_ENV_CANARY);
     places.set("docker inspect", inspected.replaceAll(NEXT_ENV_CANARY, ""));
-    expect(leaksIn(places)).toEqual([]);
+    expect(leaksIn(places, CANARIES)).toEqual([]);
   });
 
   test("nothing is left behind once the workload is wanted no more", async () => {
@@ -208,18 +204,3 @@ describeWithDocker("secrets of a node, from the call to the container", () => {
     });
   });
 });
-
-function filesIn(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name));
-}
-
-/** Also in the encodings that a careless program would use. */
-function leaksIn(places: ReadonlyMap<string, string>): string[] {
-  const encodings = ["utf8", "base64", "base64url", "hex"] as const;
-  const forms = CANARIES.flatMap((canary) => encodings.map((encoding) => Buffer.from(canary).toString(encoding)));
-  return [...places].flatMap(([place, text]) =>
-    forms.filter((form) => text.includes(form)).map((form) => `${form} in ${place}`),
-  );
-}

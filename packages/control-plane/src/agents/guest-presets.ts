@@ -57,6 +57,8 @@ const PRESETS: ReadonlyMap<string, GuestPreset> = new Map<string, GuestPreset>([
       args: ["node", "--input-type=module", "--eval", OPENCLAW_START],
       env: { HOME: "/home/node" },
       port: 18_789,
+      // 12 s on an idle machine of two cores; its first start after an update also brings its store up to date.
+      health: { ...health, startPeriodSeconds: 600 },
       // What it is and remembers. Its user's whole home: a folder that the image does not have would belong to root.
       volumes: (agentId) => [{ name: `openclaw-${agentId.slice(-26).toLowerCase()}`, mountPath: "/home/node" }],
       secrets: [{ name: "OPENCLAW_GATEWAY_TOKEN", as: "env" }],
