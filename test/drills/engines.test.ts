@@ -38,6 +38,16 @@ describeOnStage("an update to an engine", () => {
     expect([await machine.running(), await machine.startedAt(before)]).toEqual([[before], startedAt]);
   });
 
+  test.each(["https://ghcr.io/example/engine:1", "example/engine@"])(
+    "named %s, which no image is, is told and ends nothing",
+    async (image) => {
+      const before = await machine.ask();
+      await configure(stage.installation, machine, stage.engineConfig(image));
+      await expectSettled(stage, machine, { serves: before, because: /cannot pull .*invalid reference format/ });
+      expect([machine.daemon.running, (await machine.node()).status]).toEqual([true, "active"]);
+    },
+  );
+
   if (EVERY_DRILL)
     test("that never gets healthy is rolled back, and the node says what its health path answered", async () => {
       await update("never", "never-healthy");

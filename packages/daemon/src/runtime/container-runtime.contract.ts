@@ -152,6 +152,15 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
       const { runtime } = harness;
       expect((await runtime.image(harness.image))?.id).toMatch(/^sha256:/);
       expect(await runtime.image(harness.missingImage)).toBeNull();
+      for (const noName of [
+        "example/engine@",
+        "Example/Engine:1",
+        "a:b:c",
+        "https://ghcr.io/example/engine:1",
+        "../info",
+      ]) {
+        expect(await runtime.image(noName), noName).toBeNull();
+      }
     });
 
     test("a container of an absent image is refused as such", async () => {

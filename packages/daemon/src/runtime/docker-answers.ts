@@ -82,6 +82,20 @@ export function summariesOf(answer: unknown): Container[] {
   }));
 }
 
+const HOST = String.raw`(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\])(?::\d+)?`;
+const PART = String.raw`[a-z0-9]+(?:[._-]+[a-z0-9]+)*`;
+const REFERENCE = new RegExp(
+  String.raw`^(?:${HOST}/)?${PART}(?:/${PART})*(?::\w[\w.-]{0,127})?(?:@[A-Za-z0-9+._-]+:[0-9A-Fa-f]+)?$`,
+);
+
+/**
+ * Whether it can be an image's name, or its id. Docker's client puts it into a path as it is, so that `..` would ask for something
+ * else, and follows the redirect that `//` is answered with, to a host of that name.
+ */
+export function isReference(text: string): boolean {
+  return REFERENCE.test(text);
+}
+
 /** Without a tag Docker would pull every tag there is. */
 export function withTag(reference: string): string {
   const name = reference.slice(reference.lastIndexOf("/") + 1);
@@ -111,6 +125,9 @@ export function runtimeErrorOf(error: unknown): RuntimeError {
     return new RuntimeError("unavailable", `the container engine cannot be asked: ${message}`, { cause: error });
   if (status === 404)
     return new RuntimeError(/no such image/i.test(message) ? "no-such-image" : "not-found", message, { cause: error });
+  // What cannot be a name names no image. Were it taken for a fault of the engine, one wrong word would stop the whole node.
+  if (status === 400 && /invalid reference format/i.test(message))
+    return new RuntimeError("no-such-image", message, { cause: error });
   return new RuntimeError(status === 409 ? "conflict" : "rejected", message, { cause: error });
 }
 

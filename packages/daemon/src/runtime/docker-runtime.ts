@@ -15,7 +15,15 @@ import {
   RuntimeError,
   type RuntimeVersion,
 } from "./container-runtime.ts";
-import { containerOf, registryOf, runtimeErrorOf, summariesOf, textOfLogs, withTag } from "./docker-answers.ts";
+import {
+  containerOf,
+  isReference,
+  registryOf,
+  runtimeErrorOf,
+  summariesOf,
+  textOfLogs,
+  withTag,
+} from "./docker-answers.ts";
 import { followEvents } from "./docker-events.ts";
 import { linesOf, logQuery } from "./docker-logs.ts";
 import { followPull } from "./docker-pull.ts";
@@ -91,7 +99,8 @@ export class DockerRuntime implements ContainerRuntime {
     );
   }
 
-  image(reference: string): Promise<ImageFacts | null> {
+  async image(reference: string): Promise<ImageFacts | null> {
+    if (!isReference(reference)) return null;
     return orNull("no-such-image", async () => {
       const answer = await within(ASK_MS, () => this.#docker.getImage(reference).inspect());
       const { Id, RepoDigests, RepoTags, Config } = imageSchema.parse(answer);
