@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { checkEnvSecrets, engineConfigSchema, healthSchema, probeSchema } from "./engine-config.ts";
-import { secretNameSchema } from "./secrets.ts";
+import { secretNameSchema, WORKER_TOKEN_FILE } from "./secrets.ts";
 import { nameSchema } from "./text.ts";
 import { lastExitSchema } from "./workload.ts";
 
@@ -94,6 +94,10 @@ export const agentConfigSchema = z
     update,
   })
   .superRefine(checkEnvSecrets)
+  .refine((config) => config.secrets?.[WORKER_TOKEN_FILE] === undefined, {
+    message: "is the file of the agent's own token",
+    path: ["secrets", WORKER_TOKEN_FILE],
+  })
   .meta({
     id: "AgentConfig",
     description:

@@ -8,6 +8,7 @@ import { openLocalAdmin } from "../admin/local-admin.ts";
 import { type Config, loadConfig } from "../config.ts";
 import { type RunningServer, startServer } from "../server.ts";
 
+const TOKEN = "fairlead-token";
 const withAgent = z.object({ agent: z.strictObject(agentSchema.shape) });
 const withError = z.object({ error: z.object({ code: z.string(), param: z.string().nullable() }) });
 const listed = z.strictObject({ agents: z.array(agentSchema), nextPageToken: z.string() });
@@ -108,6 +109,7 @@ describe("the routes of agents", () => {
     ["a config with an unknown field", { config: { prot: 1 } }, "config.prot"],
     ["a probe that agents have not", { config: { health: { probe: "completion" } } }, "config.health.probe"],
     ["a secret that is no variable", { config: { secrets: { "a.b": { as: "env" } } } }, "config.secrets.a.b"],
+    ["a secret in its token's place", { config: { secrets: { [TOKEN]: { as: "file" } } } }, `config.secrets.${TOKEN}`],
     ["a misspelt limit", { limits: { parallelcalls: 1 } }, "limits.parallelcalls"],
   ])("%s is refused by its name", async (_, more, param) => {
     const { status, body } = await call("POST /v1/agents", made(more));
