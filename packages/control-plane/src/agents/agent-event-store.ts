@@ -1,5 +1,6 @@
 import { type AgentLifecycleState, agentLifecycleStateSchema } from "@fairlead/protocol/agents";
 import type { Kysely } from "kysely";
+import type { HistoryQuery } from "../db/history-query.ts";
 import type { Database } from "../db/schema.ts";
 
 /** What happened to an agent and why, for people. `at` is Unix milliseconds; the state is set where one was entered. */
@@ -12,16 +13,6 @@ export interface AgentEventRecord {
   readonly message: string;
   /** Set for a daemon's event: told twice, it is kept once. */
   readonly sourceId?: string;
-}
-
-export interface AgentEventQuery {
-  readonly limit: number;
-  /** The last id of the page before. */
-  readonly after: string | null;
-  /** These alone; at least one. */
-  readonly kinds?: readonly string[] | undefined;
-  /** Unix milliseconds. */
-  readonly since?: number | undefined;
 }
 
 export class AgentEventStore {
@@ -47,7 +38,7 @@ export class AgentEventStore {
   }
 
   /** Newest first. */
-  async list(agentId: string, { limit, after, kinds, since }: AgentEventQuery): Promise<AgentEventRecord[]> {
+  async list(agentId: string, { limit, after, kinds, since }: HistoryQuery): Promise<AgentEventRecord[]> {
     let query = this.#db
       .selectFrom("agent_event")
       .selectAll()

@@ -6,11 +6,12 @@ import type { Kysely } from "kysely";
 import type { AuditService } from "../audit/audit-service.ts";
 import type { ProjectAccess } from "../auth/access.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
+import type { HistoryQuery } from "../db/history-query.ts";
 import type { Database } from "../db/schema.ts";
 import { always, type Once } from "../idempotency/once.ts";
 import { type KeyLimitsChange, mergeLimits, NO_LIMITS } from "../keys/key-limits.ts";
 import { type AgentRecord, agentNotFound, agentResource, NOTHING_OBSERVED } from "./agent.ts";
-import type { AgentEventQuery, AgentEventRecord } from "./agent-event-store.ts";
+import type { AgentEventRecord } from "./agent-event-store.ts";
 import type { AgentInputs } from "./agent-inputs.ts";
 import type { StorePage } from "./agent-store.ts";
 import type { AgentStores } from "./agent-stores.ts";
@@ -84,7 +85,7 @@ export class AgentService {
   }
 
   /** What happened to it, the newest first. @throws DomainError not_found */
-  async events(caller: UserPrincipal, id: string, query: AgentEventQuery): Promise<AgentEventRecord[]> {
+  async events(caller: UserPrincipal, id: string, query: HistoryQuery): Promise<AgentEventRecord[]> {
     const agent = await this.get(caller, id);
     return this.#deps.stores.events.list(agent.id, query);
   }

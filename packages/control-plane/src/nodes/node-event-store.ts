@@ -1,5 +1,6 @@
 import { type NodeStatus, nodeStatusSchema } from "@fairlead/protocol/resources";
 import type { Kysely } from "kysely";
+import type { HistoryQuery } from "../db/history-query.ts";
 import type { Database } from "../db/schema.ts";
 
 /** What happened to a node and why, for people. `at` is Unix milliseconds; `status` is set where a status was entered. */
@@ -12,16 +13,6 @@ export interface NodeEventRecord {
   readonly message: string;
   /** Set for a daemon's event: told twice, it is kept once. */
   readonly sourceId?: string;
-}
-
-export interface NodeEventQuery {
-  readonly limit: number;
-  /** The last id of the page before. */
-  readonly after: string | null;
-  /** These alone; at least one. */
-  readonly kinds?: readonly string[] | undefined;
-  /** Unix milliseconds. */
-  readonly since?: number | undefined;
 }
 
 export class NodeEventStore {
@@ -46,7 +37,7 @@ export class NodeEventStore {
   }
 
   /** Newest first. */
-  async list(nodeId: string, { limit, after, kinds, since }: NodeEventQuery): Promise<NodeEventRecord[]> {
+  async list(nodeId: string, { limit, after, kinds, since }: HistoryQuery): Promise<NodeEventRecord[]> {
     let query = this.#db
       .selectFrom("node_event")
       .selectAll()

@@ -2,8 +2,8 @@ import { rfc3339 } from "@fairlead/protocol/clock";
 import { nodeEventSchema } from "@fairlead/protocol/resources";
 import type { FastifySchema } from "fastify";
 import { z } from "zod";
-import { moment } from "../http/fields.ts";
-import { pageQuery, paginate } from "../http/pagination.ts";
+import { historyQuery } from "../http/history-query.ts";
+import { paginate } from "../http/pagination.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
 import { principalOf, requirePrincipal } from "../http/require-principal.ts";
 import type { NodeReportService } from "./node-report-service.ts";
@@ -26,14 +26,7 @@ const listNodeEvents = {
   errors: ["not_found"],
   params: nodeParams,
   querystring: z.strictObject({
-    kind: z
-      .string()
-      .regex(/^[a-z_]{1,64}(,[a-z_]{1,64}){0,31}$/, "must be kinds of events, with commas between them")
-      .transform((kinds) => kinds.split(","))
-      .optional()
-      .describe("Events of these kinds alone, with commas between them, such as `workload_exited,workload_started`."),
-    since: moment("Events at or after this time (RFC 3339)."),
-    ...pageQuery,
+    ...historyQuery("workload_exited,workload_started"),
   }),
   response: { 200: z.object({ events: z.array(nodeEventSchema), nextPageToken: z.string() }) },
 } satisfies FastifySchema;

@@ -6,10 +6,11 @@ import type { Kysely } from "kysely";
 import type { AuditService } from "../audit/audit-service.ts";
 import type { ProjectAccess } from "../auth/access.ts";
 import type { Principal, UserPrincipal } from "../auth/principal.ts";
+import type { HistoryQuery } from "../db/history-query.ts";
 import type { Database } from "../db/schema.ts";
 import { always, type Once } from "../idempotency/once.ts";
 import { freeIdentifier, identifierFrom, type NodeRecord, nodeResource, PLAN_BYO } from "./node.ts";
-import type { NodeEventQuery, NodeEventRecord } from "./node-event-store.ts";
+import type { NodeEventRecord } from "./node-event-store.ts";
 import type { MachineOrder, NodeMachines } from "./node-machines.ts";
 import type { NodeStores } from "./node-stores.ts";
 import { planWorkloads } from "./plan-desired.ts";
@@ -117,7 +118,7 @@ export class NodeService {
   }
 
   /** What happened to the node, the newest first. */
-  async events(caller: UserPrincipal, id: string, query: NodeEventQuery): Promise<NodeEventRecord[]> {
+  async events(caller: UserPrincipal, id: string, query: HistoryQuery): Promise<NodeEventRecord[]> {
     const node = await this.get(caller, id);
     return this.#deps.stores.events.list(node.id, query);
   }
