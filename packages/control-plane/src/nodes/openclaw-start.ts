@@ -72,11 +72,21 @@ function letThrough() {
   server.listen(PORT, "0.0.0.0");
 }
 
+/** It may be withdrawn between two looks at it. */
+function tokenIfThere() {
+  try {
+    return readToken();
+  } catch (error) {
+    if (error.code === "ENOENT") return null;
+    throw error;
+  }
+}
+
 /** A token that is withdrawn for a while comes back as another one. */
 async function followToken(taken) {
   for (;;) {
     await sleep(1000);
-    const token = existsSync(FAIRLEAD_TOKEN_FILE) ? readToken() : taken;
+    const token = tokenIfThere() ?? taken;
     if (token !== taken && (await ended(start(["secrets", "reload"]))) === 0) taken = token;
   }
 }
