@@ -25,6 +25,14 @@ export class HeldResponse {
     this.hold();
   }
 
+  /** What was written until now is still sent: a caller that has seen no byte of an answer takes the call for one that never began. */
+  break(): void {
+    const { socket } = this.#response;
+    // Node holds a turn's chunks back as well.
+    while (socket?.writableCorked) socket.uncork();
+    this.#response.destroy();
+  }
+
   #release(): void {
     this.#isHeld = false;
     // An ending response lets its connection go by itself.

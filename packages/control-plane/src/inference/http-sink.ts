@@ -57,7 +57,7 @@ export class HttpSink implements AnswerSink {
   }
 
   break(): void {
-    this.#response.destroy();
+    this.#held.break();
   }
 }
 

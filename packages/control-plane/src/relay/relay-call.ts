@@ -87,7 +87,7 @@ export class RelayCall implements TunnelStreamHandler {
     const { response, refuse } = this.#exchange;
     this.#finish();
     // What was begun cannot be taken back: cut, it does not look whole.
-    if (response.headersSent) response.destroy();
+    if (response.headersSent) this.#held.break();
     else refuse(brokeOff(error));
   }
 
