@@ -4,14 +4,23 @@ const root = new URL("..", import.meta.url).pathname;
 // Tests read the sources, so that no build has to come first.
 const shared = { resolve: { conditions: ["fairlead-source"] }, ssr: { resolve: { conditions: ["fairlead-source"] } } };
 
+/** How long a test waits for a condition where it says nothing else: a machine may have more to do than cores for it. */
+const patienceMs = 20_000;
+const patient = {
+  setupFiles: ["test/support/patience.ts"],
+  provide: { patienceMs },
+  expect: { poll: { timeout: patienceMs } },
+};
+
 /** Faults on real parts. Each file has a stage of its own, and waits for conditions rather than for time. */
 const drills = (name: string, include: string, everyDrill = false): TestProjectInlineConfiguration => ({
   ...shared,
   test: {
+    ...patient,
     name,
     root,
     include: [include],
-    provide: { everyDrill },
+    provide: { ...patient.provide, everyDrill },
     fileParallelism: false,
     testTimeout: 300_000,
     hookTimeout: 300_000,
@@ -26,6 +35,7 @@ export default defineConfig({
       {
         ...shared,
         test: {
+          ...patient,
           name: "unit",
           root,
           include: [
@@ -36,11 +46,14 @@ export default defineConfig({
             "test/units.test.ts",
           ],
           isolate: false,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
       {
         ...shared,
         test: {
+          ...patient,
           name: "system",
           root,
           include: ["test/system/**/*.test.ts", "test/access-matrix/**/*.test.ts"],
@@ -56,10 +69,11 @@ export default defineConfig({
       {
         ...shared,
         test: {
+          ...patient,
           name: "clients",
           root,
           include: ["test/clients/*.test.ts"],
-          setupFiles: ["test/clients/no-internet.ts"],
+          setupFiles: [...patient.setupFiles, "test/clients/no-internet.ts"],
           env: { OPENAI_AGENTS_DISABLE_TRACING: "1" },
           fileParallelism: false,
           testTimeout: 60_000,
