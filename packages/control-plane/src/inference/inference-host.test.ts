@@ -10,6 +10,7 @@ import { nodesCatalog } from "../providers/model-catalog.fixture.ts";
 import { asKey } from "../testing.fixture.ts";
 import type { TunnelTransport } from "../tunnel/tunnel-transport.ts";
 import { createInferenceHost, type InferenceHost } from "./inference-host.ts";
+import type { InferenceLimits } from "./limits.ts";
 import type { CallerAuthenticator, EngineTarget } from "./ports.ts";
 
 const KEY = "flk_good";
@@ -45,6 +46,10 @@ beforeEach(async () => {
     secret === KEY
       ? Promise.resolve(asKey("prj_1"))
       : Promise.reject(new DomainError("invalid_credential", "This key is unknown."));
+  await start();
+});
+
+async function start(more: Partial<InferenceLimits> = {}): Promise<void> {
   const targets = [ENGINE, SLEEPING, UNREACHABLE];
   host = createInferenceHost({
     callers: { authenticate: (secret) => authenticate(secret) },
@@ -52,10 +57,10 @@ beforeEach(async () => {
     ids: systemIds(() => 0),
     clock: systemClock,
     log: pino({ level: "silent" }),
-    limits: { maxBodyBytes: 1000, maxBufferedBytes: 2400, maxCallsInFlight: 2, uploadMs: 200 },
+    limits: { maxBodyBytes: 1000, maxBufferedBytes: 2400, maxCallsInFlight: 2, ...more },
   });
   await new Promise<void>((resolve) => host.server.listen(0, "127.0.0.1", resolve));
-});
+}
 
 afterEach(async () => {
   await host.drain(0);
@@ -248,6 +253,8 @@ describe("the inference host", () => {
   });
 
   test("gives up an upload that takes too long, and frees what it held", async () => {
+    await host.drain(0);
+    await start({ uploadMs: 200 });
     const slow = await open();
     slow.write(`${HEAD}content-length: 900\r\n\r\n{`);
     const answer = await text(slow);
