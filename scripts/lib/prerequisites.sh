@@ -207,8 +207,9 @@ install_postgres() {
   install_packages postgresql
 }
 
+# None of those that the system hands out to connections: one of them could take it before its server does.
 free_port() {
-  scripts/lib/with-node node -e 'const s=require("net").createServer().listen(0,"127.0.0.1",()=>{console.log(s.address().port);s.close()})'
+  scripts/lib/with-node node -e 'const look=()=>require("net").createServer().once("error",look).listen(20000+Math.floor(Math.random()*12000),"127.0.0.1",function(){console.log(this.address().port);this.close()});look()'
 }
 
 # PostgreSQL refuses to run as root, so it runs as the package's own user.

@@ -1,11 +1,10 @@
 import { createServer } from "node:net";
+import { freePorts } from "@fairlead/protocol/testing/free-ports";
 
 /** Two different ports that nobody listens on just now. */
 export async function twoFreePorts(): Promise<readonly [number, number]> {
-  const servers = await Promise.all([listen(), listen()]);
-  const [first, second] = servers.map((server) => server.port);
-  await Promise.all(servers.map((server) => server.close()));
-  return [first ?? 0, second ?? 0];
+  const first = await freePorts(2);
+  return [first, first + 1];
 }
 
 /** Takes a port, until it is closed. */

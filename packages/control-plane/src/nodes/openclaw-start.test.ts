@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePorts } from "@fairlead/protocol/testing/free-ports";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { OPENCLAW_START } from "./openclaw-start.ts";
 
@@ -53,7 +54,8 @@ beforeEach(async () => {
   });
   host.listen(0, "127.0.0.1");
   await once(host, "listening");
-  port = await freePort();
+  // Its gateway listens on the one below.
+  port = (await freePorts(2)) + 1;
 });
 
 afterEach(async () => {
@@ -166,25 +168,6 @@ function calls(): Call[] {
 
 function urlOf(server: Server): string {
   return `http://127.0.0.1:${portOf(server)}`;
-}
-
-/** A port that is free, as the one below it is, where the gateway listens. */
-async function freePort(): Promise<number> {
-  for (;;) {
-    const upper = await tryPort(0);
-    const lower = upper && (await tryPort(portOf(upper) - 1));
-    const port = upper && lower && portOf(upper);
-    for (const server of [upper, lower]) if (server) await new Promise((resolve) => server.close(resolve));
-    if (port) return port;
-  }
-}
-
-function tryPort(port: number): Promise<Server | null> {
-  const server = createServer();
-  return new Promise((resolve) => {
-    server.once("error", () => resolve(null));
-    server.listen(port, "127.0.0.1", () => resolve(server));
-  });
 }
 
 const portOf = (server: Server): number => (server.address() as AddressInfo).port;

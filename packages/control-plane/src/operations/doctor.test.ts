@@ -4,10 +4,10 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "@fairlead/protocol/clock";
+import { freePorts } from "@fairlead/protocol/testing/free-ports";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openLocalAdmin } from "../admin/local-admin.ts";
 import { type Config, loadConfig } from "../config.ts";
-import { reservePort } from "../http/listen.ts";
 import { startServer } from "../server.ts";
 import { examine, type Finding } from "./doctor.ts";
 
@@ -31,12 +31,6 @@ function configured(env: Readonly<Record<string, string>> = {}): Config {
   });
 }
 
-async function freePort(): Promise<number> {
-  const reserved = await reservePort({ host: "127.0.0.1", port: 0, setting: "" });
-  await reserved.release();
-  return reserved.port;
-}
-
 async function statuses(): Promise<Readonly<Record<string, Finding["status"]>>> {
   return Object.fromEntries((await examine(config, systemClock)).map(({ check, status }) => [check, status]));
 }
@@ -48,10 +42,10 @@ async function message(check: string): Promise<string> {
 describe("the doctor", () => {
   test("finds a stopped installation well", async () => {
     await (await openLocalAdmin(config)).close();
-    const [platform, inference] = [await freePort(), await freePort()];
+    const platform = await freePorts(2);
     config = configured({
       FAIRLEAD_SERVER_PLATFORM_PORT: `${platform}`,
-      FAIRLEAD_SERVER_INFERENCE_PORT: `${inference}`,
+      FAIRLEAD_SERVER_INFERENCE_PORT: `${platform + 1}`,
     });
     expect(await statuses()).toMatchObject({
       settings: "ok",

@@ -2,11 +2,10 @@ import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { freePorts } from "@fairlead/protocol/testing/free-ports";
 import type Docker from "dockerode";
 
 const REGISTRY = "/usr/bin/docker-registry";
@@ -37,7 +36,7 @@ export interface Login {
 export async function startRegistry(first: Login): Promise<Registry> {
   let login = first;
   const folder = await mkdtemp(join(tmpdir(), "fairlead-registry-"));
-  const port = await freePort();
+  const port = await freePorts(1);
   const host = `127.0.0.1:${port}`;
   const passwords = join(folder, "htpasswd");
   writeFileSync(passwords, passwordLine(login));
@@ -82,15 +81,6 @@ export async function startRegistry(first: Login): Promise<Registry> {
 /** By standard input: on a command line a test that looks for leaks would find it. */
 function passwordLine({ username, password }: Login): Buffer {
   return execFileSync(HTPASSWD, ["-Bin", username], { input: password });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 async function untilUp(child: ChildProcess, host: string): Promise<void> {
