@@ -1,16 +1,20 @@
 import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { parseArgs } from "node:util";
 import { weighBuffersWithHeap } from "../../packages/daemon/src/garbage-collection.ts";
-import { openBench } from "./bench.ts";
+import { type Bench, openBench } from "./bench.ts";
 import { describeMachine } from "./describe-machine.ts";
 import { cpuSeconds, memoryMb, processTree } from "./machine.ts";
 import { median, roundedText, spread } from "./statistics.ts";
 import { startFairleadRelay } from "./targets/fairlead.ts";
+import { missingNginx, startNginx } from "./targets/nginx.ts";
+import { startNodePipe } from "./targets/node-pipe.ts";
+import type { RunningTarget } from "./targets.ts";
 
 /**
  * `node test/bench/relay.ts`: an engine on loopback called directly and through relay, tunnel and gateway, in one run, round by
  * round: small calls, streams, bulk both ways, with the CPU of every program on the way; how soon the engine learns that a caller
- * left; and memory where one of 100 callers never reads. All programs share the machine.
+ * left; and memory where one of 100 callers never reads. All programs share the machine: two plain proxies one behind the other,
+ * nginx and bare Node, tell what two hops can reach on it.
  */
 
 // As the programs on the way do.
@@ -176,34 +180,64 @@ function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
+/** A way to the engine. */
+interface Way {
+  readonly name: string;
+  readonly place: Place;
+  /** The programs between client and engine, the first one first. */
+  readonly pids: readonly number[];
+}
+
+type Starter = (bench: Bench) => Promise<Pick<RunningTarget, "port" | "parts" | "stop">>;
+
+/** Two hops of a proxy that checks nothing. */
+async function twice(name: string, start: Starter, on: Bench): Promise<Way & Pick<RunningTarget, "stop">> {
+  const inner = await start(on);
+  const outer = await start({ ...on, mockPort: inner.port });
+  const pids = [outer, inner].flatMap(({ parts }) => parts.flatMap((part) => part.pids));
+  const stop = async (): Promise<void> => {
+    await outer.stop();
+    await inner.stop();
+  };
+  return { name, place: { port: outer.port, prefix: "", token: "" }, pids, stop };
+}
+
+/** One work by every way, in turn, as lines of a table. The first way is what the others are held against. */
+async function compare(name: string, work: Work, ways: readonly Way[], enginePid: number): Promise<void> {
+  const figures: Figures[][] = ways.map(() => []);
+  for (let round = 0; round < ROUNDS; round++)
+    for (const [at, { place, pids }] of ways.entries())
+      figures[at]?.push(await measure(work, place, [process.pid, ...pids, enginePid]));
+  for (const [at, way] of ways.entries()) {
+    const own = figures[at] ?? [];
+    const ratio = spread(own.map(({ perSecond }, round) => perSecond / (figures[0]?.[round]?.perSecond ?? perSecond)));
+    const speed = spread(own.map(({ perSecond }) => perSecond));
+    say(`| ${name}, ${work.unit} | ${way.name} | ${speed} | ${ratio} | ${cpuText(own)} |`);
+  }
+}
+
 const bench = await openBench({ pinned: false, profileDir: options.profile });
 try {
   const program = new URL("targets/relay-engine-program.ts", import.meta.url).pathname;
   const engine = bench.processes.launch({ name: "engine", command: process.execPath, args: [program], core: 0 });
   const mockPort = Number(await engine.printed(/^(\d+)$/m));
-  const relay = await startFairleadRelay({ ...bench, mockPort });
-  const direct = { port: mockPort, prefix: "", token: "" };
+  const onEngine = { ...bench, mockPort };
+  const relay = await startFairleadRelay(onEngine);
   const through = { port: relay.port, prefix: relay.prefix ?? "", token: relay.key };
   const parts = relay.parts.flatMap(({ pids }) => pids);
+  const proxies = [await twice("two bare Node proxies", startNodePipe, onEngine)];
+  if (missingNginx() === null) proxies.push(await twice("two nginx", startNginx, onEngine));
+  const ways: readonly Way[] = [
+    { name: "direct", place: { port: mockPort, prefix: "", token: "" }, pids: [] },
+    { name: "relay", place: through, pids: parts },
+    ...proxies,
+  ];
   say(`${describeMachine()}\n`);
-  say("CPU in µs a unit: client + engine, and client + control plane + daemon + engine.\n");
-  say("| work, unit | direct/s | relayed/s | ratio | CPU direct | CPU relayed | ratio of CPU |");
-  say("| --- | --- | --- | --- | --- | --- | --- |");
-  for (const [name, work] of Object.entries(WORKS).filter(([each]) => each.includes(options.work))) {
-    const [plain, relayed]: [Figures[], Figures[]] = [[], []];
-    for (let round = 0; round < ROUNDS; round++) {
-      plain.push(await measure(work, direct, [process.pid, engine.pid]));
-      relayed.push(await measure(work, through, [process.pid, ...parts, engine.pid]));
-    }
-    const ratio = (of: (figures: Figures) => number): string =>
-      spread(relayed.map((figures, round) => of(figures) / of(plain[round] ?? figures)));
-    const speeds = [plain, relayed].map((figures) => spread(figures.map(({ perSecond }) => perSecond))).join(" | ");
-    const speedRatio = ratio(({ perSecond }) => perSecond);
-    const cpuRatio = ratio(({ cpu }) => cpu.reduce((sum, part) => sum + part, 0));
-    say(
-      `| ${name}, ${work.unit} | ${speeds} | ${speedRatio} | ${cpuText(plain)} | ${cpuText(relayed)} | ${cpuRatio} |`,
-    );
-  }
+  say("CPU in µs a unit: client + what lies between (control plane + daemon) + engine.\n");
+  say("| work, unit | way | a second | ÷ direct | CPU |");
+  say("| --- | --- | --- | --- | --- |");
+  for (const [name, work] of Object.entries(WORKS).filter(([each]) => each.includes(options.work)))
+    await compare(name, work, ways, engine.pid);
   const aborts: number[] = [];
   for (let at = 0; at < ABORTS; at++) aborts.push(await abortMs(through, String(at), (text) => engine.printed(text)));
   const sorted = aborts.toSorted((a, b) => a - b);
@@ -219,7 +253,7 @@ try {
   for (let round = 0; round < ROUNDS; round++) await others(CALLERS - 1);
   say(`the same, one of them never reading: ${memory()}`);
   silent.destroy();
-  await relay.stop();
+  for (const started of [relay, ...proxies]) await started.stop();
 } finally {
   agent.destroy();
   await bench.close();
