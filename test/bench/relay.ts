@@ -184,7 +184,7 @@ function say(line: string): void {
 interface Way {
   readonly name: string;
   readonly place: Place;
-  /** The programs between client and engine, the first one first. */
+  /** Its programs, the first one first. */
   readonly pids: readonly number[];
 }
 
@@ -194,7 +194,8 @@ type Starter = (bench: Bench) => Promise<Pick<RunningTarget, "port" | "parts" | 
 async function twice(name: string, start: Starter, on: Bench): Promise<Way & Pick<RunningTarget, "stop">> {
   const inner = await start(on);
   const outer = await start({ ...on, mockPort: inner.port });
-  const pids = [outer, inner].flatMap(({ parts }) => parts.flatMap((part) => part.pids));
+  // Of each its first process, whose children count with it.
+  const pids = [outer, inner].flatMap(({ parts }) => parts.flatMap((part) => part.pids.slice(0, 1)));
   const stop = async (): Promise<void> => {
     await outer.stop();
     await inner.stop();
@@ -203,11 +204,10 @@ async function twice(name: string, start: Starter, on: Bench): Promise<Way & Pic
 }
 
 /** One work by every way, in turn, as lines of a table. The first way is what the others are held against. */
-async function compare(name: string, work: Work, ways: readonly Way[], enginePid: number): Promise<void> {
+async function compare(name: string, work: Work, ways: readonly Way[]): Promise<void> {
   const figures: Figures[][] = ways.map(() => []);
   for (let round = 0; round < ROUNDS; round++)
-    for (const [at, { place, pids }] of ways.entries())
-      figures[at]?.push(await measure(work, place, [process.pid, ...pids, enginePid]));
+    for (const [at, { place, pids }] of ways.entries()) figures[at]?.push(await measure(work, place, pids));
   for (const [at, way] of ways.entries()) {
     const own = figures[at] ?? [];
     const ratio = spread(own.map(({ perSecond }, round) => perSecond / (figures[0]?.[round]?.perSecond ?? perSecond)));
@@ -227,17 +227,18 @@ try {
   const parts = relay.parts.flatMap(({ pids }) => pids);
   const proxies = [await twice("two bare Node proxies", startNodePipe, onEngine)];
   if (missingNginx() === null) proxies.push(await twice("two nginx", startNginx, onEngine));
-  const ways: readonly Way[] = [
+  const between: readonly Way[] = [
     { name: "direct", place: { port: mockPort, prefix: "", token: "" }, pids: [] },
     { name: "relay", place: through, pids: parts },
     ...proxies,
   ];
+  const ways = between.map((way) => ({ ...way, pids: [process.pid, ...way.pids, engine.pid] }));
   say(`${describeMachine()}\n`);
   say("CPU in µs a unit: client + what lies between (control plane + daemon) + engine.\n");
   say("| work, unit | way | a second | ÷ direct | CPU |");
   say("| --- | --- | --- | --- | --- |");
   for (const [name, work] of Object.entries(WORKS).filter(([each]) => each.includes(options.work)))
-    await compare(name, work, ways, engine.pid);
+    await compare(name, work, ways);
   const aborts: number[] = [];
   for (let at = 0; at < ABORTS; at++) aborts.push(await abortMs(through, String(at), (text) => engine.printed(text)));
   const sorted = aborts.toSorted((a, b) => a - b);
