@@ -51,3 +51,8 @@ test("an answer that is broken off in the turn of its first bytes has told of th
   });
   expect(received.text).toMatch(/^HTTP\/1\.1 200 [^]*\r\n\r\n4\r\nhalf\r\n$/);
 });
+
+test("an answer that is broken off in the turn of its head has told of that", async () => {
+  const received = await receive((held) => held.break());
+  expect(received.text).toMatch(/^HTTP\/1\.1 200 [^]*\r\n\r\n$/);
+});

@@ -28,6 +28,8 @@ export class HeldResponse {
   /** What was written until now is still sent: a caller that has seen no byte of an answer takes the call for one that never began. */
   break(): void {
     const { socket } = this.#response;
+    // A head alone waits for the first piece of its body.
+    if (this.#response.headersSent) this.#response.flushHeaders();
     // Node holds a turn's chunks back as well.
     while (socket?.writableCorked) socket.uncork();
     this.#response.destroy();
