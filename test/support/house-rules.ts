@@ -26,17 +26,21 @@ export const houseRules: Rules = {
       forbids: edge("packages/protocol/\\S+", "(?!zod$|packages/protocol/).*"),
     },
     {
+      reason: "wire is what both programs do with the bytes of a connection: it knows Node alone",
+      forbids: edge("packages/wire/\\S+", "(?!node:|packages/wire/).*"),
+    },
+    {
       reason: "another package is reached by its name, which offers only what it exports",
       forbids: /^packages\/([^/]+)\/\S+ \S+ packages\/(?!\1\/)/,
     },
     {
       reason: "the daemon runs without the control plane: only the types of its router cross",
-      forbids: edge(`${DAEMON}/\\S+`, "@fairlead/(?!protocol/).*"),
+      forbids: edge(`${DAEMON}/\\S+`, "@fairlead/(?!(protocol|wire)/).*"),
       unless: / -type-> @fairlead\/control-plane\/daemon-router$/,
     },
     {
       reason: "the control plane runs without the daemon and the command line",
-      forbids: edge(`${SERVER}/\\S+`, "@fairlead/(?!protocol/).*"),
+      forbids: edge(`${SERVER}/\\S+`, "@fairlead/(?!(protocol|wire)/).*"),
     },
     {
       reason: "the command line reaches daemons through the control plane",

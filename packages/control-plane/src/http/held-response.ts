@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { atEndOfTurn } from "./end-of-turn.ts";
+import { atEndOfTurn } from "@fairlead/wire/end-of-turn";
 
 /** A response whose writes of one turn of the event loop go out together at its end. */
 export class HeldResponse {

@@ -1,12 +1,12 @@
 import type { Socket } from "node:net";
 import type { Clock } from "@fairlead/protocol/clock";
-import type { buildConnector } from "undici";
 import {
   type ConnectionCall,
   type ConnectionOwner,
   Http1Connection,
   type RenderedRequest,
-} from "./http1-connection.ts";
+} from "@fairlead/wire/http1/http1-connection";
+import type { buildConnector } from "undici";
 
 export interface ConnectionPoolOptions {
   readonly connect: buildConnector.connector;

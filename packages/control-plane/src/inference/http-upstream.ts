@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { DomainError } from "@fairlead/protocol/errors";
+import type { Http1Connection, RenderedRequest } from "@fairlead/wire/http1/http1-connection";
+import { headerLines, requestLine } from "@fairlead/wire/http1/http1-request";
 import type { ConnectionPool, PooledCall } from "./connection-pool.ts";
 import { PrivateAddressError } from "./guarded-connect.ts";
-import type { Http1Connection, RenderedRequest } from "./http1-connection.ts";
-import { headerLines, requestLine } from "./http1-request.ts";
 import type { UpstreamCall, UpstreamHandler, UpstreamRequest, UpstreamTransport } from "./upstream.ts";
 import { NotReached } from "./upstream-faults.ts";
 

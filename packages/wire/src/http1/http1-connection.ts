@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
-import { atEndOfTurn } from "../http/end-of-turn.ts";
+import { atEndOfTurn } from "../end-of-turn.ts";
 import { type AnswerParts, Http1Answer, MalformedAnswer } from "./http1-answer.ts";
 
 /** A request as it is written. */
