@@ -27,6 +27,14 @@ export const TUNNEL_PATH = (nodeId: string): string => `/v1/nodes/${nodeId}/tunn
 /** The value of `Upgrade` that turns a request on the platform host into the tunnel's raw socket. */
 export const TUNNEL_UPGRADE = "fairlead-tunnel";
 
+/**
+ * What is spoken on that socket. A daemon lists what it knows with its request, the best first, and the platform host names its choice
+ * in the answer; daemons and servers of former releases say nothing here, and speak `h2`.
+ */
+export const TUNNEL_PROTOCOL_HEADER = "fairlead-tunnel-protocol";
+export const TUNNEL_PROTOCOLS = ["yamux", "h2"] as const;
+export type TunnelProtocol = (typeof TUNNEL_PROTOCOLS)[number];
+
 /** Names the workload that a request inside the tunnel is for, by its `name`. */
 export const TUNNEL_WORKLOAD_HEADER = "fairlead-workload";
 

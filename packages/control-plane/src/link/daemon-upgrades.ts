@@ -1,12 +1,17 @@
-import { LINK_PATH, TUNNEL_PATH, TUNNEL_UPGRADE } from "@fairlead/protocol/daemon-link";
+import { LINK_PATH, TUNNEL_PATH, TUNNEL_PROTOCOL_HEADER, TUNNEL_UPGRADE } from "@fairlead/protocol/daemon-link";
 import { DomainError } from "@fairlead/protocol/errors";
 import type { UpgradeAdmission } from "../http/upgrade-admission.ts";
 import type { AcceptedUpgrade, NodeUpgradeRoute, UpgradeProtocol } from "../http/upgrade-dispatcher.ts";
 import type { LinkServer } from "./link-server.ts";
 
+interface TunnelOffer extends Pick<AcceptedUpgrade, "socket" | "head"> {
+  /** As the daemon sent it. */
+  readonly protocols: string | undefined;
+}
+
 /** Takes a node's raw socket and makes it the tunnel; the tunnel hub. */
 export interface TunnelAcceptor {
-  attach(nodeId: string, socket: AcceptedUpgrade["socket"], head: Buffer): void;
+  attach(nodeId: string, offer: TunnelOffer): void;
 }
 
 /** How many of each are opened within a second. */
@@ -29,7 +34,10 @@ export function daemonUpgrades({ links, tunnels, admissions }: DaemonUpgradeDeps
     upgradeRoute(link, ({ request, socket, head, principal }) =>
       links.accept({ request, socket, head, nodeId: principal.nodeId }),
     ),
-    upgradeRoute(tunnel, ({ socket, head, principal }) => tunnels.attach(principal.nodeId, socket, head)),
+    upgradeRoute(tunnel, ({ request, socket, head, principal }) => {
+      const offered = request.headers[TUNNEL_PROTOCOL_HEADER];
+      tunnels.attach(principal.nodeId, { socket, head, protocols: offered?.toString() });
+    }),
   ];
 }
 

@@ -22,7 +22,9 @@ export class FakeNodes {
   /** Every upgrade is attached as the node that its path names. */
   constructor(hub: TunnelHub) {
     this.#platform = createServer();
-    this.#platform.on("upgrade", (request, socket, head) => hub.attach(request.url?.slice(1) ?? "", socket, head));
+    this.#platform.on("upgrade", (request, socket, head) =>
+      hub.attach(request.url?.slice(1) ?? "", { socket, head, protocols: undefined }),
+    );
   }
 
   async listen(): Promise<void> {

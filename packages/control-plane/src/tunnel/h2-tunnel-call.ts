@@ -1,24 +1,20 @@
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from "node:http2";
+import { BodyPieces } from "./body-pieces.ts";
 import type { TunnelHandler, TunnelStreamCall, TunnelStreamHandler } from "./tunnel-transport.ts";
-
-/** One write is at most this long: a single huge one overruns HTTP/2's session memory. */
-const MAX_WRITE_BYTES = 64 * 1024;
 
 /** One request and its answer inside the tunnel. */
 export class H2TunnelCall implements TunnelStreamCall {
   readonly #stream: ClientHttp2Stream;
   /** Undefined once the call is over: Node may keep the stream in memory long after, and with it whatever it leads to. */
   #handler: (TunnelHandler & Partial<TunnelStreamHandler>) | undefined;
-  #body: readonly Buffer[];
-  #chunk = 0;
-  #offset = 0;
+  readonly #body: BodyPieces;
   #failure: Error | undefined;
 
   /** @param body all of it, or null where it is written as it comes. */
   constructor(stream: ClientHttp2Stream, body: readonly Buffer[] | null, handler: TunnelHandler | TunnelStreamHandler) {
     this.#stream = stream;
     this.#handler = handler;
-    this.#body = body ?? [];
+    this.#body = new BodyPieces(body ?? []);
     stream.on("response", (headers) => this.#onResponse(headers));
     stream.on("data", (chunk: Buffer) => this.#onData(chunk));
     stream.on("end", () => this.#onEnd());
@@ -70,14 +66,14 @@ export class H2TunnelCall implements TunnelStreamCall {
   }
 
   #onClose(): void {
-    this.#body = [];
+    this.#body.drop();
     const handler = this.#handler;
     this.#handler = undefined;
     handler?.onError(this.#failure ?? new Error(`the tunnel's stream was reset (code ${this.#stream.rstCode})`));
   }
 
   #cancel(): void {
-    this.#body = [];
+    this.#body.drop();
     // `close` would first end a half-sent body as if it were whole.
     if (this.#stream.writableEnded) this.#stream.close(constants.NGHTTP2_CANCEL);
     else this.#stream.destroy(new Error("the call was aborted"));
@@ -86,35 +82,9 @@ export class H2TunnelCall implements TunnelStreamCall {
   #writeBody(): void {
     const stream = this.#stream;
     while (!stream.destroyed && !stream.writableEnded) {
-      const chunk = this.#body[this.#chunk];
-      if (chunk === undefined) {
-        this.#body = [];
-        stream.end();
-        return;
-      }
-      const piece = chunk.subarray(this.#offset, this.#offset + MAX_WRITE_BYTES);
-      this.#offset += piece.length;
-      if (this.#offset >= chunk.length) {
-        this.#chunk++;
-        this.#offset = 0;
-      }
-      if (piece.length > 0 && !stream.write(piece)) return;
+      const piece = this.#body.next();
+      if (piece === undefined) stream.end();
+      else if (!stream.write(piece)) return;
     }
   }
-}
-
-/** A call on a tunnel that is gone: fails after the caller has it in hand. */
-export function lostCall(handler: TunnelHandler, error: Error): TunnelStreamCall {
-  let aborted = false;
-  setImmediate(() => {
-    if (!aborted) handler.onError(error);
-  });
-  return {
-    write: () => true,
-    end: () => undefined,
-    resume: () => undefined,
-    abort: () => {
-      aborted = true;
-    },
-  };
 }

@@ -1,10 +1,13 @@
-import { type ClientHttp2Session, type ClientHttp2Stream, connect } from "node:http2";
+import { type ClientHttp2Session, connect } from "node:http2";
 import type { Duplex } from "node:stream";
-import { LOGS_WORKLOAD, TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
-import { H2TunnelCall, lostCall } from "./h2-tunnel-call.ts";
-import { cutSession, type LivenessOptions, watchLiveness } from "./liveness.ts";
+import { TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
+import { cutH2Session, watchH2Session } from "@fairlead/wire/h2-session";
+import type { LivenessOptions } from "@fairlead/wire/liveness";
+import { H2TunnelCall } from "./h2-tunnel-call.ts";
+import { lostCall } from "./lost-call.ts";
+import { RunningCalls } from "./running-calls.ts";
 import {
-  type StreamTransport,
+  type Tunnel,
   type TunnelCall,
   TunnelCannot,
   type TunnelHandler,
@@ -22,10 +25,9 @@ const SESSION_MEMORY_MB = 1024;
 const MAX_CONCURRENT_CALLS = 65_536;
 
 /** A tunnel over HTTP/2: this side is the client, the daemon the server, whoever opened the socket. */
-export class H2Tunnel implements StreamTransport {
+export class H2Tunnel implements Tunnel {
   readonly #session: ClientHttp2Session;
-  #calls = 0;
-  #whenIdle: (() => void)[] = [];
+  readonly #calls = new RunningCalls();
 
   /** @param onClosed called once, when the last call is over or the tunnel is lost. */
   constructor(socket: Duplex, liveness: LivenessOptions, onClosed: (reason: Error | undefined) => void) {
@@ -42,13 +44,12 @@ export class H2Tunnel implements StreamTransport {
       reason = error;
     });
     session.once("close", () => {
-      this.#tellIdle();
+      this.#calls.tellIdle();
       onClosed(reason);
     });
-    watchLiveness(session, socket, liveness);
+    watchH2Session(session, socket, liveness);
   }
 
-  /** Whether a new call has a chance. */
   get usable(): boolean {
     return !this.#session.closed && !this.#session.destroyed;
   }
@@ -56,7 +57,7 @@ export class H2Tunnel implements StreamTransport {
   open(request: TunnelRequest, handler: TunnelHandler): TunnelCall {
     try {
       const stream = this.#session.request(rawHeaders(request), { endStream: request.body.length === 0 });
-      this.#count(stream, request);
+      stream.once("close", this.#calls.begin(request));
       return new H2TunnelCall(stream, request.body, handler);
     } catch (error) {
       return lostCall(handler, new Error("the tunnel is closed", { cause: error }));
@@ -73,34 +74,17 @@ export class H2Tunnel implements StreamTransport {
       const stream = this.#session.request(rawHeaders(request, kind === "web-socket"), {
         endStream: kind === "no-body",
       });
-      this.#count(stream, request);
+      stream.once("close", this.#calls.begin(request));
       return new H2TunnelCall(stream, null, handler);
     } catch (error) {
       return lostCall(handler, new Error("the tunnel is closed", { cause: error }));
     }
   }
 
-  /** Resolves when no call on a workload runs. */
   idle(): Promise<void> {
-    if (this.#calls === 0 || this.#session.destroyed) return Promise.resolve();
-    return new Promise((resolve) => this.#whenIdle.push(resolve));
+    return this.#session.destroyed ? Promise.resolve() : this.#calls.idle();
   }
 
-  #count(stream: ClientHttp2Stream, { workload }: TunnelHead): void {
-    // The daemon's own services are no work of a workload.
-    if (workload === LOGS_WORKLOAD) return;
-    this.#calls += 1;
-    stream.once("close", () => {
-      this.#calls -= 1;
-      if (this.#calls === 0) this.#tellIdle();
-    });
-  }
-
-  #tellIdle(): void {
-    for (const tell of this.#whenIdle.splice(0)) tell();
-  }
-
-  /** Takes no new calls; the tunnel closes after the last one, and then this resolves. */
   drain(): Promise<void> {
     const session = this.#session;
     if (session.destroyed) return Promise.resolve();
@@ -110,9 +94,8 @@ export class H2Tunnel implements StreamTransport {
     });
   }
 
-  /** Ends every call as failed, at once. */
   destroy(reason: Error): void {
-    cutSession(this.#session, reason);
+    cutH2Session(this.#session, reason);
   }
 }
 

@@ -172,7 +172,7 @@ describe("the hub", () => {
   test("ignores a connection that was lost while it was checked", () => {
     const socket = new PassThrough();
     socket.destroy();
-    hub.attach("a", socket, Buffer.alloc(0));
+    hub.attach("a", { socket, head: Buffer.alloc(0), protocols: undefined });
     expect(hub.get("a")).toBeNull();
     expect(changes).toEqual([]);
   });

@@ -1,13 +1,22 @@
 import type { Duplex } from "node:stream";
-import { TUNNEL_UPGRADE } from "@fairlead/protocol/daemon-link";
+import {
+  TUNNEL_PROTOCOL_HEADER,
+  TUNNEL_PROTOCOLS,
+  TUNNEL_UPGRADE,
+  type TunnelProtocol,
+} from "@fairlead/protocol/daemon-link";
+import type { LivenessOptions } from "@fairlead/wire/liveness";
 import type { Logger } from "pino";
 import { H2Tunnel } from "./h2-tunnel.ts";
-import type { LivenessOptions } from "./liveness.ts";
-import type { StreamTransport } from "./tunnel-transport.ts";
+import type { StreamTransport, Tunnel } from "./tunnel-transport.ts";
+import { YamuxTunnel } from "./yamux-tunnel.ts";
 
 export const DEFAULT_LIVENESS: LivenessOptions = { pingIntervalMs: 10_000, pingTimeoutMs: 10_000 };
 
-const SWITCH = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${TUNNEL_UPGRADE}\r\n\r\n`;
+const TUNNELS = { h2: H2Tunnel, yamux: YamuxTunnel } as const;
+
+const switchTo = (protocol: TunnelProtocol): string =>
+  `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${TUNNEL_UPGRADE}\r\n${TUNNEL_PROTOCOL_HEADER}: ${protocol}\r\n\r\n`;
 const CLOSED = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\nRetry-After: 5\r\n\r\n";
 
 export interface TunnelHubOptions {
@@ -18,10 +27,19 @@ export interface TunnelHubOptions {
 /** Told when a node gets its first tunnel (true) and when it loses its last usable one (false). */
 export type TunnelListener = (nodeId: string, connected: boolean) => void;
 
+/** A node's request for a tunnel. */
+export interface TunnelOffer {
+  readonly socket: Duplex;
+  /** What of the socket's bytes was read already. */
+  readonly head: Buffer;
+  /** As the daemon sent it: what it speaks, the best first. Undefined from daemons of former releases. */
+  readonly protocols: string | undefined;
+}
+
 interface NodeTunnels {
-  current: H2Tunnel | null;
+  current: Tunnel | null;
   /** The current one, and older ones whose last calls still run. */
-  readonly all: Set<H2Tunnel>;
+  readonly all: Set<Tunnel>;
 }
 
 /** Who is reachable: at most one current tunnel per node. */
@@ -43,7 +61,8 @@ export class TunnelHub {
    * Answers 101 and takes the socket over. The caller has checked that the request comes from this node.
    * A newer tunnel replaces an older one, which takes no new calls and closes after its last.
    */
-  attach(nodeId: string, socket: Duplex, head: Buffer): void {
+  attach(nodeId: string, { socket, head, protocols }: TunnelOffer): void {
+    const protocol = chosen(protocols);
     // HTTP/2 over a socket that has lost its handle would bring the process down.
     if (socket.destroyed) return;
     if (this.#closed) {
@@ -54,8 +73,8 @@ export class TunnelHub {
     socket.on("error", (error) => this.#log.debug({ nodeId, err: error }, "tunnel socket failed"));
     if (head.length > 0) socket.unshift(head);
     // HTTP/2 takes the socket's handle over; a write of ours still under way then would bring the process down (seen with TLS).
-    socket.write(SWITCH, () => {
-      if (!socket.destroyed) this.#take(nodeId, socket);
+    socket.write(switchTo(protocol), () => {
+      if (!socket.destroyed) this.#take(nodeId, { socket, protocol });
     });
   }
 
@@ -106,23 +125,25 @@ export class TunnelHub {
     for (const nodeId of this.#nodes.keys()) this.disconnect(nodeId);
   }
 
-  #take(nodeId: string, socket: Duplex): void {
+  #take(nodeId: string, { socket, protocol }: AcceptedTunnel): void {
     if (this.#closed) {
       socket.destroy();
       return;
     }
-    const tunnel = new H2Tunnel(socket, this.#liveness, (reason) => this.#onClosed(nodeId, tunnel, reason));
-    const tunnels = this.#nodes.get(nodeId) ?? { current: null, all: new Set<H2Tunnel>() };
+    const tunnel: Tunnel = new TUNNELS[protocol](socket, this.#liveness, (reason) =>
+      this.#onClosed(nodeId, tunnel, reason),
+    );
+    const tunnels = this.#nodes.get(nodeId) ?? { current: null, all: new Set<Tunnel>() };
     const older = tunnels.current;
     tunnels.current = tunnel;
     tunnels.all.add(tunnel);
     this.#nodes.set(nodeId, tunnels);
-    this.#log.info({ nodeId, replaced: older !== null }, "tunnel open");
+    this.#log.info({ nodeId, protocol, replaced: older !== null }, "tunnel open");
     if (older === null) this.#tell(nodeId, true);
     else void older.drain();
   }
 
-  #onClosed(nodeId: string, tunnel: H2Tunnel, reason: Error | undefined): void {
+  #onClosed(nodeId: string, tunnel: Tunnel, reason: Error | undefined): void {
     const tunnels = this.#nodes.get(nodeId);
     if (tunnels === undefined) return;
     tunnels.all.delete(tunnel);
@@ -136,4 +157,14 @@ export class TunnelHub {
   #tell(nodeId: string, connected: boolean): void {
     for (const listener of this.#listeners) listener(nodeId, connected);
   }
+}
+
+interface AcceptedTunnel {
+  readonly socket: Duplex;
+  readonly protocol: TunnelProtocol;
+}
+
+function chosen(offered: string | undefined): TunnelProtocol {
+  const names = (offered ?? "").split(",").map((name) => name.trim());
+  return TUNNEL_PROTOCOLS.find((protocol) => names.includes(protocol)) ?? "h2";
 }

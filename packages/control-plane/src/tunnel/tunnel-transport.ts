@@ -61,6 +61,18 @@ export interface StreamTransport extends TunnelTransport {
   openStream(request: TunnelStreamRequest, handler: TunnelStreamHandler): TunnelStreamCall;
 }
 
+/** One connection of a node's daemon. */
+export interface Tunnel extends StreamTransport {
+  /** Whether a new call has a chance. */
+  readonly usable: boolean;
+  /** Resolves when no call on a workload runs. */
+  idle(): Promise<void>;
+  /** Takes no new calls; the tunnel closes after the last one, and then this resolves. */
+  drain(): Promise<void>;
+  /** Ends every call as failed, at once. */
+  destroy(reason: Error): void;
+}
+
 /** The node's daemon does not speak this kind of call. */
 export class TunnelCannot extends Error {
   override readonly name = "TunnelCannot";

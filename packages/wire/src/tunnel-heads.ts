@@ -1,0 +1,110 @@
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
+
+/**
+ * What stands before the body of a request, or of an answer, on a stream of the tunnel: its length in four bytes, big-endian, and
+ * an object in JSON. Header texts are as Node gives them: each character one byte of what was said.
+ */
+
+/** What came is no head. */
+export class HeadRefused extends Error {
+  override readonly name = "HeadRefused";
+}
+
+export type RequestKind = "no-body" | "body" | "web-socket";
+
+export interface RequestHead {
+  readonly workload: string;
+  readonly kind: RequestKind;
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+}
+
+export interface AnswerHead {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+}
+
+export interface WrittenAnswerHead {
+  readonly status: number;
+  readonly headers: OutgoingHttpHeaders;
+}
+
+const LENGTH_BYTES = 4;
+/** Many times what either HTTP server takes. */
+const MAX_HEAD_BYTES = 1024 * 1024;
+const NOTHING: Buffer = Buffer.alloc(0);
+
+export function writeHead(head: RequestHead | WrittenAnswerHead): Buffer {
+  const text = JSON.stringify(head);
+  const bytes = Buffer.allocUnsafe(LENGTH_BYTES + Buffer.byteLength(text));
+  bytes.writeUInt32BE(bytes.length - LENGTH_BYTES);
+  bytes.write(text, LENGTH_BYTES);
+  return bytes;
+}
+
+/** Finds the head in front of a body whose bytes come piece by piece. */
+export class HeadReader<Head> {
+  readonly #check: (value: unknown) => Head;
+  #partial = NOTHING;
+
+  constructor(check: (value: unknown) => Head) {
+    this.#check = check;
+  }
+
+  /** @returns null until the head is whole; then it, and what came of the body. @throws HeadRefused */
+  push(chunk: Buffer): { readonly head: Head; readonly rest: Buffer } | null {
+    const bytes = this.#partial.length === 0 ? chunk : Buffer.concat([this.#partial, chunk]);
+    const end = bytes.length < LENGTH_BYTES ? Number.POSITIVE_INFINITY : LENGTH_BYTES + bytes.readUInt32BE();
+    if (bytes.length < end) {
+      if (bytes.length >= LENGTH_BYTES && end > MAX_HEAD_BYTES) throw new HeadRefused("a head that is too long");
+      this.#partial = bytes;
+      return null;
+    }
+    this.#partial = NOTHING;
+    return { head: this.#check(parse(bytes.toString("utf8", LENGTH_BYTES, end))), rest: bytes.subarray(end) };
+  }
+}
+
+/** @throws HeadRefused */
+export function requestHead(value: unknown): RequestHead {
+  const { workload, kind, method, path, headers } = objectOf(value);
+  if (typeof workload !== "string" || typeof method !== "string" || typeof path !== "string" || !isKind(kind))
+    throw new HeadRefused("a head that is not a request's");
+  return { workload, kind, method, path, headers: headersOf(headers) };
+}
+
+/** @throws HeadRefused */
+export function answerHead(value: unknown): AnswerHead {
+  const { status, headers } = objectOf(value);
+  if (typeof status !== "number" || !Number.isInteger(status) || status < 200 || status > 999)
+    throw new HeadRefused("a head that is not an answer's");
+  return { status, headers: headersOf(headers) };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    throw new HeadRefused("a head that is not JSON", { cause: error });
+  }
+}
+
+function objectOf(value: unknown): Readonly<Record<string, unknown>> {
+  if (typeof value !== "object" || value === null) throw new HeadRefused("a head that is not an object");
+  return value as Readonly<Record<string, unknown>>;
+}
+
+function headersOf(value: unknown): IncomingHttpHeaders {
+  const headers = objectOf(value);
+  for (const name in headers) {
+    const text = headers[name];
+    const isText = typeof text === "string" || (Array.isArray(text) && text.every((one) => typeof one === "string"));
+    if (!isText) throw new HeadRefused("a header that is no text");
+  }
+  return headers as IncomingHttpHeaders;
+}
+
+function isKind(value: unknown): value is RequestKind {
+  return value === "no-body" || value === "body" || value === "web-socket";
+}

@@ -1,0 +1,105 @@
+/**
+ * The frames of yamux (https://github.com/hashicorp/yamux/blob/master/spec.md): a head of twelve bytes, then, for data, the payload.
+ *
+ *     version 1 | type 1 | flags 2 | stream id 4 | length 4        big-endian
+ */
+
+/** The other side does not keep to yamux. */
+export class YamuxViolation extends Error {
+  override readonly name = "YamuxViolation";
+}
+
+export const FRAME_HEAD_BYTES = 12;
+const VERSION = 0;
+
+export const FRAME_TYPE = { data: 0, windowUpdate: 1, ping: 2, goAway: 3 } as const;
+export type FrameType = (typeof FRAME_TYPE)[keyof typeof FRAME_TYPE];
+
+export const FRAME_FLAG = { syn: 1, ack: 2, fin: 4, rst: 8 } as const;
+
+/** Of a frame: what it is, whose, and the length of its payload, or in other frames than data's the one number that they say. */
+export interface FrameHead {
+  readonly type: FrameType;
+  readonly flags: number;
+  readonly streamId: number;
+  readonly length: number;
+}
+
+/** @returns where the head ends. */
+export function writeFrameHead({ type, flags, streamId, length }: FrameHead, into: Buffer, at: number): number {
+  into[at] = VERSION;
+  into[at + 1] = type;
+  into.writeUInt16BE(flags, at + 2);
+  into.writeUInt32BE(streamId, at + 4);
+  return into.writeUInt32BE(length, at + 8);
+}
+
+/** Told of frames as their bytes come. */
+export interface FrameSink {
+  /** For data its payload follows, where it has any. */
+  onFrame(frame: FrameHead): void;
+  /** @param isLast the frame's payload ends with it */
+  onPayload(chunk: Buffer, isLast: boolean): void;
+}
+
+export class FrameReader {
+  readonly #sink: FrameSink;
+  /** Of the payload. */
+  #left = 0;
+  readonly #head = Buffer.alloc(FRAME_HEAD_BYTES);
+  #headBytes = 0;
+  #isStopped = false;
+
+  constructor(sink: FrameSink) {
+    this.#sink = sink;
+  }
+
+  /** Tells nothing more, also from the midst of `push`. */
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  /** @throws YamuxViolation */
+  push(bytes: Buffer): void {
+    let at = 0;
+    while (at < bytes.length && !this.#isStopped) {
+      if (this.#left > 0) at = this.#readPayload(bytes, at);
+      else if (this.#headBytes === 0 && bytes.length - at >= FRAME_HEAD_BYTES) {
+        this.#readHead(bytes, at);
+        at += FRAME_HEAD_BYTES;
+      } else at = this.#gatherHead(bytes, at);
+    }
+  }
+
+  #readPayload(bytes: Buffer, from: number): number {
+    const to = Math.min(bytes.length, from + this.#left);
+    this.#left -= to - from;
+    const isAll = from === 0 && to === bytes.length;
+    this.#sink.onPayload(isAll ? bytes : bytes.subarray(from, to), this.#left === 0);
+    return to;
+  }
+
+  /** A head whose bytes come in several pieces. */
+  #gatherHead(bytes: Buffer, from: number): number {
+    const to = Math.min(bytes.length, from + FRAME_HEAD_BYTES - this.#headBytes);
+    bytes.copy(this.#head, this.#headBytes, from, to);
+    this.#headBytes += to - from;
+    if (this.#headBytes === FRAME_HEAD_BYTES) {
+      this.#headBytes = 0;
+      this.#readHead(this.#head, 0);
+    }
+    return to;
+  }
+
+  #readHead(bytes: Buffer, at: number): void {
+    const type = bytes[at + 1] ?? 0;
+    if (bytes[at] !== VERSION || !isFrameType(type)) throw new YamuxViolation("a frame of an unknown kind");
+    const length = bytes.readUInt32BE(at + 8);
+    if (type === FRAME_TYPE.data) this.#left = length;
+    this.#sink.onFrame({ type, flags: bytes.readUInt16BE(at + 2), streamId: bytes.readUInt32BE(at + 4), length });
+  }
+}
+
+function isFrameType(type: number): type is FrameType {
+  return type <= FRAME_TYPE.goAway;
+}
