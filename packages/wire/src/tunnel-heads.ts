@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
+import type { IncomingHttpHeaders } from "node:http";
 
 /**
  * What stands before the body of a request, or of an answer, on a stream of the tunnel: its length in four bytes, big-endian, and
@@ -25,17 +25,12 @@ export interface AnswerHead {
   readonly headers: IncomingHttpHeaders;
 }
 
-export interface WrittenAnswerHead {
-  readonly status: number;
-  readonly headers: OutgoingHttpHeaders;
-}
-
 const LENGTH_BYTES = 4;
 /** Many times what either HTTP server takes. */
 const MAX_HEAD_BYTES = 1024 * 1024;
 const NOTHING: Buffer = Buffer.alloc(0);
 
-export function writeHead(head: RequestHead | WrittenAnswerHead): Buffer {
+export function writeHead(head: RequestHead | AnswerHead): Buffer {
   const text = JSON.stringify(head);
   const bytes = Buffer.allocUnsafe(LENGTH_BYTES + Buffer.byteLength(text));
   bytes.writeUInt32BE(bytes.length - LENGTH_BYTES);

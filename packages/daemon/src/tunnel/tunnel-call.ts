@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
+import type { IncomingHttpHeaders } from "node:http";
 
 /** The seam between the tunnel's protocols and those who answer what comes through it. */
 
@@ -18,7 +18,7 @@ export interface TunnelRequest {
 export interface TunnelCallHandler {
   /** @returns false to pause the request's body until `resume`. */
   onData(chunk: Buffer): boolean;
-  /** The request's body is whole. */
+  /** The request's body is whole, or there is none. */
   onEnd(): void;
   /** What was written has left: `write` may go on. */
   onDrain(): void;
@@ -32,17 +32,19 @@ export interface TunnelCall {
   /** Nothing that is answered now would be heard. */
   readonly isClosed: boolean;
   readonly isAnswered: boolean;
-  /** To be called once, at once or later: nothing of the body is read before. */
+  /** To be called once, at once or later: nothing of the body is read before. A call that is closed by then tells so a little later. */
   handle(handler: TunnelCallHandler): void;
-  /** @throws where a header cannot be sent. */
-  respond(status: number, headers: OutgoingHttpHeaders): void;
+  /** Told beside the handler's `onClose`, also of a call that nobody handles. */
+  onceClosed(tell: () => void): void;
+  /** @throws where a header cannot be sent, with nothing sent. */
+  respond(status: number, headers: IncomingHttpHeaders): void;
   /** After `respond`. @returns false when it is time to wait for `onDrain`. After the call's end it does nothing. */
   write(chunk: Buffer): boolean;
   /** The answer is whole. @param last goes out together with the end */
   end(last?: Buffer): void;
-  /** Goes on with the request's body. */
+  /** Goes on with the request's body. That of a call which nobody handles is thrown away. */
   resume(): void;
-  /** What was written is still delivered; then the caller is told that the answer is cut. */
+  /** What was written is still delivered; then the caller is told that the answer is cut. After `end` it does nothing. */
   break(cause: Error): void;
 }
 

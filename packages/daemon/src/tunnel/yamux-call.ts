@@ -1,0 +1,118 @@
+import { type IncomingHttpHeaders, validateHeaderName, validateHeaderValue } from "node:http";
+import { TUNNEL_TOKEN_HEADER } from "@fairlead/protocol/daemon-link";
+import { HeadReader, HeadRefused, type RequestHead, requestHead, writeHead } from "@fairlead/wire/tunnel-heads";
+import type { YamuxStream, YamuxStreamHandler } from "@fairlead/wire/yamux/stream";
+import type { TunnelCall, TunnelCallHandler, TunnelHandler, TunnelRequest } from "./tunnel-call.ts";
+
+/** Large enough that one upload is not slowed by a long way to the platform host. */
+const REQUEST_WINDOW_BYTES = 1024 * 1024;
+
+/** Reads the request's head from a stream, then has it answered. */
+export function takeYamuxCall(stream: YamuxStream, answer: TunnelHandler): void {
+  stream.handle(new YamuxCall(stream, answer), REQUEST_WINDOW_BYTES);
+}
+
+class YamuxCall implements TunnelCall, YamuxStreamHandler {
+  readonly #stream: YamuxStream;
+  readonly #answer: TunnelHandler;
+  #head: HeadReader<RequestHead> | null = new HeadReader(requestHead);
+  #request: TunnelRequest | undefined;
+  #handler: TunnelCallHandler | undefined;
+  /** Of the body, until somebody reads it. */
+  #first: Buffer | null = null;
+  #isBodyWhole = false;
+  /** Somebody is ready for the body. */
+  #isRead = false;
+  isAnswered = false;
+
+  constructor(stream: YamuxStream, answer: TunnelHandler) {
+    this.#stream = stream;
+    this.#answer = answer;
+  }
+
+  get request(): TunnelRequest {
+    if (this.#request === undefined) throw new Error("the request's head has not come");
+    return this.#request;
+  }
+
+  get isClosed(): boolean {
+    return this.#stream.isClosed;
+  }
+
+  handle(handler: TunnelCallHandler): void {
+    if (this.isClosed) {
+      handler.onClose();
+      return;
+    }
+    this.#handler = handler;
+    this.#isRead = this.#first === null || handler.onData(this.#first);
+    this.#first = null;
+    if (this.#isBodyWhole) handler.onEnd();
+    else if (this.#isRead) this.#stream.resume();
+  }
+
+  respond(status: number, headers: IncomingHttpHeaders): void {
+    for (const name in headers) {
+      validateHeaderName(name);
+      const value = headers[name];
+      if (typeof value === "string") validateHeaderValue(name, value);
+      else for (const one of value ?? []) validateHeaderValue(name, one);
+    }
+    this.isAnswered = true;
+    this.#stream.write(writeHead({ status, headers }));
+  }
+
+  write(chunk: Buffer): boolean {
+    return this.#stream.write(chunk);
+  }
+
+  end(last?: Buffer): void {
+    this.#stream.end(last);
+  }
+
+  resume(): void {
+    this.#stream.resume();
+  }
+
+  break(): void {
+    this.#stream.resetWhenSent();
+  }
+
+  onData(chunk: Buffer): boolean {
+    if (this.#head === null) return this.#handler?.onData(chunk) ?? true;
+    try {
+      const read = this.#head.push(chunk);
+      if (read === null) return true;
+      this.#begin(read.head, read.rest);
+      return this.#isRead;
+    } catch (error) {
+      if (!(error instanceof HeadRefused)) throw error;
+      this.#stream.reset();
+      return true;
+    }
+  }
+
+  onEnd(): void {
+    this.#isBodyWhole = true;
+    this.#handler?.onEnd();
+  }
+
+  onDrain(): void {
+    this.#handler?.onDrain();
+  }
+
+  onClose(): void {
+    const handler = this.#handler;
+    this.#handler = undefined;
+    this.#first = null;
+    handler?.onClose();
+  }
+
+  #begin({ workload, kind, method, path, headers }: RequestHead, rest: Buffer): void {
+    this.#head = null;
+    if (rest.length > 0) this.#first = rest;
+    const token = headers[TUNNEL_TOKEN_HEADER]?.toString();
+    this.#request = { workload, token, kind, method, path, headers };
+    this.#answer(this);
+  }
+}
