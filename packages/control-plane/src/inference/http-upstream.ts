@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { DomainError } from "@fairlead/protocol/errors";
+import type { ConnectionPool, PooledCall } from "@fairlead/wire/http1/connection-pool";
 import type { Http1Connection, RenderedRequest } from "@fairlead/wire/http1/http1-connection";
 import { headerLines, requestLine } from "@fairlead/wire/http1/http1-request";
-import type { ConnectionPool, PooledCall } from "./connection-pool.ts";
 import { PrivateAddressError } from "./guarded-connect.ts";
 import type { UpstreamCall, UpstreamHandler, UpstreamRequest, UpstreamTransport } from "./upstream.ts";
 import { NotReached } from "./upstream-faults.ts";
@@ -80,10 +80,12 @@ class HttpCall implements UpstreamCall, PooledCall {
     this.#connection = undefined;
   }
 
-  onConnection(connection: Http1Connection): RenderedRequest | null {
-    const request = this.#request ?? null;
-    if (request !== null) this.#connection = connection;
-    return request;
+  onConnection(connection: Http1Connection): boolean {
+    const request = this.#request;
+    if (request === undefined) return false;
+    this.#connection = connection;
+    connection.send(request, this);
+    return true;
   }
 
   onHeaders(status: number, headers: IncomingHttpHeaders): void {

@@ -1,6 +1,6 @@
 import type { Clock } from "@fairlead/protocol/clock";
+import { type Connect, ConnectionPool } from "@fairlead/wire/http1/connection-pool";
 import { LRUCache } from "lru-cache";
-import { ConnectionPool } from "./connection-pool.ts";
 import { type ConnectOptions, upstreamConnector } from "./guarded-connect.ts";
 import { HttpUpstream } from "./http-upstream.ts";
 import type { UpstreamTransport } from "./upstream.ts";
@@ -64,8 +64,7 @@ export class HttpUpstreams {
     const known = this.#pools.get(target.id);
     const now = this.#options.clock.monotonic();
     if (known !== undefined && now < known.until && isSame(known.target, target)) return known.pool;
-    const connect = upstreamConnector({ ...target, ...this.#options });
-    const pool = new ConnectionPool({ connect, origin: new URL(target.baseUrl), clock: this.#options.clock });
+    const pool = new ConnectionPool({ connect: connectTo(target, this.#options), clock: this.#options.clock });
     this.#open.add(pool);
     this.#pools.set(target.id, { target, pool, until: now + CONNECTIONS_MS });
     return pool;
@@ -75,6 +74,13 @@ export class HttpUpstreams {
     await pool.close();
     this.#open.delete(pool);
   }
+}
+
+function connectTo(target: HttpTarget, options: HttpUpstreamsOptions): Connect {
+  const connect = upstreamConnector({ ...target, ...options });
+  const { host, hostname, protocol, port } = new URL(target.baseUrl);
+  const origin = { host, hostname: hostname.replace(/^\[|\]$/g, ""), protocol, port };
+  return (callback) => connect(origin, callback);
 }
 
 /** As far as connections go: a changed credential is sent on the old ones. */

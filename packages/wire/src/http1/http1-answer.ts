@@ -64,6 +64,7 @@ export class Http1Answer {
   /** Nobody wants the rest. */
   stop(): void {
     this.#state = "none";
+    this.#isPaused = false;
     this.#held = EMPTY;
   }
 
@@ -179,7 +180,8 @@ export class Http1Answer {
       this.#left -= to - from;
       if (this.#left === 0) this.#state = this.#state === "chunk" ? "chunk-end" : "end";
     }
-    if (!this.#parts.onData(chunk)) this.#isPaused = true;
+    // Meanwhile it may have been stopped.
+    if (!this.#parts.onData(chunk) && this.#state !== "none") this.#isPaused = true;
     return to;
   }
 

@@ -1,14 +1,15 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
-import { atEndOfTurn } from "../end-of-turn.ts";
 import { type AnswerParts, Http1Answer, MalformedAnswer } from "./http1-answer.ts";
+import { PieceWriter } from "./piece-writer.ts";
 
 /** A request as it is written. */
 export interface RenderedRequest {
   readonly method: string;
-  /** Latin-1, with the empty line. */
+  /** Latin-1, with the empty line. It says how the body is framed. */
   readonly head: string;
-  readonly body: readonly Buffer[];
+  /** What is there already; or the bytes that come by `write`, in chunks where their number is not known. */
+  readonly body: readonly Buffer[] | number | "chunked";
 }
 
 /** Whose answer a connection brings. Nothing is told after `onEnd` or `onLost`. */
@@ -18,16 +19,18 @@ export interface ConnectionCall {
   onData(chunk: Buffer): boolean;
   onEnd(): void;
   onLost(cause: Error): void;
+  /** What was written of the body has left: `write` may go on. */
+  onDrain?(): void;
 }
 
 export interface ConnectionOwner {
+  /** @returns whether a connection may carry one more request after an answer with these headers. */
+  keepsAfter(headers: IncomingHttpHeaders): boolean;
   /** The connection may carry one more request. */
   onFree(connection: Http1Connection): void;
   onGone(connection: Http1Connection): void;
 }
 
-/** Up to here a request goes out as one piece, in one write. */
-const ONE_PIECE_BYTES = 16_384;
 /** As long as servers keep connections that do not say, and a bit less (Node: five seconds). */
 const IDLE_MS = 4000;
 const MAX_IDLE_MS = 600_000;
@@ -38,9 +41,14 @@ const IDLE_MARGIN_MS = 1000;
 export class Http1Connection implements AnswerParts {
   readonly #socket: Socket;
   readonly #owner: ConnectionOwner;
+  readonly #writer: PieceWriter;
   readonly #answer = new Http1Answer(this);
   #call: ConnectionCall | null = null;
+  /** Bytes that the request's body still has to bring; endless while it is chunked. */
+  #bodyLeft = 0;
   #idleMs = IDLE_MS;
+  /** As far as the owner is asked. */
+  #isKept = true;
   #cause: Error | null = null;
   /** The other side will say nothing more; what it said may still wait for a paused reader. */
   #isEnded = false;
@@ -49,6 +57,7 @@ export class Http1Connection implements AnswerParts {
   constructor(socket: Socket, owner: ConnectionOwner) {
     this.#socket = socket;
     this.#owner = owner;
+    this.#writer = new PieceWriter(socket);
     socket.setNoDelay(true);
     socket.on("data", (bytes: Buffer) => this.#take(bytes));
     socket.on("end", () => {
@@ -73,25 +82,59 @@ export class Http1Connection implements AnswerParts {
   send({ method, head, body }: RenderedRequest, call: ConnectionCall): void {
     this.#call = call;
     this.#answer.expect(method === "HEAD");
-    const bytes = body.reduce((sum, piece) => sum + piece.length, head.length);
-    if (bytes <= ONE_PIECE_BYTES) {
-      const piece = onePiece(head, body, bytes);
-      atEndOfTurn(() => {
-        if (!this.#socket.destroyed) this.#socket.write(piece);
-      });
+    if (typeof body !== "object") {
+      this.#bodyLeft = body === "chunked" ? Number.POSITIVE_INFINITY : body;
+      this.#writer.write(head);
       return;
     }
+    this.#bodyLeft = 0;
     this.#socket.cork();
-    this.#socket.write(head, "latin1");
-    for (const piece of body) this.#socket.write(piece);
+    this.#writer.write(head);
+    for (const piece of body) this.#writer.write(piece);
     this.#socket.uncork();
   }
 
+  /**
+   * The next piece of the body. What comes after an early answer is dropped; a body that is longer than it says ends the connection.
+   * @returns false when it is time to wait for `onDrain`.
+   */
+  write(chunk: Buffer): boolean {
+    if (this.#call === null || !this.isOpen || chunk.length === 0) return true;
+    if (chunk.length > this.#bodyLeft) {
+      this.destroy(new Error("the request's body is longer than it says"));
+      return true;
+    }
+    this.#bodyLeft -= chunk.length;
+    if (Number.isFinite(this.#bodyLeft)) this.#writer.write(chunk);
+    else {
+      this.#writer.write(`${chunk.length.toString(16)}\r\n`);
+      this.#writer.write(chunk);
+      this.#writer.write("\r\n");
+    }
+    return !this.#socket.writableNeedDrain;
+  }
+
+  /** The body is whole; one that is shorter than it says ends the connection. */
+  endBody(): void {
+    if (this.#call === null || !this.isOpen || this.#bodyLeft === 0) return;
+    if (Number.isFinite(this.#bodyLeft)) {
+      this.destroy(new Error("the request's body is shorter than it says"));
+      return;
+    }
+    this.#bodyLeft = 0;
+    this.#writer.write("0\r\n\r\n");
+  }
+
   resume(): void {
-    this.#guarded(() => this.#answer.resume());
+    if (!this.#answer.isPaused) return;
+    try {
+      this.#answer.resume();
+    } catch (error) {
+      this.#refuse(error);
+    }
     // The rest may have filled its reader anew.
     if (this.#answer.isPaused) return;
-    if (this.#isEnded) this.#finish();
+    if (this.#isEnded || this.#isGone) this.#finish();
     else this.#socket.resume();
   }
 
@@ -111,6 +154,7 @@ export class Http1Connection implements AnswerParts {
 
   onHeaders(status: number, headers: IncomingHttpHeaders): void {
     this.#idleMs = idleMsOf(headers["keep-alive"]);
+    this.#isKept = this.#owner.keepsAfter(headers);
     this.#call?.onHeaders(status, headers);
   }
 
@@ -124,22 +168,23 @@ export class Http1Connection implements AnswerParts {
     const call = this.#call;
     this.#call = null;
     // An answer that came before the whole request was sent leaves the rest of it on the way.
-    if (again && this.#socket.writableLength === 0 && this.isOpen) this.#owner.onFree(this);
+    const isSent = this.#bodyLeft === 0 && this.#writer.isEmpty;
+    if (again && this.#isKept && isSent && this.isOpen) this.#owner.onFree(this);
     else this.#socket.destroy();
     call?.onEnd();
   }
 
   #take(bytes: Buffer): void {
-    this.#guarded(() => this.#answer.push(bytes));
+    try {
+      this.#answer.push(bytes);
+    } catch (error) {
+      this.#refuse(error);
+    }
   }
 
-  #guarded(read: () => void): void {
-    try {
-      read();
-    } catch (error) {
-      if (!(error instanceof MalformedAnswer)) throw error;
-      this.destroy(error);
-    }
+  #refuse(error: unknown): void {
+    if (!(error instanceof MalformedAnswer)) throw error;
+    this.destroy(error);
   }
 
   /** All that the other side said has been told. */
@@ -152,9 +197,8 @@ export class Http1Connection implements AnswerParts {
   #closed(): void {
     this.#isGone = true;
     this.#owner.onGone(this);
-    // The end of a whole answer may come while its reader is not ready for it.
-    if (this.#cause === null && this.#isEnded && this.#answer.isPaused) return;
-    this.#lose();
+    // What it said may wait for a reader that is not ready for it: its end too, or that there is none.
+    if (!this.#answer.isPaused) this.#lose();
   }
 
   #lose(): void {
@@ -162,13 +206,6 @@ export class Http1Connection implements AnswerParts {
     this.#call = null;
     call?.onLost(this.#cause ?? new Error("the connection is closed"));
   }
-}
-
-function onePiece(head: string, body: readonly Buffer[], bytes: number): Buffer {
-  const piece = Buffer.allocUnsafe(bytes);
-  let at = piece.write(head, 0, "latin1");
-  for (const part of body) at += part.copy(piece, at);
-  return piece;
 }
 
 /** `timeout=5, max=100` */
