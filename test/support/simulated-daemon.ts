@@ -86,7 +86,7 @@ export class SimulatedDaemon {
           platformUrl,
           nodeId,
           token,
-          handler: (stream) => stream.close(),
+          handler: (call) => call.break(new Error("this daemon runs nothing")),
           clock: systemClock,
           random,
           log,

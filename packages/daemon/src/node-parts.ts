@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { systemClock } from "@fairlead/protocol/clock";
-import { LOGS_WORKLOAD, TUNNEL_TOKEN_HEADER, TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
+import { LOGS_WORKLOAD } from "@fairlead/protocol/daemon-link";
 import { systemIds } from "@fairlead/protocol/ids";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import type { Logger } from "pino";
@@ -39,7 +39,7 @@ import { DurableRecord } from "./state/durable-record.ts";
 import { diskFiles } from "./state/files.ts";
 import type { EnrolledIdentity, IdentityStore } from "./state/identity-store.ts";
 import { systemTimers } from "./timers.ts";
-import type { TunnelHandler } from "./tunnel/tunnel-server.ts";
+import type { TunnelHandler } from "./tunnel/tunnel-call.ts";
 import { createUpdater } from "./update/create-updater.ts";
 import type { UpdatesAtStart } from "./update/open-updates.ts";
 import type { Updater } from "./update/updater.ts";
@@ -346,15 +346,15 @@ function tunnelHandler(parts: {
     return serving && { host: "127.0.0.1", port: serving.port, ready: serving.ready };
   };
   const gateway = createGateway({ targets: { find }, connect, log });
-  return (stream, headers) => {
-    const name = headers[TUNNEL_WORKLOAD_HEADER];
+  return (call) => {
+    const { workload, token } = call.request;
     // Nobody's token opens them: only the platform itself asks.
-    if (name === LOGS_WORKLOAD && headers[TUNNEL_TOKEN_HEADER] === undefined) {
-      logs(stream, headers);
+    if (workload === LOGS_WORKLOAD && token === undefined) {
+      logs(call);
       return;
     }
-    const serving = typeof name === "string" ? findServing(snapshot(), name) : null;
-    if (serving !== null) stream.once("close", inFlight.begin(serving.container.id));
-    gateway(stream, headers);
+    const serving = findServing(snapshot(), workload);
+    if (serving !== null) call.onceClosed(inFlight.begin(serving.container.id));
+    gateway(call);
   };
 }

@@ -1,33 +1,28 @@
 import type { ClientRequest, IncomingMessage } from "node:http";
-import { constants, type ServerHttp2Stream } from "node:http2";
+import type { TunnelCall, TunnelCallHandler } from "../tunnel/tunnel-call.ts";
 import { answerHeaders } from "./gateway-headers.ts";
 
-const NOTHING = Buffer.alloc(0);
-
 /** One request on its way to a workload and the answer on its way back, each at the pace of its reader. */
-export class Forward {
-  readonly #stream: ServerHttp2Stream;
-  /** Undefined once all is over: Node may keep the stream in memory long after, and with it whatever it leads to. */
+export class Forward implements TunnelCallHandler {
+  readonly #call: TunnelCall;
+  /** Undefined once all is over. */
   #engine: ClientRequest | undefined;
   #answer: IncomingMessage | undefined;
 
-  constructor(stream: ServerHttp2Stream, engine: ClientRequest) {
-    this.#stream = stream;
+  constructor(call: TunnelCall, engine: ClientRequest) {
+    this.#call = call;
     this.#engine = engine;
-    stream.on("data", (chunk: Buffer) => this.#onBody(chunk));
-    stream.on("end", () => this.#onBodyEnd());
-    stream.on("drain", () => this.#answer?.resume());
-    // The caller is gone, or all is over; also before the answer's headers.
-    stream.on("close", () => this.#onClose());
-    engine.on("drain", () => stream.resume());
-    // Nobody takes the rest of the body any more, but the stream must be able to end.
-    engine.on("close", () => stream.resume());
+    engine.on("drain", () => call.resume());
+    // Nobody takes the rest of the body any more, but the call must be able to end.
+    engine.on("close", () => call.resume());
+    call.handle(this);
   }
 
   onAnswer(answer: IncomingMessage): void {
+    const call = this.#call;
     this.#answer = answer;
     try {
-      this.#stream.respond(answerHeaders(answer.statusCode ?? 502, answer.headers));
+      call.respond(answer.statusCode ?? 502, answerHeaders(answer.headers));
     } catch (error) {
       this.#break(error);
       return;
@@ -36,43 +31,36 @@ export class Forward {
     answer.on("data", (chunk: Buffer) => {
       left -= chunk.length;
       // The end in one frame with the last bytes.
-      if (left === 0) this.#stream.end(chunk);
-      else if (!this.#stream.write(chunk)) answer.pause();
+      if (left === 0) call.end(chunk);
+      else if (!call.write(chunk)) answer.pause();
     });
     answer.on("end", () => {
-      if (left !== 0) this.#stream.end();
+      if (left !== 0) call.end();
     });
     answer.on("error", (error) => this.#break(error));
   }
 
-  #onClose(): void {
+  onData(chunk: Buffer): boolean {
+    const engine = this.#engine;
+    return engine === undefined || engine.destroyed || engine.write(chunk);
+  }
+
+  onEnd(): void {
+    this.#engine?.end();
+  }
+
+  onDrain(): void {
+    this.#answer?.resume();
+  }
+
+  /** Also where the caller left before the answer's headers, or in the middle of its body. */
+  onClose(): void {
     this.#engine?.destroy();
     this.#engine = undefined;
     this.#answer = undefined;
   }
 
-  #onBody(chunk: Buffer): void {
-    const engine = this.#engine;
-    if (engine !== undefined && !engine.destroyed && !engine.write(chunk)) this.#stream.pause();
-  }
-
-  /** A reset stream "ends" too: then the body is cut, and must not look whole to the engine. */
-  #onBodyEnd(): void {
-    const whole = !this.#stream.aborted && this.#stream.rstCode === constants.NGHTTP2_NO_ERROR;
-    if (whole) this.#engine?.end();
-    else this.#engine?.destroy();
-  }
-
-  /**
-   * The engine broke off: what it said is still delivered, then the stream is reset.
-   * Only `destroy` with an error does that: Node's `close(code)` first ends the stream as if it were complete.
-   */
   #break(cause: unknown): void {
-    const stream = this.#stream;
-    const reset = (): void => {
-      stream.destroy(new Error("the engine broke off", { cause }));
-    };
-    if (stream.headersSent && !stream.destroyed) stream.write(NOTHING, reset);
-    else reset();
+    this.#call.break(new Error("the engine broke off", { cause }));
   }
 }

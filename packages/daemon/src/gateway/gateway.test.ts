@@ -14,6 +14,7 @@ import { buffer, text } from "node:stream/consumers";
 import { TUNNEL_FAULT_HEADER, TUNNEL_TOKEN_HEADER, TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { h2Calls } from "../tunnel/h2-call.ts";
 import type { Refusal } from "./connect-check.ts";
 import { EngineConnections } from "./engine-connections.ts";
 import { createGateway, type WorkloadTarget } from "./gateway.ts";
@@ -43,7 +44,10 @@ beforeEach(async () => {
   const connect = { check: (token: string) => Promise.resolve(verdict(token)) };
   const find = (name: string): WorkloadTarget | null => targets.get(name) ?? null;
   const connections = new EngineConnections({ trialMs: 50 });
-  gateway.on("stream", createGateway({ targets: { find }, connect, connections, log: pino({ level: "silent" }) }));
+  gateway.on(
+    "stream",
+    h2Calls(createGateway({ targets: { find }, connect, connections, log: pino({ level: "silent" }) })),
+  );
   await new Promise<void>((resolve) => gateway.listen(0, "127.0.0.1", resolve));
   caller = connectHttp2(`http://127.0.0.1:${(gateway.address() as AddressInfo).port}`);
 });

@@ -13,6 +13,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type LogLine, type LogOptions, RuntimeError } from "../runtime/container-runtime.ts";
 import { FakeTime } from "../testing/fake-time.ts";
 import { silentLog } from "../testing/silent-log.ts";
+import { h2Calls } from "../tunnel/h2-call.ts";
 import { createLogServer, type LogSource } from "./log-server.ts";
 
 type FollowLogs = (id: string, options: LogOptions, signal: AbortSignal) => AsyncIterable<LogLine>;
@@ -40,7 +41,7 @@ beforeEach(async () => {
   };
   server = createServer();
   const find = (workload: string): LogSource | null => (workload === "engine" ? source : null);
-  server.on("stream", createLogServer({ find, runtime, timers: time, log: silentLog }));
+  server.on("stream", h2Calls(createLogServer({ find, runtime, timers: time, log: silentLog })));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   caller = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
 });

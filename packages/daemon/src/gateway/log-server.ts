@@ -1,11 +1,9 @@
-import { once } from "node:events";
-import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { TUNNEL_FAULT_HEADER } from "@fairlead/protocol/daemon-link";
 import type { ErrorCode } from "@fairlead/protocol/errors";
 import { type Log, reasonOf } from "../log.ts";
 import type { ContainerRuntime, LogLine, LogOptions } from "../runtime/container-runtime.ts";
 import { sleep, type Timers } from "../timers.ts";
-import type { TunnelHandler } from "../tunnel/tunnel-server.ts";
+import type { TunnelCall, TunnelCallHandler, TunnelHandler } from "../tunnel/tunnel-call.ts";
 
 /** One run of a container whose output is a workload's. */
 export interface LogSource {
@@ -29,34 +27,66 @@ const LOOK_MS = 500;
  * faster than the caller takes it, and stops when the caller leaves.
  */
 export function createLogServer(deps: LogServerDeps): TunnelHandler {
-  return (stream, headers) => {
-    stream.on("error", (error) => deps.log.debug({ err: error }, "a stream of logs failed"));
-    stream.resume();
-    serve(stream, headers, deps).catch((error: unknown) => {
-      if (stream.destroyed) return;
+  return (call) => {
+    serve(call, deps).catch((error: unknown) => {
+      if (call.isClosed) return;
       deps.log.warn({ reason: reasonOf(error) }, "the output of a workload could not be read");
-      if (stream.headersSent) stream.destroy(new Error("the output could not be read"));
-      else refuse(stream, "unavailable");
+      if (call.isAnswered) call.break(new Error("the output could not be read"));
+      else refuse(call, "unavailable");
     });
   };
 }
 
-async function serve(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, deps: LogServerDeps): Promise<void> {
-  const { workload, options } = parse(headers[":path"] ?? "/");
+async function serve(call: TunnelCall, deps: LogServerDeps): Promise<void> {
+  const caller = new LogCaller();
+  call.handle(caller);
+  const { workload, options } = parse(call.request.path);
   const source = deps.find(workload);
   if (source === null) {
-    refuse(stream, "no_running_engine");
+    refuse(call, "no_running_engine");
     return;
   }
-  const left = new AbortController();
-  stream.once("close", () => left.abort());
-  stream.respond({ ":status": 200, "content-type": "application/x-ndjson" });
-  const { signal } = left;
+  call.respond(200, { "content-type": "application/x-ndjson" });
+  const { signal } = caller;
   for await (const line of outputOf(source, { workload, options, deps, signal })) {
-    if (stream.write(`${JSON.stringify(line)}\n`)) continue;
-    await once(stream, "drain", { signal });
+    if (!call.write(Buffer.from(`${JSON.stringify(line)}\n`))) await caller.drained();
+    if (signal.aborted) return;
   }
-  stream.end();
+  call.end();
+}
+
+/** The reader of the lines; what it says itself is not looked at. */
+class LogCaller implements TunnelCallHandler {
+  readonly #left = new AbortController();
+  #goOn: (() => void) | undefined;
+
+  /** Aborts when the caller leaves. */
+  get signal(): AbortSignal {
+    return this.#left.signal;
+  }
+
+  /** Resolves when more may be written, or the caller has left. */
+  drained(): Promise<void> {
+    if (this.signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#goOn = resolve;
+    });
+  }
+
+  onData(): boolean {
+    return true;
+  }
+
+  onEnd(): void {}
+
+  onDrain(): void {
+    this.#goOn?.();
+  }
+
+  onClose(): void {
+    this.#left.abort();
+    this.#goOn?.();
+  }
 }
 
 interface Reading {
@@ -124,6 +154,8 @@ function parse(path: string): { readonly workload: string; readonly options: Log
   };
 }
 
-function refuse(stream: ServerHttp2Stream, code: ErrorCode): void {
-  if (!stream.destroyed) stream.respond({ ":status": 503, [TUNNEL_FAULT_HEADER]: code }, { endStream: true });
+function refuse(call: TunnelCall, code: ErrorCode): void {
+  if (call.isClosed) return;
+  call.respond(503, { [TUNNEL_FAULT_HEADER]: code });
+  call.end();
 }

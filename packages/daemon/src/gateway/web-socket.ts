@@ -1,71 +1,140 @@
 import { randomBytes } from "node:crypto";
-import { request as httpRequest, type IncomingMessage } from "node:http";
-import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
-import type { Duplex } from "node:stream";
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
+import type { Duplex, Readable } from "node:stream";
+import type { TunnelCall, TunnelCallHandler } from "../tunnel/tunnel-call.ts";
 import { answerHeaders, requestHeaders } from "./gateway-headers.ts";
 
-export interface WebSocketCall {
-  readonly stream: ServerHttp2Stream;
-  readonly headers: IncomingHttpHeaders;
+export interface WebSocketOptions {
   readonly target: { readonly host: string; readonly port: number };
   /** Answers where the engine gave no answer of its own that could be passed on. */
   readonly onFault: (code: "no_running_engine" | "upstream_failed") => void;
 }
 
-/** A WebSocket that came as extended CONNECT (RFC 8441), on to a workload that knows RFC 6455 alone. */
-export function forwardWebSocket({ stream, headers, target, onFault }: WebSocketCall): void {
+/** A WebSocket that came through the tunnel, on to a workload that knows RFC 6455 alone. */
+export function forwardWebSocket(call: TunnelCall, { target, onFault }: WebSocketOptions): void {
   const engine = httpRequest({
     ...target,
-    path: headers[":path"] ?? "/",
+    path: call.request.path,
     agent: false,
     headers: {
-      ...requestHeaders(headers),
+      ...requestHeaders(call.request.headers),
       connection: "Upgrade",
       upgrade: "websocket",
       "sec-websocket-version": "13",
       "sec-websocket-key": randomBytes(16).toString("base64"),
     },
   });
-  const leave = (): void => void engine.destroy();
-  stream.once("close", leave);
+  const forward = new WebSocketForward(call, engine);
   engine.on("error", (error: NodeJS.ErrnoException) => {
     onFault(error.code === "ECONNREFUSED" ? "no_running_engine" : "upstream_failed");
   });
-  engine.on("upgrade", (answer, socket, head) => {
-    stream.off("close", leave);
-    join(stream, answer, { socket, head });
+  engine.on("upgrade", (answer, socket, head) => forward.join(answer, { socket, head }));
+  engine.on("response", (answer) => {
+    if (!forward.refuse(answer)) onFault("upstream_failed");
   });
-  engine.on("response", (answer) => refuse(stream, answer, onFault));
   engine.end();
 }
 
-function join(stream: ServerHttp2Stream, answer: IncomingMessage, engine: { socket: Duplex; head: Buffer }): void {
-  const { socket, head } = engine;
-  socket.on("error", () => undefined);
-  if (stream.destroyed) {
-    socket.destroy();
-    return;
-  }
-  if ("setNoDelay" in socket && typeof socket.setNoDelay === "function") socket.setNoDelay(true);
-  stream.respond(answerHeaders(200, answer.headers));
-  if (head.length > 0) stream.write(head);
-  stream.pipe(socket);
-  socket.pipe(stream);
-  stream.once("close", () => socket.destroy());
-  socket.once("close", () => {
-    if (!stream.writableEnded) stream.destroy(new Error("the engine broke off"));
-  });
-}
+/** Both directions, each at the pace of its reader, and each ended by its writer. */
+class WebSocketForward implements TunnelCallHandler {
+  readonly #call: TunnelCall;
+  #engine: ClientRequest | undefined;
+  /** Where the caller's bytes go, once the engine took the WebSocket. */
+  #socket: Duplex | undefined;
+  /** Where the caller's answer comes from: the socket, or a refusal. */
+  #answer: Readable | undefined;
+  #isRefused = false;
+  /** What the caller said before the engine took the WebSocket. */
+  #early: Buffer[] = [];
+  #isWhole = false;
+  #isAnswerWhole = false;
 
-/** The engine said something else than 101: its refusal is passed on, and a success must not be taken for an open WebSocket. */
-function refuse(stream: ServerHttp2Stream, answer: IncomingMessage, onFault: WebSocketCall["onFault"]): void {
-  const { statusCode = 502 } = answer;
-  if (stream.destroyed || statusCode < 300) {
-    answer.destroy();
-    onFault("upstream_failed");
-    return;
+  constructor(call: TunnelCall, engine: ClientRequest) {
+    this.#call = call;
+    this.#engine = engine;
+    call.handle(this);
   }
-  stream.respond(answerHeaders(statusCode, answer.headers));
-  answer.on("error", () => stream.destroy(new Error("the engine broke off")));
-  answer.pipe(stream);
+
+  join(answer: IncomingMessage, { socket, head }: { readonly socket: Duplex; readonly head: Buffer }): void {
+    const call = this.#call;
+    socket.on("error", () => undefined);
+    if (call.isClosed) {
+      socket.destroy();
+      return;
+    }
+    if ("setNoDelay" in socket && typeof socket.setNoDelay === "function") socket.setNoDelay(true);
+    this.#socket = socket;
+    socket.on("drain", () => call.resume());
+    socket.once("close", () => this.#socketClosed());
+    call.respond(200, answerHeaders(answer.headers));
+    if (head.length > 0) call.write(head);
+    this.#carry(socket);
+    for (const chunk of this.#early.splice(0)) socket.write(chunk);
+    if (this.#isWhole) socket.end();
+    else if (!socket.writableNeedDrain) call.resume();
+  }
+
+  /** The engine said something else than 101: its refusal is passed on, and a success must not be taken for an open WebSocket. */
+  refuse(answer: IncomingMessage): boolean {
+    const { statusCode = 502 } = answer;
+    this.#isRefused = true;
+    this.#early = [];
+    if (this.#call.isClosed || statusCode < 300) {
+      answer.destroy();
+      return false;
+    }
+    answer.on("error", (cause) => this.#break(cause));
+    this.#call.respond(statusCode, answerHeaders(answer.headers));
+    this.#carry(answer);
+    this.#call.resume();
+    return true;
+  }
+
+  onData(chunk: Buffer): boolean {
+    if (this.#isRefused) return true;
+    const socket = this.#socket;
+    if (socket !== undefined) return !socket.writable || socket.write(chunk);
+    this.#early.push(chunk);
+    return false;
+  }
+
+  onEnd(): void {
+    this.#isWhole = true;
+    this.#socket?.end();
+  }
+
+  onDrain(): void {
+    this.#answer?.resume();
+  }
+
+  onClose(): void {
+    this.#engine?.destroy();
+    this.#socket?.destroy();
+    this.#engine = undefined;
+    this.#socket = undefined;
+    this.#answer = undefined;
+    this.#early = [];
+  }
+
+  #carry(answer: Readable): void {
+    const call = this.#call;
+    this.#answer = answer;
+    answer.on("data", (chunk: Buffer) => {
+      if (!call.write(chunk)) answer.pause();
+    });
+    answer.on("end", () => {
+      this.#isAnswerWhole = true;
+      call.end();
+    });
+  }
+
+  #socketClosed(): void {
+    if (!this.#isAnswerWhole) this.#break(undefined);
+    // What the caller still says has no reader, but its call must be able to end.
+    else this.#call.resume();
+  }
+
+  #break(cause: unknown): void {
+    this.#call.break(new Error("the engine broke off", { cause }));
+  }
 }

@@ -72,9 +72,9 @@ function start(options: Partial<TunnelOptions> = {}): Tunnel {
     platformUrl: `http://127.0.0.1:${port}/`,
     nodeId: "nod_1",
     token: () => Promise.resolve(`token-${asked.length + 1}`),
-    handler: (stream, headers) => {
-      stream.respond({ ":status": 200 });
-      stream.end(`you asked for ${headers[":path"]}`);
+    handler: (call) => {
+      call.respond(200, {});
+      call.end(Buffer.from(`you asked for ${call.request.path}`));
     },
     clock: systemClock,
     random: () => 0.5,

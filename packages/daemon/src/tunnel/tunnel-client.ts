@@ -4,7 +4,8 @@ import type { Clock } from "@fairlead/protocol/clock";
 import type { Logger } from "pino";
 import { reasonOf } from "../log.ts";
 import type { LivenessOptions } from "./liveness.ts";
-import { serveTunnel, type TunnelHandler } from "./tunnel-server.ts";
+import type { TunnelHandler } from "./tunnel-call.ts";
+import { serveTunnel } from "./tunnel-server.ts";
 import { openTunnelSocket, type TunnelSocket, UpgradeRefused } from "./tunnel-upgrade.ts";
 
 /** `connecting`: asking for a socket; `waiting`: pausing before the next try. */

@@ -1,9 +1,8 @@
-import { type IncomingHttpHeaders, performServerHandshake, type ServerHttp2Stream } from "node:http2";
+import { performServerHandshake } from "node:http2";
+import { h2Calls } from "./h2-call.ts";
 import { cutSession, type LivenessOptions, watchLiveness } from "./liveness.ts";
+import type { TunnelHandler } from "./tunnel-call.ts";
 import type { TunnelSocket } from "./tunnel-upgrade.ts";
-
-/** Handles one request that came through the tunnel. */
-export type TunnelHandler = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void;
 
 export interface ServeOptions {
   readonly handler: TunnelHandler;
@@ -38,7 +37,7 @@ export function serveTunnel(connection: TunnelSocket, options: ServeOptions): Pr
     maxSessionMemory: SESSION_MEMORY_MB,
   });
   session.setLocalWindowSize(SESSION_WINDOW_BYTES);
-  session.on("stream", handler);
+  session.on("stream", h2Calls(handler));
   watchLiveness(session, socket, liveness);
   const cut = (): void => cutSession(session, new Error("this side closes"));
   signal.addEventListener("abort", cut);
