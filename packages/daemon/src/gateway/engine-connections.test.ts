@@ -1,13 +1,8 @@
 import { once } from "node:events";
-import {
-  createServer,
-  request as httpRequest,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { text } from "node:stream/consumers";
+import type { PooledCall } from "@fairlead/wire/http1/connection-pool";
+import type { Http1Connection } from "@fairlead/wire/http1/http1-connection";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type EngineAddress, EngineConnections } from "./engine-connections.ts";
 
@@ -34,17 +29,47 @@ afterEach(() => {
   engine.close();
 });
 
+class Call implements PooledCall {
+  readonly begun = Promise.withResolvers<Http1Connection>();
+  readonly answer = Promise.withResolvers<string>();
+  #connection: Http1Connection | undefined;
+  #body = "";
+
+  onConnection(connection: Http1Connection): boolean {
+    this.#connection = connection;
+    connection.send({ method: "GET", head: "GET / HTTP/1.1\r\nhost: engine\r\n\r\n", body: [] }, this);
+    return true;
+  }
+
+  onNotReached(cause: Error): void {
+    this.answer.reject(cause);
+  }
+
+  onHeaders(): void {
+    if (this.#connection !== undefined) this.begun.resolve(this.#connection);
+  }
+
+  onData(chunk: Buffer): boolean {
+    this.#body += chunk.toString();
+    return true;
+  }
+
+  onEnd(): void {
+    this.answer.resolve(this.#body);
+  }
+
+  onLost(cause: Error): void {
+    this.answer.reject(cause);
+  }
+}
+
 async function call(): Promise<string> {
-  const request = httpRequest({
-    ...address,
-    agent: connections.agentFor(address),
-    headers: { connection: "keep-alive" },
-  });
-  const answered = once(request, "response") as Promise<[IncomingMessage]>;
-  request.end();
-  const [answer] = await answered;
-  connections.onAnswer(answer, address);
-  return text(answer);
+  const one = new Call();
+  connections.run(address, one);
+  const body = await one.answer.promise;
+  // The other side has its part of it behind it too.
+  await new Promise(setImmediate);
+  return body;
 }
 
 /** Until the engine's connections are used again. */
@@ -112,19 +137,41 @@ describe("a connection to an engine", () => {
 
   test("that carries a long stream keeps no other from being the trial", async () => {
     script = (_request, response) => response.writeHead(200).write("begun");
-    const stream = httpRequest({ ...address, agent: connections.agentFor(address) });
-    stream.on("error", () => undefined).end();
-    const [answer] = (await once(stream, "response")) as [IncomingMessage];
-    answer.on("error", () => undefined);
-    connections.onAnswer(answer, address);
+    const stream = new Call();
+    connections.run(address, stream);
+    const connection = await stream.begun.promise;
     script = (_request, response) => response.end("whole");
     await pass();
     // Nor does its end undo what the other has shown.
-    stream.destroy();
+    connection.abort();
     await vi.waitFor(() => expect(opened[0]?.closed).toBe(true));
     const before = opened.length;
     await call();
     expect(opened).toHaveLength(before);
+  });
+
+  test.each([
+    ["says that it closes", { connection: "close", "content-length": "5" }],
+    ["keeps them for a second alone", { "keep-alive": "timeout=1", "content-length": "5" }],
+  ])("is never used again while the engine %s", async (_name, headers) => {
+    script = (_request, response) => response.writeHead(200, headers).end("whole");
+    for (let at = 0; at < 5; at++) {
+      await call();
+      await allClosed();
+    }
+    expect(opened).toHaveLength(5);
+  });
+
+  test("to an engine that cannot be reached leaves the next request to be the trial", async () => {
+    const { port } = address;
+    address = { ...address, port: 70_000 };
+    await expect(call()).rejects.toThrow("Port");
+    await expect(call()).rejects.toThrow("Port");
+    engine.close();
+    address = { ...address, port };
+    await expect(call()).rejects.toMatchObject({ code: "ECONNREFUSED" });
+    await new Promise<void>((resolve) => engine.listen(port, "127.0.0.1", resolve));
+    await pass();
   });
 
   test("is closed when it has lain idle for long enough", async () => {

@@ -1,5 +1,12 @@
-import { Agent, type ClientRequestArgs, type IncomingMessage } from "node:http";
-import type { Duplex } from "node:stream";
+import type { IncomingHttpHeaders } from "node:http";
+import { connect as netConnect, type Socket } from "node:net";
+import { type Clock, systemClock } from "@fairlead/protocol/clock";
+import {
+  type Connect,
+  type ConnectionEnd,
+  ConnectionPool,
+  type PooledCall,
+} from "@fairlead/wire/http1/connection-pool";
 
 export interface EngineAddress {
   readonly host: string;
@@ -11,6 +18,7 @@ export interface EngineConnectionsOptions {
   readonly idleMs?: number;
   /** Milliseconds that an engine must have left an idle one open, before its connections are used twice. */
   readonly trialMs?: number;
+  readonly clock?: Pick<Clock, "monotonic">;
 }
 
 const IDLE_MS = 1000;
@@ -23,82 +31,78 @@ const TRIAL_MS = 2000;
  * So an engine first has to show that it keeps one, and is tried anew once it has closed one by itself.
  */
 export class EngineConnections {
+  readonly #idleMs: number;
   readonly #trialMs: number;
-  /** By engine: the agent of the connection that is its trial, or the shared one where it has passed. */
-  readonly #agents = new Map<string, Agent>();
-  /** Not to be used again. */
-  readonly #spent = new WeakSet<Duplex>();
-  readonly #shared: Agent;
+  readonly #clock: Pick<Clock, "monotonic">;
+  /** By engine: the pool of the one connection that is its trial, or that of all where it has passed. */
+  readonly #pools = new Map<string, { readonly pool: ConnectionPool; readonly hasPassed: boolean }>();
 
-  constructor({ idleMs = IDLE_MS, trialMs = TRIAL_MS }: EngineConnectionsOptions = {}) {
+  constructor({ idleMs = IDLE_MS, trialMs = TRIAL_MS, clock = systemClock }: EngineConnectionsOptions = {}) {
+    this.#idleMs = idleMs;
     this.#trialMs = trialMs;
-    this.#shared = new KeepingAgent(idleMs, this.#spent, (engine, end) => {
-      if (end === "closed idle") this.#agents.delete(engine);
-    });
+    this.#clock = clock;
   }
 
-  /** For `http.request`. False: a connection of its own. */
-  agentFor(address: EngineAddress): Agent | false {
-    const known = this.#agents.get(nameOf(address));
-    if (known !== undefined) return known === this.#shared && known;
-    const trial = new KeepingAgent(this.#trialMs, this.#spent, (engine, end) => {
-      if (this.#agents.get(engine) !== trial) return;
-      if (end === "kept") this.#agents.set(engine, this.#shared);
-      else this.#agents.delete(engine);
+  /** May call back at once. */
+  run(address: EngineAddress, call: PooledCall): void {
+    const engine = `${address.host}:${address.port}`;
+    const known = this.#pools.get(engine);
+    if (known === undefined) this.#try(engine, address).run(call);
+    else if (known.hasPassed) known.pool.run(call);
+    else {
+      // A connection of its own.
+      const pool = this.#open(address, 0, () => undefined);
+      pool.run(call);
+      void pool.close();
+    }
+  }
+
+  #try(engine: string, address: EngineAddress): ConnectionPool {
+    const trial = this.#open(address, this.#trialMs, (end) => {
+      // A stream may last for hours, and says nothing: another request may be the trial.
+      if (!this.#leave(engine, trial) || end !== "kept") return;
+      const shared = this.#open(address, this.#idleMs, (one) => {
+        if (one === "closed free") this.#leave(engine, shared);
+      });
+      this.#pools.set(engine, { pool: shared, hasPassed: true });
     });
-    this.#agents.set(nameOf(address), trial);
+    this.#pools.set(engine, { pool: trial, hasPassed: false });
     return trial;
   }
 
-  /** To be told of every answer: after one whose length was not said, the connection may end with it. */
-  onAnswer(answer: IncomingMessage, address: EngineAddress): void {
-    if (answer.headers["content-length"] !== undefined) return;
-    this.#spent.add(answer.socket);
-    // A stream may last for hours, and says nothing: another request may be the trial.
-    const agent = this.#agents.get(nameOf(address));
-    if (agent !== undefined && agent !== this.#shared) this.#agents.delete(nameOf(address));
-  }
-}
-
-/** How a connection ended: in a request or after the only one, closed by the engine while it lay idle, or by us after all of its idle time. */
-type End = "used" | "closed idle" | "kept";
-
-class KeepingAgent extends Agent {
-  readonly #spent: WeakSet<Duplex>;
-  readonly #onEnd: (engine: string, end: End) => void;
-  readonly #ends = new WeakMap<Duplex, End>();
-
-  constructor(idleMs: number, spent: WeakSet<Duplex>, onEnd: (engine: string, end: End) => void) {
-    super({ keepAlive: true, timeout: idleMs });
-    this.#spent = spent;
-    this.#onEnd = onEnd;
-  }
-
-  override createConnection(
-    ...[options, callback]: Parameters<Agent["createConnection"]>
-  ): ReturnType<Agent["createConnection"]> {
-    const socket = super.createConnection(options, callback);
-    socket?.on("timeout", () => {
-      if (this.#ends.get(socket) === "closed idle") this.#ends.set(socket, "kept");
-    });
-    socket?.once("close", () => this.#onEnd(nameOf(options), this.#ends.get(socket) ?? "used"));
-    return socket;
-  }
-
-  override keepSocketAlive(socket: Duplex): boolean {
-    // Node's own says false for an engine that promises less than a second.
-    const kept: unknown = super.keepSocketAlive(socket);
-    if (kept !== true || this.#spent.has(socket)) return false;
-    this.#ends.set(socket, "closed idle");
+  /** @returns whether this was the engine's. What runs there ends there. */
+  #leave(engine: string, pool: ConnectionPool): boolean {
+    if (this.#pools.get(engine)?.pool !== pool) return false;
+    this.#pools.delete(engine);
+    void pool.close();
     return true;
   }
 
-  override reuseSocket(...[socket, request]: Parameters<Agent["reuseSocket"]>): void {
-    this.#ends.set(socket, "used");
-    super.reuseSocket(socket, request);
+  #open(address: EngineAddress, idleMs: number, onEnd: (end: ConnectionEnd) => void): ConnectionPool {
+    return new ConnectionPool({ connect: connectTo(address), clock: this.#clock, idleMs, keepsAfter, onEnd });
   }
 }
 
-function nameOf({ host, port }: Pick<ClientRequestArgs, "host" | "port">): string {
-  return `${host}:${port}`;
+/** After an answer whose length was not said, the connection may end with it. */
+function keepsAfter(headers: IncomingHttpHeaders): boolean {
+  return headers["content-length"] !== undefined;
+}
+
+function connectTo({ host, port }: EngineAddress): Connect {
+  return (callback) => {
+    let socket: Socket;
+    try {
+      socket = netConnect({ host, port, noDelay: true });
+    } catch (error) {
+      // Node refuses what is no port at once.
+      callback(error as Error, null);
+      return;
+    }
+    const refuse = (error: Error): void => callback(error, null);
+    socket.once("error", refuse);
+    socket.once("connect", () => {
+      socket.off("error", refuse);
+      callback(null, socket);
+    });
+  };
 }

@@ -1,66 +1,112 @@
-import type { ClientRequest, IncomingMessage } from "node:http";
+import type { IncomingHttpHeaders } from "node:http";
+import type { PooledCall } from "@fairlead/wire/http1/connection-pool";
+import type { Http1Connection, RenderedRequest } from "@fairlead/wire/http1/http1-connection";
 import type { TunnelCall, TunnelCallHandler } from "../tunnel/tunnel-call.ts";
+import { answerFault } from "./fault-answer.ts";
 import { answerHeaders } from "./gateway-headers.ts";
 
 /** One request on its way to a workload and the answer on its way back, each at the pace of its reader. */
-export class Forward implements TunnelCallHandler {
+export class Forward implements PooledCall {
   readonly #call: TunnelCall;
-  /** Undefined once all is over. */
-  #engine: ClientRequest | undefined;
-  #answer: IncomingMessage | undefined;
+  readonly #request: RenderedRequest;
+  #caller: CallerSide | undefined;
+  /** Bytes of the answer's body that are still to come, where its length was said. */
+  #left = Number.NaN;
+  #isEnded = false;
 
-  constructor(call: TunnelCall, engine: ClientRequest) {
+  constructor(call: TunnelCall, request: RenderedRequest) {
     this.#call = call;
-    this.#engine = engine;
-    engine.on("drain", () => call.resume());
-    // Nobody takes the rest of the body any more, but the call must be able to end.
-    engine.on("close", () => call.resume());
-    call.handle(this);
+    this.#request = request;
   }
 
-  onAnswer(answer: IncomingMessage): void {
-    const call = this.#call;
-    this.#answer = answer;
+  onConnection(connection: Http1Connection): boolean {
+    if (this.#call.isClosed) {
+      connection.abort();
+      return false;
+    }
+    this.#caller = new CallerSide(connection);
+    connection.send(this.#request, this);
+    this.#call.handle(this.#caller);
+    return true;
+  }
+
+  onNotReached(cause: NodeJS.ErrnoException): void {
+    answerFault(this.#call, cause.code === "ECONNREFUSED" ? "no_running_engine" : "upstream_failed");
+  }
+
+  onHeaders(status: number, headers: IncomingHttpHeaders): void {
     try {
-      call.respond(answer.statusCode ?? 502, answerHeaders(answer.headers));
-    } catch (error) {
-      this.#break(error);
+      this.#call.respond(status, answerHeaders(headers));
+    } catch {
+      // It holds a header that the tunnel cannot carry.
+      this.#caller?.onClose();
+      answerFault(this.#call, "upstream_failed");
       return;
     }
-    let left = Number(answer.headers["content-length"] ?? Number.NaN);
-    answer.on("data", (chunk: Buffer) => {
-      left -= chunk.length;
-      // The end in one frame with the last bytes.
-      if (left === 0) call.end(chunk);
-      else if (!call.write(chunk)) answer.pause();
-    });
-    answer.on("end", () => {
-      if (left !== 0) call.end();
-    });
-    answer.on("error", (error) => this.#break(error));
+    this.#left = Number(headers["content-length"] ?? Number.NaN);
   }
 
   onData(chunk: Buffer): boolean {
-    const engine = this.#engine;
-    return engine === undefined || engine.destroyed || engine.write(chunk);
+    this.#left -= chunk.length;
+    if (this.#left !== 0) return this.#call.write(chunk);
+    // The end in one piece with the last bytes.
+    this.#isEnded = true;
+    this.#call.end(chunk);
+    return true;
   }
 
   onEnd(): void {
-    this.#engine?.end();
+    if (!this.#isEnded) this.#call.end();
+    this.#over();
+  }
+
+  onLost(cause: Error): void {
+    this.#over();
+    if (this.#call.isAnswered) this.#call.break(new Error("the engine broke off", { cause }));
+    else answerFault(this.#call, "upstream_failed");
   }
 
   onDrain(): void {
-    this.#answer?.resume();
+    this.#call.resume();
+  }
+
+  /** Nobody takes the rest of the request's body any more, but the call must be able to end. */
+  #over(): void {
+    if (this.#caller?.leave() === false) this.#call.resume();
+  }
+}
+
+/** What the caller says and takes. Knows the connection no longer than it is the call's. */
+class CallerSide implements TunnelCallHandler {
+  #connection: Http1Connection | undefined;
+  #isWhole = false;
+
+  constructor(connection: Http1Connection) {
+    this.#connection = connection;
+  }
+
+  /** @returns whether the caller has said all. */
+  leave(): boolean {
+    this.#connection = undefined;
+    return this.#isWhole;
+  }
+
+  onData(chunk: Buffer): boolean {
+    return this.#connection?.write(chunk) ?? true;
+  }
+
+  onEnd(): void {
+    this.#isWhole = true;
+    this.#connection?.endBody();
+  }
+
+  onDrain(): void {
+    this.#connection?.resume();
   }
 
   /** Also where the caller left before the answer's headers, or in the middle of its body. */
   onClose(): void {
-    this.#engine?.destroy();
-    this.#engine = undefined;
-    this.#answer = undefined;
-  }
-
-  #break(cause: unknown): void {
-    this.#call.break(new Error("the engine broke off", { cause }));
+    this.#connection?.abort();
+    this.#connection = undefined;
   }
 }
