@@ -60,6 +60,7 @@ export class Http1Connection implements AnswerParts {
     this.#writer = new PieceWriter(socket);
     socket.setNoDelay(true);
     socket.on("data", (bytes: Buffer) => this.#take(bytes));
+    socket.on("drain", () => this.#call?.onDrain?.());
     socket.on("end", () => {
       this.#isEnded = true;
       if (!this.#answer.isPaused) this.#finish();
@@ -197,8 +198,13 @@ export class Http1Connection implements AnswerParts {
   #closed(): void {
     this.#isGone = true;
     this.#owner.onGone(this);
-    // What it said may wait for a reader that is not ready for it: its end too, or that there is none.
-    if (!this.#answer.isPaused) this.#lose();
+    if (!this.#answer.isPaused) {
+      this.#lose();
+      return;
+    }
+    // What it said waits for a reader that is not ready for it: its end too, or that there is none.
+    const rest: unknown = this.#socket.read();
+    if (rest instanceof Buffer) this.#answer.push(rest);
   }
 
   #lose(): void {
