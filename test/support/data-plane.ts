@@ -2,6 +2,7 @@ import { createServer, type Server } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { systemClock } from "@fairlead/protocol/clock";
+import { TUNNEL_PROTOCOL_HEADER } from "@fairlead/protocol/daemon-link";
 import { DomainError } from "@fairlead/protocol/errors";
 import { systemIds } from "@fairlead/protocol/ids";
 import { pino } from "pino";
@@ -79,9 +80,9 @@ export class DataPlane {
     this.#realPort = options.enginePort;
     this.hub = new TunnelHub({ log: this.#log, liveness: LIVENESS });
     this.#platform = options.tls === undefined ? createServer() : createHttpsServer(options.tls);
-    this.#platform.on("upgrade", (_request, socket, head) => {
+    this.#platform.on("upgrade", ({ headers }, socket, head) => {
       this.tunnelsOpened++;
-      this.hub.attach(NODE_ID, socket, head);
+      this.hub.attach(NODE_ID, { socket, head, protocols: headers[TUNNEL_PROTOCOL_HEADER]?.toString() });
     });
     this.host = createInferenceHost({
       callers: { authenticate: (secret) => authenticate(secret) },

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterTold, type BackoffOptions, fullJitter } from "@fairlead/protocol/backoff";
 import type { Clock } from "@fairlead/protocol/clock";
+import type { LivenessOptions } from "@fairlead/wire/liveness";
 import type { Logger } from "pino";
 import { reasonOf } from "../log.ts";
-import type { LivenessOptions } from "./liveness.ts";
 import type { TunnelHandler } from "./tunnel-call.ts";
 import { serveTunnel } from "./tunnel-server.ts";
 import { openTunnelSocket, type TunnelSocket, UpgradeRefused } from "./tunnel-upgrade.ts";

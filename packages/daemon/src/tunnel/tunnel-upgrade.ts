@@ -1,7 +1,13 @@
 import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { Socket } from "node:net";
-import { TUNNEL_PATH, TUNNEL_UPGRADE } from "@fairlead/protocol/daemon-link";
+import {
+  TUNNEL_PATH,
+  TUNNEL_PROTOCOL_HEADER,
+  TUNNEL_PROTOCOLS,
+  TUNNEL_UPGRADE,
+  type TunnelProtocol,
+} from "@fairlead/protocol/daemon-link";
 
 export interface UpgradeOptions {
   readonly platformUrl: string;
@@ -15,6 +21,8 @@ export interface UpgradeOptions {
 export interface TunnelSocket {
   readonly socket: Socket;
   readonly head: Buffer;
+  /** What the platform host chose to speak. */
+  readonly protocol: TunnelProtocol;
 }
 
 /** The platform host answered, but not with 101. */
@@ -40,10 +48,16 @@ export function openTunnelSocket(options: UpgradeOptions): Promise<TunnelSocket>
       agent: false,
       signal: options.signal,
       ...(options.certificateAuthority === undefined ? {} : { ca: options.certificateAuthority }),
-      headers: { connection: "Upgrade", upgrade: TUNNEL_UPGRADE, authorization: `Bearer ${options.token}` },
+      headers: {
+        connection: "Upgrade",
+        upgrade: TUNNEL_UPGRADE,
+        [TUNNEL_PROTOCOL_HEADER]: TUNNEL_PROTOCOLS.join(", "),
+        authorization: `Bearer ${options.token}`,
+      },
     });
-    asked.once("upgrade", (answer, socket, head) => {
-      if (answer.headers.upgrade === TUNNEL_UPGRADE) resolve({ socket, head });
+    asked.once("upgrade", ({ headers }, socket, head) => {
+      const protocol = protocolOf(headers[TUNNEL_PROTOCOL_HEADER]);
+      if (headers.upgrade === TUNNEL_UPGRADE && protocol !== undefined) resolve({ socket, head, protocol });
       else {
         socket.destroy();
         reject(new Error("the platform host switched to another protocol"));
@@ -56,6 +70,11 @@ export function openTunnelSocket(options: UpgradeOptions): Promise<TunnelSocket>
     asked.on("error", reject);
     asked.end();
   });
+}
+
+/** @param named undefined by platform hosts of former releases. @returns undefined for one that this daemon does not speak */
+function protocolOf(named: string | string[] | undefined): TunnelProtocol | undefined {
+  return named === undefined ? "h2" : TUNNEL_PROTOCOLS.find((protocol) => protocol === named);
 }
 
 /** Seconds or an HTTP date, counted from the answer's own `date`, since this machine's clock may be wrong. */

@@ -23,6 +23,8 @@ class YamuxCall implements TunnelCall, YamuxStreamHandler {
   #isBodyWhole = false;
   /** Somebody is ready for the body. */
   #isRead = false;
+  #isBroken = false;
+  readonly #whenClosed: (() => void)[] = [];
   isAnswered = false;
 
   constructor(stream: YamuxStream, answer: TunnelHandler) {
@@ -36,12 +38,12 @@ class YamuxCall implements TunnelCall, YamuxStreamHandler {
   }
 
   get isClosed(): boolean {
-    return this.#stream.isClosed;
+    return this.#isBroken || this.#stream.isClosed;
   }
 
   handle(handler: TunnelCallHandler): void {
     if (this.isClosed) {
-      handler.onClose();
+      setImmediate(() => handler.onClose());
       return;
     }
     this.#handler = handler;
@@ -51,6 +53,10 @@ class YamuxCall implements TunnelCall, YamuxStreamHandler {
     else if (this.#isRead) this.#stream.resume();
   }
 
+  onceClosed(tell: () => void): void {
+    this.#whenClosed.push(tell);
+  }
+
   respond(status: number, headers: IncomingHttpHeaders): void {
     for (const name in headers) {
       validateHeaderName(name);
@@ -58,16 +64,17 @@ class YamuxCall implements TunnelCall, YamuxStreamHandler {
       if (typeof value === "string") validateHeaderValue(name, value);
       else for (const one of value ?? []) validateHeaderValue(name, one);
     }
+    if (this.isClosed) return;
     this.isAnswered = true;
     this.#stream.write(writeHead({ status, headers }));
   }
 
   write(chunk: Buffer): boolean {
-    return this.#stream.write(chunk);
+    return this.#isBroken || this.#stream.write(chunk);
   }
 
   end(last?: Buffer): void {
-    this.#stream.end(last);
+    if (!this.#isBroken) this.#stream.end(last);
   }
 
   resume(): void {
@@ -75,6 +82,7 @@ class YamuxCall implements TunnelCall, YamuxStreamHandler {
   }
 
   break(): void {
+    this.#isBroken = true;
     this.#stream.resetWhenSent();
   }
 
@@ -106,6 +114,7 @@ class YamuxCall implements TunnelCall, YamuxStreamHandler {
     this.#handler = undefined;
     this.#first = null;
     handler?.onClose();
+    for (const tell of this.#whenClosed.splice(0)) tell();
   }
 
   #begin({ workload, kind, method, path, headers }: RequestHead, rest: Buffer): void {
