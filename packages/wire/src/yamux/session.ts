@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import { FrameWriter } from "./frame-writer.ts";
 import { FRAME_FLAG, FRAME_TYPE, type FrameHead, FrameReader, type FrameSink, YamuxViolation } from "./frames.ts";
+import { StreamIds } from "./stream-ids.ts";
 import { YamuxStream, type YamuxStreamSession } from "./stream.ts";
 
 export interface YamuxSessionOptions {
@@ -13,7 +14,7 @@ export interface YamuxSessionOptions {
 
 /** How many streams the other side may have open. */
 const MAX_ACCEPTED_STREAMS = 65_536;
-const MAX_STREAM_ID = 0xffff_ffff;
+const MAX_PING_NUMBER = 0xffff_ffff;
 const GO_AWAY_NORMAL = 0;
 const GO_AWAY_VIOLATION = 1;
 
@@ -28,10 +29,10 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
   /** Whose payload is being read; undefined where nobody wants it. */
   #receiving: YamuxStream | undefined;
   #receivingFlags = 0;
-  #nextId = 1;
+  readonly #ids = new StreamIds();
   readonly #pings = new Map<number, () => void>();
   #pingNumber = 0;
-  #waiting: YamuxStream[] = [];
+  #waiting = new Set<YamuxStream>();
   #isGoingAway = false;
   #reason: Error | undefined;
   #isClosed = false;
@@ -64,16 +65,14 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
   /** @throws Error where the session takes no new streams */
   open(): YamuxStream {
     if (!this.isUsable) throw new Error("the session takes no new streams");
-    while (this.#streams.has(this.#nextId)) this.#countUp();
-    const stream = new YamuxStream(this.#nextId, this, true);
-    this.#countUp();
+    const stream = new YamuxStream(this.#ids.take(this.#streams), this, true);
     this.#streams.set(stream.id, stream);
     return stream;
   }
 
   ping(onAnswer: () => void): void {
     if (this.#isClosed) return;
-    this.#pingNumber = (this.#pingNumber + 1) % MAX_STREAM_ID;
+    this.#pingNumber = (this.#pingNumber + 1) % MAX_PING_NUMBER;
     this.#pings.set(this.#pingNumber, onAnswer);
     this.#writer.send({ type: FRAME_TYPE.ping, flags: FRAME_FLAG.syn, streamId: 0, length: this.#pingNumber });
   }
@@ -133,7 +132,7 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
   }
 
   whenWritable(stream: YamuxStream): void {
-    this.#waiting.push(stream);
+    this.#waiting.add(stream);
   }
 
   forget(streamId: number): void {
@@ -170,9 +169,7 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
 
   #onFlags(stream: YamuxStream, flags: number): void {
     if ((flags & FRAME_FLAG.fin) !== 0) stream.onFin();
-    if ((flags & FRAME_FLAG.rst) === 0) return;
-    this.forget(stream.id);
-    stream.onLost(new Error("the other side broke off"), true);
+    if ((flags & FRAME_FLAG.rst) !== 0) stream.onLost(new Error("the other side broke off"), true);
   }
 
   #accept(streamId: number): YamuxStream | undefined {
@@ -199,8 +196,10 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
   }
 
   #onWritable(): void {
-    for (const stream of this.#waiting.splice(0)) {
-      if (this.isCongested) this.#waiting.push(stream);
+    const waiting = this.#waiting;
+    this.#waiting = new Set();
+    for (const stream of waiting) {
+      if (this.isCongested) this.#waiting.add(stream);
       else stream.onWritable();
     }
   }
@@ -208,10 +207,5 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
   #goAway(code: number): void {
     this.#writer.send({ type: FRAME_TYPE.goAway, flags: 0, streamId: 0, length: code });
     this.#writer.flush();
-  }
-
-  /** Odd ones, over and over: what is closed is forgotten. */
-  #countUp(): void {
-    this.#nextId = this.#nextId >= MAX_STREAM_ID - 1 ? 1 : this.#nextId + 2;
   }
 }

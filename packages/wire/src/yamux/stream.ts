@@ -1,4 +1,5 @@
 import { FRAME_FLAG } from "./frames.ts";
+import { HeldBytes } from "./held-bytes.ts";
 
 /** What a stream is told. Nothing after `onClose`. */
 export interface YamuxStreamHandler {
@@ -52,7 +53,7 @@ export class YamuxStream {
   /** What the other side may still send. */
   #window = FIRST_WINDOW_BYTES;
   #fullWindow = FIRST_WINDOW_BYTES;
-  #held: Buffer[] = [];
+  readonly #held = new HeldBytes();
   #isPaused = true;
   #isEndReceived = false;
   #isEndTold = false;
@@ -102,6 +103,7 @@ export class YamuxStream {
   /** Goes on telling. */
   resume(): void {
     this.#isPaused = false;
+    if (this.#handler !== undefined) this.#grant();
     while (!this.#isPaused && this.#handler !== undefined) {
       const chunk = this.#held.shift();
       if (chunk === undefined) break;
@@ -110,7 +112,7 @@ export class YamuxStream {
     this.#tellEnd();
   }
 
-  /** Ends both directions at once. */
+  /** Ends both directions at once; where both sides have said all, there is nothing to break off. */
   reset(): void {
     if (this.#isClosed) return;
     this.#sendReset();
@@ -133,8 +135,8 @@ export class YamuxStream {
     this.#credit += bytes;
     if (this.#credit > MAX_WINDOW_BYTES) this.#session.violated("a window grows beyond its measure");
     this.#pump();
-    if (this.#session.isCongested) this.#session.whenWritable(this);
-    else this.onWritable();
+    if (!this.#session.isCongested) this.onWritable();
+    else if (this.#wantsDrain) this.#session.whenWritable(this);
   }
 
   /** For the session: there is room in the connection. */
@@ -148,7 +150,7 @@ export class YamuxStream {
   onPayload(chunk: Buffer): void {
     this.#window -= chunk.length;
     if (this.#window < 0) this.#session.violated("more was sent than there was room for");
-    if (this.#isEndReceived) this.#session.violated("something was said after the end");
+    if (this.#isEndReceived || this.#failure !== null) this.#session.violated("something was said after the end");
     if (this.#isClosed) return;
     if (this.#isPaused) this.#held.push(chunk);
     else this.#tell(chunk);
@@ -168,7 +170,6 @@ export class YamuxStream {
       this.#failure = failure;
       this.#queue = [];
       this.#isEnding = true;
-      this.#session.forget(this.id);
     } else this.#close(failure);
   }
 
@@ -180,8 +181,7 @@ export class YamuxStream {
   /** Lets the other side go on, where it has used half of what it may send. */
   #grant(): void {
     if (this.#isEndReceived || this.#isClosed || this.#failure !== null) return;
-    const held = this.#held.reduce((sum, chunk) => sum + chunk.length, 0);
-    const room = this.#fullWindow - this.#window - held;
+    const room = this.#fullWindow - this.#window - this.#held.length;
     if (room < this.#fullWindow / 2) return;
     this.#window += room;
     this.#session.sendWindow(this.id, this.#takeFirstFlag(), room);
@@ -194,11 +194,7 @@ export class YamuxStream {
       return;
     }
     // A reader that paused after the last bytes takes the end at once: there is nothing more to hold back.
-    if (!this.#isEndReceived) {
-      if (!this.#isPaused) this.#grant();
-      return;
-    }
-    if (this.#isEndTold) return;
+    if (!this.#isEndReceived || this.#isEndTold) return;
     this.#isEndTold = true;
     this.#handler.onEnd();
     this.#closeWhenOver();
@@ -230,8 +226,9 @@ export class YamuxStream {
   }
 
   #sendReset(): void {
-    // The other side is gone already, or does not know of the stream.
-    if (this.#failure !== null || this.#firstFlag === FRAME_FLAG.syn) return;
+    // For the other side the stream is over, or has never begun.
+    const isOver = this.#failure !== null || (this.#isEndSent && this.#isEndReceived);
+    if (isOver || this.#firstFlag === FRAME_FLAG.syn) return;
     this.#session.sendWindow(this.id, FRAME_FLAG.rst | this.#takeFirstFlag(), 0);
   }
 
@@ -251,7 +248,7 @@ export class YamuxStream {
     const handler = this.#handler;
     this.#handler = undefined;
     this.#queue = [];
-    this.#held = [];
+    this.#held.clear();
     this.#session.forget(this.id);
     handler?.onClose(failure);
   }
