@@ -137,13 +137,15 @@ const script: fc.Arbitrary<Script> = fc.record({
   windowBytes: fc.constantFrom(256 * 1024, 300 * 1024, 1024 * 1024),
 });
 
-const wire = fc.array(
-  fc.record({
-    bytes: fc.oneof(fc.integer({ min: 1, max: 50 }), fc.integer({ min: 5000, max: 100_000 })),
-    turns: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.nat({ max: 5 })),
-  }),
-  { minLength: 1, maxLength: 6 },
-).filter((pieces) => pieces.some(({ bytes }) => bytes >= 5000));
+const wire = fc
+  .array(
+    fc.record({
+      bytes: fc.oneof(fc.integer({ min: 1, max: 50 }), fc.integer({ min: 5000, max: 100_000 })),
+      turns: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.nat({ max: 5 })),
+    }),
+    { minLength: 1, maxLength: 6 },
+  )
+  .filter((pieces) => pieces.some(({ bytes }) => bytes >= 5000));
 
 type Pair = readonly [opener: Actor, accepter: Actor | undefined];
 
@@ -206,12 +208,16 @@ function check([opener, accepter]: Pair): void {
 
 test("whatever two sides say and however slowly it is read: all arrives in order, within its window, and comes to one end", async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.tuple(script, script), { minLength: 1, maxLength: 5 }), wire, async (scripts, pieces) => {
-      const passing = new CheckedWire(cycle(pieces));
-      const pairs = await play(scripts, passing);
-      expect(passing.faults).toEqual([]);
-      for (const pair of pairs) check(pair);
-    }),
+    fc.asyncProperty(
+      fc.array(fc.tuple(script, script), { minLength: 1, maxLength: 5 }),
+      wire,
+      async (scripts, pieces) => {
+        const passing = new CheckedWire(cycle(pieces));
+        const pairs = await play(scripts, passing);
+        expect(passing.faults).toEqual([]);
+        for (const pair of pairs) check(pair);
+      },
+    ),
     { numRuns: 60, timeout: 20_000, endOnFailure: true },
   );
 });

@@ -1,8 +1,8 @@
 import type { Duplex } from "node:stream";
 import { FrameWriter } from "./frame-writer.ts";
 import { FRAME_FLAG, FRAME_TYPE, type FrameHead, FrameReader, type FrameSink, YamuxViolation } from "./frames.ts";
-import { StreamIds } from "./stream-ids.ts";
 import { YamuxStream, type YamuxStreamSession } from "./stream.ts";
+import { StreamIds } from "./stream-ids.ts";
 
 export interface YamuxSessionOptions {
   readonly socket: Duplex;
@@ -93,7 +93,7 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
     this.#reader.stop();
     this.#socket.destroy();
     const failure = reason ?? new Error("the connection was closed");
-    for (const stream of [...this.#streams.values()]) stream.onLost(failure, false);
+    for (const stream of this.#streams.values()) stream.onLost(failure, false);
     this.#pings.clear();
     this.#onClose(this.#reason);
   }

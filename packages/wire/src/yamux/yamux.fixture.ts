@@ -80,6 +80,25 @@ export class LoneSession {
   }
 }
 
+/** A session with one accepted stream and its log. */
+export async function accepted(): Promise<{ lone: LoneSession; log: StreamLog }> {
+  const lone = new LoneSession("accepts");
+  await lone.say(frame({ type: FRAME_TYPE.data, flags: FRAME_FLAG.syn, streamId: 1 }, Buffer.from("hello")));
+  const log = new StreamLog();
+  lone.accepted[0]?.handle(log);
+  return { lone, log };
+}
+
+/** A session with one opened stream that the other side knows of, and its log. */
+export function opened(): { lone: LoneSession; log: StreamLog; stream: YamuxStream } {
+  const lone = new LoneSession("opens");
+  const stream = lone.session.open();
+  const log = new StreamLog();
+  stream.handle(log);
+  stream.write(Buffer.from("hello"));
+  return { lone, log, stream };
+}
+
 export async function turns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) await new Promise(setImmediate);
 }
