@@ -29,6 +29,8 @@ const LENGTH_BYTES = 4;
 /** Many times what either HTTP server takes. */
 const MAX_HEAD_BYTES = 1024 * 1024;
 const NOTHING: Buffer = Buffer.alloc(0);
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
+const NOT_IN_HEADER_TEXT = /[^\t\x20-\x7e\x80-\xff]/;
 
 export function writeHead(head: RequestHead | AnswerHead): Buffer {
   const text = JSON.stringify(head);
@@ -41,7 +43,9 @@ export function writeHead(head: RequestHead | AnswerHead): Buffer {
 /** Finds the head in front of a body whose bytes come piece by piece. */
 export class HeadReader<Head> {
   readonly #check: (value: unknown) => Head;
+  /** Of the head, in a buffer that grows with it. */
   #partial = NOTHING;
+  #bytes = 0;
 
   constructor(check: (value: unknown) => Head) {
     this.#check = check;
@@ -49,15 +53,31 @@ export class HeadReader<Head> {
 
   /** @returns null until the head is whole; then it, and what came of the body. @throws HeadRefused */
   push(chunk: Buffer): { readonly head: Head; readonly rest: Buffer } | null {
-    const bytes = this.#partial.length === 0 ? chunk : Buffer.concat([this.#partial, chunk]);
-    const end = bytes.length < LENGTH_BYTES ? Number.POSITIVE_INFINITY : LENGTH_BYTES + bytes.readUInt32BE();
-    if (bytes.length < end) {
-      if (bytes.length >= LENGTH_BYTES && end > MAX_HEAD_BYTES) throw new HeadRefused("a head that is too long");
-      this.#partial = bytes;
-      return null;
-    }
+    const bytes = this.#bytes === 0 ? chunk : this.#gather(chunk);
+    if (bytes.length < LENGTH_BYTES) return this.#wait(bytes);
+    const end = LENGTH_BYTES + bytes.readUInt32BE();
+    if (end > MAX_HEAD_BYTES) throw new HeadRefused("a head that is too long");
+    if (bytes.length < end) return this.#wait(bytes);
     this.#partial = NOTHING;
     return { head: this.#check(parse(bytes.toString("utf8", LENGTH_BYTES, end))), rest: bytes.subarray(end) };
+  }
+
+  #wait(bytes: Buffer): null {
+    if (this.#bytes === 0) this.#gather(bytes);
+    return null;
+  }
+
+  /** @returns all that came so far */
+  #gather(chunk: Buffer): Buffer {
+    const length = this.#bytes + chunk.length;
+    if (length > this.#partial.length) {
+      const larger = Buffer.allocUnsafe(2 * length);
+      this.#partial.copy(larger, 0, 0, this.#bytes);
+      this.#partial = larger;
+    }
+    chunk.copy(this.#partial, this.#bytes);
+    this.#bytes = length;
+    return this.#partial.subarray(0, length);
   }
 }
 
@@ -86,18 +106,24 @@ function parse(text: string): unknown {
 }
 
 function objectOf(value: unknown): Readonly<Record<string, unknown>> {
-  if (typeof value !== "object" || value === null) throw new HeadRefused("a head that is not an object");
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new HeadRefused("a head that is not an object");
   return value as Readonly<Record<string, unknown>>;
 }
 
+/** As strict as HTTP/2: what is not refused here is sent on to callers and engines. */
 function headersOf(value: unknown): IncomingHttpHeaders {
   const headers = objectOf(value);
   for (const name in headers) {
     const text = headers[name];
-    const isText = typeof text === "string" || (Array.isArray(text) && text.every((one) => typeof one === "string"));
-    if (!isText) throw new HeadRefused("a header that is no text");
+    const isText = name === "set-cookie" && Array.isArray(text) ? text.every(isHeaderText) : isHeaderText(text);
+    if (!isText || !HEADER_NAME.test(name) || name === "__proto__") throw new HeadRefused("a malformed header");
   }
   return headers as IncomingHttpHeaders;
+}
+
+function isHeaderText(value: unknown): value is string {
+  return typeof value === "string" && !NOT_IN_HEADER_TEXT.test(value);
 }
 
 function isKind(value: unknown): value is RequestKind {

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { FRAME_FLAG, FRAME_TYPE } from "./frames.ts";
 import { YamuxSession } from "./session.ts";
 import { FIRST_WINDOW_BYTES } from "./stream.ts";
-import { accepted, frame, LoneSession, opened, StreamLog, turns } from "./yamux.fixture.ts";
+import { accepted, frame, framesOf, LoneSession, opened, StreamLog, turns } from "./yamux.fixture.ts";
 
 const { syn, ack, fin, rst } = FRAME_FLAG;
 const { data, windowUpdate, ping } = FRAME_TYPE;
@@ -70,6 +70,21 @@ describe("a session", () => {
     const answer = (length = 0): Buffer => frame({ type: ping, flags: ack, length });
     await lone.say(answer(second?.length), answer(second?.length), answer(first?.length));
     expect(answers).toEqual(["second", "first"]);
+  });
+
+  test("fills no memory with answers to pings that the other side does not read", async () => {
+    const [near, far] = duplexPair();
+    new YamuxSession({ socket: near, onClose: () => undefined });
+    const asked = 200_000;
+    const pings = Array.from({ length: asked }, (_, at) => frame({ type: ping, flags: syn, length: at }));
+    far.write(Buffer.concat(pings));
+    await expect.poll(() => far.writableLength).toBe(0);
+    await turns(4);
+    expect(near.writableLength + far.readableLength).toBeLessThan(1024 * 1024);
+    const read: Buffer[] = [];
+    far.on("data", (bytes: Buffer) => void read.push(bytes));
+    // The last one is answered all the same.
+    await expect.poll(() => framesOf(Buffer.concat(read)).at(-1)?.length).toBe(asked - 1);
   });
 
   test("reads away what comes for streams that it has just reset, and goes on", async () => {

@@ -32,6 +32,8 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
   readonly #ids = new StreamIds();
   readonly #pings = new Map<number, () => void>();
   #pingNumber = 0;
+  /** Unanswered, while the connection has more to send than it can: whoever asks without reading fills no memory. */
+  #askedPing: number | undefined;
   #waiting = new Set<YamuxStream>();
   #isGoingAway = false;
   #reason: Error | undefined;
@@ -187,7 +189,8 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
 
   #onPing({ flags, length }: FrameHead): void {
     if ((flags & FRAME_FLAG.syn) !== 0) {
-      this.#writer.send({ type: FRAME_TYPE.ping, flags: FRAME_FLAG.ack, streamId: 0, length });
+      this.#askedPing = length;
+      if (!this.isCongested) this.#answerPing();
       return;
     }
     const onAnswer = this.#pings.get(length);
@@ -195,7 +198,14 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
     onAnswer?.();
   }
 
+  #answerPing(): void {
+    if (this.#askedPing === undefined) return;
+    this.#writer.send({ type: FRAME_TYPE.ping, flags: FRAME_FLAG.ack, streamId: 0, length: this.#askedPing });
+    this.#askedPing = undefined;
+  }
+
   #onWritable(): void {
+    this.#answerPing();
     const waiting = this.#waiting;
     this.#waiting = new Set();
     for (const stream of waiting) {

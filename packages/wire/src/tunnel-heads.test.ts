@@ -1,0 +1,143 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type AnswerHead, answerHead, HeadReader, HeadRefused, requestHead, writeHead } from "./tunnel-heads.ts";
+
+const ANSWER: AnswerHead = {
+  status: 200,
+  headers: { "content-type": "text/plain", "x-latin": "caf\u{e9} \u{80}\u{ff}\t~", "set-cookie": ["a=1", "b=2"] },
+};
+
+/** A head of any text, as a careless or hostile other side writes it. */
+function headOf(text: string): Buffer {
+  const bytes = Buffer.from(text);
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(bytes.length);
+  return Buffer.concat([length, bytes]);
+}
+
+const readAnswer = (text: string): unknown => new HeadReader(answerHead).push(headOf(text))?.head;
+const readRequest = (value: unknown): unknown => new HeadReader(requestHead).push(headOf(JSON.stringify(value)))?.head;
+
+/** Reads pieces up to the one with which the head is whole. */
+function read(pieces: readonly Buffer[]): { head: AnswerHead; body: string } | null {
+  const reader = new HeadReader(answerHead);
+  for (const [at, piece] of pieces.entries()) {
+    const whole = reader.push(piece);
+    if (whole !== null) {
+      return { head: whole.head, body: Buffer.concat([whole.rest, ...pieces.slice(at + 1)]).toString() };
+    }
+  }
+  return null;
+}
+
+describe("a head on a stream of the tunnel", () => {
+  test("is found, with the body behind it, wherever its bytes are split", () => {
+    const bytes = Buffer.concat([writeHead(ANSWER), Buffer.from("body")]);
+    for (let at = 0; at <= bytes.length; at += 1) {
+      expect(read([bytes.subarray(0, at), bytes.subarray(at)])).toEqual({ head: ANSWER, body: "body" });
+    }
+    expect(read(Array.from(bytes, (byte) => Buffer.from([byte])))).toEqual({ head: ANSWER, body: "body" });
+    expect(read([writeHead(ANSWER)])).toEqual({ head: ANSWER, body: "" });
+    expect(read([writeHead(ANSWER).subarray(0, -1)])).toBeNull();
+  });
+
+  test("is found in whatever pieces it comes", () => {
+    const bytes = Buffer.concat([writeHead(ANSWER), Buffer.from("body")]);
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1 }), (sizes) => {
+        const pieces: Buffer[] = [];
+        for (let at = 0, turn = 0; at < bytes.length; turn += 1) {
+          const size = sizes[turn % sizes.length] ?? 1;
+          // As the connection's own memory, which may be written anew.
+          pieces.push(Buffer.from(bytes.subarray(at, at + size)));
+          at += size;
+        }
+        expect(read(pieces)).toEqual({ head: ANSWER, body: "body" });
+      }),
+    );
+  });
+
+  test("keeps nothing of the memory in which its pieces came", () => {
+    const bytes = writeHead(ANSWER);
+    const first = Buffer.from(bytes.subarray(0, 20));
+    const reader = new HeadReader(answerHead);
+    expect(reader.push(first)).toBeNull();
+    first.fill(0);
+    expect(reader.push(bytes.subarray(20))?.head).toEqual(ANSWER);
+  });
+
+  test("may be long, and is refused as soon as it says that it is too long", () => {
+    const long = { ...ANSWER, headers: { "x-long": "x".repeat(900_000) } };
+    const bytes = writeHead(long);
+    const pieces = Array.from({ length: 91 }, (_, at) => bytes.subarray(at * 10_000, (at + 1) * 10_000));
+    expect(read(pieces)?.head).toEqual(long);
+    expect(() => new HeadReader(answerHead).push(Buffer.from([0, 16, 0, 0]))).toThrow(HeadRefused);
+    expect(() => readAnswer(JSON.stringify({ ...ANSWER, headers: { x: "x".repeat(2 ** 20) } }))).toThrow("too long");
+  });
+
+  test("carries every byte that a header may have", () => {
+    const latin = Array.from({ length: 0x80 }, (_, at) => String.fromCharCode(0x80 + at)).join("");
+    const ascii = `\t${Array.from({ length: 0x5f }, (_, at) => String.fromCharCode(0x20 + at)).join("")}`;
+    const head = { status: 200, headers: { "x-all": ascii + latin, "x-none": "" } };
+    expect(read([writeHead(head)])?.head).toEqual(head);
+  });
+
+  test.each([
+    ["nothing", ""],
+    ["no JSON", "{"],
+    ["bytes that are no text", "\u{0}\u{1}"],
+    ["a number", "1"],
+    ["null", "null"],
+    ["an array", '[{"status":200,"headers":{}}]'],
+    ["no status", '{"headers":{}}'],
+    ["a status in text", '{"status":"200","headers":{}}'],
+    ["a status that is no number of HTTP", '{"status":1000,"headers":{}}'],
+    ["a status that is not the last one", '{"status":101,"headers":{}}'],
+    ["a broken status", '{"status":200.5,"headers":{}}'],
+    ["no headers", '{"status":200}'],
+    ["headers of null", '{"status":200,"headers":null}'],
+    ["headers in an array", '{"status":200,"headers":["a"]}'],
+    ["headers in an empty array", '{"status":200,"headers":[]}'],
+    ["headers in text", '{"status":200,"headers":"a: b"}'],
+    ["what it inherits", '{"__proto__":{"status":200,"headers":{}}}'],
+  ])("is refused where it is %s", (_what, text) => {
+    expect(() => readAnswer(text)).toThrow(HeadRefused);
+  });
+
+  test.each([
+    ["a number", { a: 1 }],
+    ["null", { a: null }],
+    ["an object", { a: {} }],
+    ["several texts", { "content-type": ["a", "b"] }],
+    ["cookies that are no text", { "set-cookie": ["a=1", 2] }],
+    ["a cookie with a second line", { "set-cookie": ["a=1\r\nb: c"] }],
+    ["a second line", { a: "b\r\nc: d" }],
+    ["a line feed", { a: "b\nc" }],
+    ["a zero byte", { a: "\u{0}" }],
+    ["a deletion", { a: "\u{7f}" }],
+    ["a character that is no byte", { a: "\u{100}" }],
+    ["half a character", { a: "\u{d800}" }],
+    ["a name with capitals, as nobody looks for it", { "Transfer-Encoding": "chunked" }],
+    ["a name of HTTP/2's own", { ":status": "200" }],
+    ["a name with a space", { "a b": "c" }],
+    ["a name with a second line", { "a\r\nb": "c" }],
+    ["no name", { "": "a" }],
+    ["a name that is no header's", JSON.parse('{"__proto__":"a"}') as object],
+  ])("is refused over a header with %s", (_what, headers) => {
+    expect(() => readAnswer(JSON.stringify({ status: 200, headers }))).toThrow(HeadRefused);
+    const request = { workload: "w", kind: "body", method: "GET", path: "/", headers };
+    expect(() => readRequest(request)).toThrow(HeadRefused);
+  });
+
+  test("of a request says for whom and what it is, and nothing else", () => {
+    const head = { workload: "w", kind: "web-socket", method: "GET", path: "/a?b", headers: { a: "b" } };
+    expect(readRequest({ ...head, status: 200 })).toEqual(head);
+    for (const kind of ["body", "no-body"]) expect(readRequest({ ...head, kind })).toEqual({ ...head, kind });
+    for (const name of ["workload", "kind", "method", "path", "headers"]) {
+      expect(() => readRequest({ ...head, [name]: undefined }), name).toThrow(HeadRefused);
+      expect(() => readRequest({ ...head, [name]: 1 }), name).toThrow(HeadRefused);
+      expect(() => readRequest({ ...head, [name]: ["body"] }), name).toThrow(HeadRefused);
+    }
+    expect(() => readRequest({ ...head, kind: "other" })).toThrow(HeadRefused);
+  });
+});
