@@ -3,7 +3,6 @@ import { TUNNEL_FAULT_HEADER, TUNNEL_TOKEN_HEADER, TUNNEL_WORKLOAD_HEADER } from
 import type { TunnelCall, TunnelCallHandler, TunnelHandler, TunnelRequest } from "./tunnel-call.ts";
 
 const NOTHING = Buffer.alloc(0);
-const BEYOND_ASCII = /[\x80-\xff]/;
 
 /** For a session's `stream` event. */
 export function h2Calls(handler: TunnelHandler): (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void {
@@ -122,18 +121,13 @@ function requestOf(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Tun
   };
 }
 
+/** As they came: Node writes and reads them as Latin-1, so that each character is one byte of the caller's. */
 function headersOf(headers: IncomingHttpHeaders): TunnelRequest["headers"] {
   const kept: TunnelRequest["headers"] = {};
   for (const name in headers) {
     if (!name.startsWith(":") && name !== TUNNEL_WORKLOAD_HEADER && name !== TUNNEL_TOKEN_HEADER) {
-      kept[name] = sentText(headers[name]);
+      kept[name] = headers[name];
     }
   }
   return kept;
-}
-
-/** The caller's Node writes headers as UTF-8, and this one reads them as Latin-1: this undoes it, so that the engine gets the caller's bytes. */
-function sentText(value: string | string[] | undefined): string | string[] | undefined {
-  if (Array.isArray(value)) return value.map((text) => Buffer.from(text, "latin1").toString());
-  return value === undefined || !BEYOND_ASCII.test(value) ? value : Buffer.from(value, "latin1").toString();
 }

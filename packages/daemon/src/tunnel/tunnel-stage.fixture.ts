@@ -1,0 +1,102 @@
+import { expect, vi } from "vitest";
+import type { TunnelCall, TunnelHandler } from "./tunnel-call.ts";
+import {
+  type CallerCall,
+  type CallerHandler,
+  type CallerRequest,
+  TestAnswerer,
+  TestCaller,
+} from "./tunnel-caller.fixture.ts";
+
+/** One tunnel over a real connection, with the caller's side of it. */
+export interface TunnelHarness {
+  /** Never calls back before it returns. */
+  open(request: CallerRequest, handler: CallerHandler): CallerCall;
+  /** The connection is lost without a word. */
+  lose(): void;
+  close(): Promise<void>;
+}
+
+export type OpenTunnel = (handler: TunnelHandler) => Promise<TunnelHarness>;
+
+/** The tunnel of one test. */
+export class TunnelStage {
+  answer: TunnelHandler = () => undefined;
+  #tunnel: TunnelHarness | undefined;
+  #answerers: TestAnswerer[] = [];
+
+  reset(tunnel: TunnelHarness): void {
+    this.#tunnel = tunnel;
+    this.#answerers = [];
+    this.answer = (call) => void this.#answerers.push(new TestAnswerer(call));
+  }
+
+  close(): Promise<void> {
+    return this.#open.close();
+  }
+
+  lose(): void {
+    this.#open.lose();
+  }
+
+  call(request: Partial<CallerRequest> = {}): TestCaller {
+    const whole = { workload: "engine", kind: "no-body", method: "GET", path: "/", headers: {}, ...request } as const;
+    return new TestCaller((handler) => this.#open.open(whole, handler));
+  }
+
+  /** A call that has come to the other side. */
+  async begin(request: Partial<CallerRequest> = {}): Promise<[TestCaller, TestAnswerer]> {
+    const before = this.#answerers.length;
+    const caller = this.call(request);
+    await vi.waitFor(() => expect(this.#answerers.length).toBe(before + 1));
+    const answerer = this.#answerers[before];
+    if (answerer === undefined) throw new Error("no call");
+    return [caller, answerer];
+  }
+
+  /** A call that is not handled yet. */
+  async arrive(request: Partial<CallerRequest> = {}): Promise<[TestCaller, TunnelCall]> {
+    const { promise, resolve } = Promise.withResolvers<TunnelCall>();
+    const { answer } = this;
+    this.answer = resolve;
+    const caller = this.call(request);
+    const call = await promise;
+    this.answer = answer;
+    return [caller, call];
+  }
+
+  /** Another call comes and goes. */
+  async ask(): Promise<void> {
+    const [caller, { call }] = await this.begin();
+    call.respond(200, {});
+    call.end(Buffer.from("another"));
+    await settled(caller, "whole");
+    expect(caller.body.toString()).toBe("another");
+  }
+
+  get #open(): TunnelHarness {
+    if (this.#tunnel === undefined) throw new Error("no tunnel");
+    return this.#tunnel;
+  }
+}
+
+export async function settled(caller: TestCaller, state: TestCaller["state"]): Promise<void> {
+  await vi.waitFor(() => expect(caller.state).toBe(state), { timeout: 20_000, interval: 5 });
+}
+
+export async function closed(answerer: TestAnswerer): Promise<void> {
+  await vi.waitFor(() => expect(answerer.closes).toBe(1));
+}
+
+/** @returns what it is once it no longer changes */
+export async function stillness(look: () => number): Promise<number> {
+  let before = Number.NaN;
+  const same = (): boolean => {
+    const now = look();
+    const still = now === before && now > 0;
+    before = now;
+    return still;
+  };
+  await expect.poll(same, { interval: 100, timeout: 20_000 }).toBe(true);
+  return before;
+}
