@@ -1,12 +1,13 @@
 import { text } from "node:stream/consumers";
-import { LOGS_WORKLOAD, TUNNEL_FAULT_HEADER } from "@fairlead/protocol/daemon-link";
+import { LOGS_WORKLOAD, TUNNEL_FAULT_HEADER, TUNNEL_PROTOCOLS } from "@fairlead/protocol/daemon-link";
 import { DomainError } from "@fairlead/protocol/errors";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { UserPrincipal } from "../auth/principal.ts";
 import { type NodeFixture, nodeFixture, OWNER, PROJECT, VIEWER } from "../nodes/node.fixture.ts";
 import { WorkloadLogs } from "../nodes/workload-logs.ts";
-import { FakeNodes, type NodeRequest } from "../testing/fake-node.ts";
+import { FakeNodes } from "../testing/fake-node.ts";
+import type { NodeRequest } from "../testing/node-request.ts";
 import { TunnelHub } from "../tunnel/tunnel-hub.ts";
 import type { AgentRecord } from "./agent.ts";
 import { AgentLogService } from "./agent-log-service.ts";
@@ -27,8 +28,6 @@ let agent: AgentRecord | null;
 beforeEach(async () => {
   fixture = await nodeFixture();
   hub = new TunnelHub({ log: pino({ level: "silent" }) });
-  daemons = new FakeNodes(hub);
-  await daemons.listen();
   agent = placedAgent({ id: AGENT, projectId: PROJECT, nodeId: "nod_1" });
   const get = async (): Promise<AgentRecord> => {
     if (agent === null) throw new DomainError("not_found", "There is no such agent.");
@@ -56,7 +55,12 @@ async function recorded(): Promise<unknown[]> {
   return (await rows.execute()).filter(({ action }) => action.startsWith("agent."));
 }
 
-describe("the logs of an agent", () => {
+describe.each(TUNNEL_PROTOCOLS)("the logs of an agent over %s", (protocol) => {
+  beforeEach(async () => {
+    daemons = new FakeNodes(hub, protocol);
+    await daemons.listen();
+  });
+
   it("are asked of the node on which it stands, by its name there, and recorded", async () => {
     agent = placedAgent({
       id: AGENT,
@@ -67,19 +71,19 @@ describe("the logs of an agent", () => {
     let asked: NodeRequest | undefined;
     await daemon("nod_1", (request) => {
       asked = request;
-      request.stream.respond({ ":status": 200 });
-      request.stream.end("one\n");
+      request.respond(200);
+      request.end("one\n");
     });
     expect(await logs.open(CALLER, AGENT, { ...ALL, tail: 5 }).then(text)).toBe("one\n");
-    expect(asked?.headers).toMatchObject({
-      ":path": "/agent-01kc3b6q2v8r5x0m7n4t9w1yzj?follow=false&tail=5",
-      "fairlead-workload": LOGS_WORKLOAD,
+    expect(asked).toMatchObject({
+      path: "/agent-01kc3b6q2v8r5x0m7n4t9w1yzj?follow=false&tail=5",
+      workload: LOGS_WORKLOAD,
     });
     expect(await recorded()).toEqual([{ action: "agent.logs", resource_id: AGENT }]);
   });
 
   it("end within about a second once the agent is not the caller's to see", async () => {
-    await daemon("nod_1", ({ stream }) => stream.respond({ ":status": 200 }));
+    await daemon("nod_1", (request) => request.respond(200));
     const lines = await logs.open(CALLER, AGENT, FOLLOW);
     agent = null;
     await expect.poll(() => lines.destroyed, { timeout: 4000 }).toBe(true);
@@ -89,8 +93,10 @@ describe("the logs of an agent", () => {
     await expect(logs.open(VIEWER, AGENT, ALL)).rejects.toMatchObject({ code: "permission_denied" });
     await expect(logs.open(CALLER, AGENT, ALL)).rejects.toMatchObject({ code: "unavailable" });
     agent = placedAgent({ id: AGENT, projectId: PROJECT, nodeId: "nod_1", placement: null, lifecycleState: "stopped" });
-    const answer = { ":status": 503, [TUNNEL_FAULT_HEADER]: "no_running_engine" };
-    await daemon("nod_1", ({ stream }) => stream.respond(answer, { endStream: true }));
+    await daemon("nod_1", (request) => {
+      request.respond(503, { [TUNNEL_FAULT_HEADER]: "no_running_engine" });
+      request.end();
+    });
     await expect(logs.open(CALLER, AGENT, ALL)).rejects.toMatchObject({
       code: "no_running_engine",
       message: "There is no container of this agent whose output could be shown; the agent is stopped.",

@@ -1,9 +1,9 @@
-import type { IncomingHttpHeaders } from "node:http2";
-import { TUNNEL_FAULT_HEADER, TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
+import { TUNNEL_FAULT_HEADER, TUNNEL_PROTOCOLS, type TunnelProtocol } from "@fairlead/protocol/daemon-link";
 import type { DomainError } from "@fairlead/protocol/errors";
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
-import { FakeNodes, type NodeRequest } from "../testing/fake-node.ts";
+import { FakeNodes } from "../testing/fake-node.ts";
+import type { NodeRequest } from "../testing/node-request.ts";
 import { TunnelHub } from "../tunnel/tunnel-hub.ts";
 import { TunnelUpstream } from "./tunnel-upstream.ts";
 import { type FarEnd, type UpstreamFixture, upstreamContract } from "./upstream.contract.ts";
@@ -12,9 +12,9 @@ interface TunnelFixture extends UpstreamFixture {
   nextRequest(): Promise<NodeRequest>;
 }
 
-async function openTunnel(): Promise<TunnelFixture> {
+async function openTunnel(protocol: TunnelProtocol): Promise<TunnelFixture> {
   const hub = new TunnelHub({ log: pino({ level: "silent" }) });
-  const nodes = new FakeNodes(hub);
+  const nodes = new FakeNodes(hub, protocol);
   await nodes.listen();
   const node = await nodes.connect("node");
   const tunnel = hub.get("node");
@@ -35,31 +35,23 @@ async function openTunnel(): Promise<TunnelFixture> {
   };
 }
 
-function farEnd({ stream, headers }: NodeRequest): FarEnd {
+function farEnd(request: NodeRequest): FarEnd {
+  const { path, headers } = request;
   return {
-    request: readRequest({ stream, headers }),
-    respond: (status, answer) => stream.respond({ ":status": status, ...answer }),
-    write: (text) => void stream.write(text),
-    end: () => void stream.end(),
-    cut: () => void stream.destroy(new Error("cut")),
+    request: request.takeBody().then((body) => ({ path, headers, body })),
+    respond: (status, answer) => request.respond(status, answer),
+    write: (text) => void request.write(text),
+    end: () => request.end(),
+    cut: () => request.cut(),
     get closed() {
-      return stream.closed;
+      return request.isClosed;
     },
   };
 }
 
-async function readRequest(
-  request: NodeRequest,
-): Promise<{ path: string; headers: IncomingHttpHeaders; body: Buffer }> {
-  const pieces: Buffer[] = [];
-  request.stream.on("data", (piece: Buffer) => pieces.push(piece));
-  await new Promise((resolve) => request.stream.once("end", resolve));
-  return { path: request.headers[":path"] ?? "", headers: request.headers, body: Buffer.concat(pieces) };
-}
+describe.each(TUNNEL_PROTOCOLS)("a node's engine behind its tunnel over %s", (protocol) => {
+  upstreamContract("that", () => openTunnel(protocol));
 
-upstreamContract("a node's engine behind its tunnel", openTunnel);
-
-describe("a node's engine behind its tunnel", () => {
   const failure = (fixture: TunnelFixture): Promise<DomainError> =>
     new Promise((resolve, reject) => {
       fixture.upstream.dispatch(
@@ -69,10 +61,10 @@ describe("a node's engine behind its tunnel", () => {
     });
 
   test("is asked for by the workload's name", async () => {
-    const fixture = await openTunnel();
+    const fixture = await openTunnel(protocol);
     const arrived = fixture.nextRequest();
     void failure(fixture);
-    expect((await arrived).headers[TUNNEL_WORKLOAD_HEADER]).toBe("engine");
+    expect((await arrived).workload).toBe("engine");
     await fixture.close();
   });
 
@@ -80,16 +72,18 @@ describe("a node's engine behind its tunnel", () => {
     ["no_running_engine", 503],
     ["upstream_failed", 502],
   ])("never takes the gateway's own answer (%s) for the engine's", async (code, status) => {
-    const fixture = await openTunnel();
+    const fixture = await openTunnel(protocol);
     const arrived = fixture.nextRequest();
     const error = failure(fixture);
-    (await arrived).stream.respond({ ":status": status, [TUNNEL_FAULT_HEADER]: code }, { endStream: true });
+    const request = await arrived;
+    request.respond(status, { [TUNNEL_FAULT_HEADER]: code });
+    request.end();
     expect((await error).code).toBe(code);
     await fixture.close();
   });
 
   test("fails when the tunnel is lost before the call", async () => {
-    const fixture = await openTunnel();
+    const fixture = await openTunnel(protocol);
     await fixture.close();
     expect((await failure(fixture)).code).toBe("upstream_failed");
   });

@@ -1,10 +1,11 @@
 import { text } from "node:stream/consumers";
-import { LOGS_WORKLOAD, TUNNEL_FAULT_HEADER } from "@fairlead/protocol/daemon-link";
+import { LOGS_WORKLOAD, TUNNEL_FAULT_HEADER, TUNNEL_PROTOCOLS } from "@fairlead/protocol/daemon-link";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { SignInSessions } from "../auth/authenticate.ts";
 import type { UserPrincipal } from "../auth/principal.ts";
-import { FakeNodes, type NodeRequest } from "../testing/fake-node.ts";
+import { FakeNodes } from "../testing/fake-node.ts";
+import type { NodeRequest } from "../testing/node-request.ts";
 import { TunnelHub } from "../tunnel/tunnel-hub.ts";
 import { type NodeFixture, nodeFixture, OWNER, STRANGER, VIEWER } from "./node.fixture.ts";
 import { NodeLogService } from "./node-log-service.ts";
@@ -25,8 +26,6 @@ let nodeId: string;
 beforeEach(async () => {
   fixture = await nodeFixture();
   hub = new TunnelHub({ log: pino({ level: "silent" }) });
-  daemons = new FakeNodes(hub);
-  await daemons.listen();
   signedIn = true;
   const sessions: SignInSessions = {
     find: () => (signedIn ? { userId: OWNER.userId, platformAdmin: false } : null),
@@ -55,26 +54,31 @@ async function read(): Promise<string[]> {
   return (await rows.execute()).map(({ action }) => action);
 }
 
-describe("the logs of a node", () => {
+describe.each(TUNNEL_PROTOCOLS)("the logs of a node over %s", (protocol) => {
+  beforeEach(async () => {
+    daemons = new FakeNodes(hub, protocol);
+    await daemons.listen();
+  });
+
   it("are asked of its daemon as they were asked for, and recorded", async () => {
     let asked: NodeRequest | undefined;
     await daemon((request) => {
       asked = request;
-      request.stream.respond({ ":status": 200 });
-      request.stream.end("one\n");
+      request.respond(200);
+      request.end("one\n");
     });
     const since = "2026-01-01T00:00:00Z";
     const lines = await logs.open(CALLER, nodeId, { ...ALL, since, tail: 5 });
     expect(await text(lines)).toBe("one\n");
-    expect(asked?.headers).toMatchObject({
-      ":path": "/engine?follow=false&since=2026-01-01T00%3A00%3A00Z&tail=5",
-      "fairlead-workload": LOGS_WORKLOAD,
+    expect(asked).toMatchObject({
+      path: "/engine?follow=false&since=2026-01-01T00%3A00%3A00Z&tail=5",
+      workload: LOGS_WORKLOAD,
     });
     expect(await read()).toEqual(["node.logs"]);
   });
 
   it("are read while the node drains, and hold up no drain", async () => {
-    await daemon(({ stream }) => stream.respond({ ":status": 200 }));
+    await daemon((request) => request.respond(200));
     const lines = await logs.open(CALLER, nodeId, FOLLOW);
     await hub.drain(nodeId);
     expect(hub.get(nodeId)).toBeNull();
@@ -83,25 +87,23 @@ describe("the logs of a node", () => {
   });
 
   it("end at the daemon when the reader leaves", async () => {
-    let ended = false;
-    await daemon(({ stream }) => {
-      stream.respond({ ":status": 200 });
-      stream.once("close", () => {
-        ended = true;
-      });
+    let asked: NodeRequest | undefined;
+    await daemon((request) => {
+      asked = request;
+      request.respond(200);
     });
     (await logs.open(CALLER, nodeId, FOLLOW)).destroy();
-    await expect.poll(() => ended).toBe(true);
+    await expect.poll(() => asked?.isClosed).toBe(true);
   });
 
   it("are read no faster than their reader takes them", async () => {
     let sent = 0;
-    await daemon(({ stream }) => {
-      stream.respond({ ":status": 200 });
+    await daemon((request) => {
+      request.respond(200);
       const fill = (): void => {
-        while (sent < 1e8 && stream.write("x".repeat(10_000))) sent += 10_000;
+        while (sent < 1e8 && request.write("x".repeat(10_000))) sent += 10_000;
       };
-      stream.on("drain", fill);
+      request.onDrain(fill);
       fill();
     });
     const lines = await logs.open(CALLER, nodeId, FOLLOW);
@@ -120,27 +122,30 @@ describe("the logs of a node", () => {
     ["is signed out", () => void (signedIn = false)],
     ["loses the node", () => fixture.store.db.deleteFrom("node").execute()],
   ])("end within about a second when whoever reads them %s", async (_how, lose) => {
-    await daemon(({ stream }) => stream.respond({ ":status": 200 }));
+    await daemon((request) => request.respond(200));
     const lines = await logs.open(CALLER, nodeId, FOLLOW);
     await lose();
     await expect.poll(() => lines.destroyed, { timeout: 4000 }).toBe(true);
   });
 
   it("do not look whole when the daemon breaks off", async () => {
-    await daemon(({ stream }) => {
-      stream.respond({ ":status": 200 });
-      stream.write("half");
-      setImmediate(() => stream.destroy(new Error("gone")));
+    await daemon((request) => {
+      request.respond(200);
+      request.write("half");
+      request.cut();
     });
     await expect(logs.open(CALLER, nodeId, FOLLOW).then(text)).rejects.toThrow();
   });
 
   it("are refused with the reason: no daemon, no container, an old daemon, no right", async () => {
     await expect(logs.open(CALLER, nodeId, ALL)).rejects.toMatchObject({ code: "unavailable" });
-    let answer: Record<string, number | string> = { ":status": 503, [TUNNEL_FAULT_HEADER]: "no_running_engine" };
-    await daemon(({ stream }) => stream.respond(answer, { endStream: true }));
+    let fault = "no_running_engine";
+    await daemon((request) => {
+      request.respond(503, { [TUNNEL_FAULT_HEADER]: fault });
+      request.end();
+    });
     await expect(logs.open(CALLER, nodeId, ALL)).rejects.toMatchObject({ code: "no_running_engine" });
-    answer = { ":status": 503, [TUNNEL_FAULT_HEADER]: "unavailable" };
+    fault = "unavailable";
     await expect(logs.open(CALLER, nodeId, ALL)).rejects.toMatchObject({ code: "unavailable" });
     await expect(logs.open(VIEWER, nodeId, ALL)).rejects.toMatchObject({ code: "permission_denied" });
     await expect(logs.open(STRANGER, nodeId, ALL)).rejects.toMatchObject({ code: "not_found" });

@@ -19,6 +19,8 @@ export class NodeLogStream extends Readable implements TunnelHandler {
     this.head = this.#head.promise;
     // Whoever opened it may have left before.
     this.head.catch(() => undefined);
+    // The daemon may break off before a reader is there, who finds the stream destroyed then.
+    this.on("error", () => undefined);
   }
 
   start(daemon: TunnelTransport, request: TunnelRequest): void {

@@ -57,6 +57,7 @@ export class WorkloadLogs {
     try {
       checkHead(workload, await lines.head);
       await workload.record();
+      if (lines.errored !== null) throw lines.errored;
     } catch (error) {
       lines.destroy();
       throw error instanceof DomainError ? error : unreachable(workload, error);

@@ -1,7 +1,9 @@
 import { PassThrough } from "node:stream";
+import { TUNNEL_PROTOCOLS } from "@fairlead/protocol/daemon-link";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { FakeNodes, type NodeRequest } from "../testing/fake-node.ts";
+import { FakeNodes } from "../testing/fake-node.ts";
+import type { NodeRequest } from "../testing/node-request.ts";
 import { TunnelHub } from "./tunnel-hub.ts";
 import type { TunnelHandler, TunnelTransport } from "./tunnel-transport.ts";
 
@@ -12,13 +14,11 @@ let hub: TunnelHub;
 let nodes: FakeNodes;
 let changes: string[];
 
-beforeEach(async () => {
+beforeEach(() => {
   hub = new TunnelHub({ log: pino({ level: "silent" }), liveness: LIVENESS });
-  nodes = new FakeNodes(hub);
   const told: string[] = [];
   changes = told;
   hub.onChange((nodeId, connected) => told.push(`${nodeId} ${connected}`));
-  await nodes.listen();
 });
 
 afterEach(() => {
@@ -51,12 +51,23 @@ function call(tunnel: TunnelTransport): Promise<string> {
 
 const answer =
   (text: string) =>
-  ({ stream }: NodeRequest): void => {
-    stream.respond({ ":status": 200 });
-    stream.end(text);
+  (request: NodeRequest): void => {
+    request.respond(200);
+    request.end(text);
   };
 
-describe("the hub", () => {
+/** How calls fail. */
+const WORDS = {
+  h2: { closed: "GOAWAY", reset: "NGHTTP2_INTERNAL_ERROR" },
+  yamux: { closed: "the tunnel is closed", reset: "the other side broke off" },
+} as const;
+
+describe.each(TUNNEL_PROTOCOLS)("the hub, over %s,", (protocol) => {
+  beforeEach(async () => {
+    nodes = new FakeNodes(hub, protocol);
+    await nodes.listen();
+  });
+
   test("answers 101 and reaches the node", async () => {
     const node = await nodes.connect("a");
     node.onRequest = answer("hi");
@@ -72,8 +83,8 @@ describe("the hub", () => {
     let running: NodeRequest | undefined;
     older.onRequest = (request) => {
       running = request;
-      request.stream.respond({ ":status": 200 });
-      request.stream.write("old ");
+      request.respond(200);
+      request.write("old ");
     };
     const oldTunnel = tunnelOf("a");
     const oldCall = call(oldTunnel);
@@ -82,10 +93,10 @@ describe("the hub", () => {
     newer.onRequest = answer("new");
     expect(tunnelOf("a")).not.toBe(oldTunnel);
     expect(await call(tunnelOf("a"))).toBe("new");
-    await expect(call(oldTunnel)).rejects.toThrow("GOAWAY");
-    running?.stream.end("end");
+    await expect(call(oldTunnel)).rejects.toThrow(WORDS[protocol].closed);
+    running?.end("end");
     expect(await oldCall).toBe("old end");
-    await vi.waitFor(() => expect(older.session?.destroyed).toBe(true));
+    await vi.waitFor(() => expect(older.isClosed).toBe(true));
     expect(await call(tunnelOf("a"))).toBe("new");
     expect(changes).toEqual(["a true"]);
   });
@@ -95,7 +106,7 @@ describe("the hub", () => {
     let running: NodeRequest | undefined;
     node.onRequest = (request) => {
       running = request;
-      request.stream.respond({ ":status": 200 });
+      request.respond(200);
     };
     const last = call(tunnelOf("a"));
     await vi.waitFor(() => expect(running).toBeDefined());
@@ -105,13 +116,13 @@ describe("the hub", () => {
     });
     expect(hub.get("a")).toBeNull();
     expect(drained).toBe(false);
-    running?.stream.end("whole");
+    running?.end("whole");
     expect(await last).toBe("whole");
     await draining;
     await hub.drain("a");
     await hub.drain("unknown");
     expect([hub.get("a"), hub.toDaemon("a")]).toEqual([null, expect.anything()]);
-    node.onRequest = ({ stream }) => stream.respond({ ":status": 200 }, { endStream: true });
+    node.onRequest = answer("");
     hub.hold(new Set());
     expect(await call(tunnelOf("a"))).toBe("");
   });
@@ -134,9 +145,9 @@ describe("the hub", () => {
     ["is disconnected", () => hub.disconnect("a")],
   ])("fails the calls of a node that %s, and tells that it is gone", async (_name, lose) => {
     const node = await nodes.connect("a");
-    node.onRequest = ({ stream }) => {
-      stream.respond({ ":status": 200 });
-      stream.write("half");
+    node.onRequest = (request) => {
+      request.respond(200);
+      request.write("half");
       setImmediate(() => lose(node));
     };
     await expect(call(tunnelOf("a"))).rejects.toThrow();
@@ -152,11 +163,12 @@ describe("the hub", () => {
 
   test("fails a call whose stream the node resets, and only that", async () => {
     const node = await nodes.connect("a");
-    node.onRequest = ({ stream }) => {
-      stream.respond({ ":status": 200 });
-      stream.write("half", () => stream.destroy(new Error("broken")));
+    node.onRequest = (request) => {
+      request.respond(200);
+      request.write("half");
+      request.cut();
     };
-    await expect(call(tunnelOf("a"))).rejects.toThrow("NGHTTP2_INTERNAL_ERROR");
+    await expect(call(tunnelOf("a"))).rejects.toThrow(WORDS[protocol].reset);
     node.onRequest = answer("hi");
     expect(await call(tunnelOf("a"))).toBe("hi");
   });
@@ -168,8 +180,28 @@ describe("the hub", () => {
     expect(node.answer).toMatch(/^HTTP\/1\.1 503 /);
     expect(hub.get("b")).toBeNull();
   });
+});
 
-  test("ignores a connection that was lost while it was checked", () => {
+describe("the hub's answer to a daemon", () => {
+  test.each([
+    ["yamux, h2", "yamux"],
+    ["h2,yamux", "yamux"],
+    ["yamux", "yamux"],
+    ["h2", "h2"],
+    ["quic, h2", "h2"],
+    ["quic", "h2"],
+    ["", "h2"],
+    [undefined, "h2"],
+  ] as const)("that speaks %s names %s, which both speak from then on", async (offer, protocol) => {
+    nodes = new FakeNodes(hub, offer);
+    await nodes.listen();
+    const node = await nodes.connect("a");
+    expect(node.answer).toContain(`\r\nfairlead-tunnel-protocol: ${protocol}\r\n`);
+    node.onRequest = answer("hi");
+    expect(await call(tunnelOf("a"))).toBe("hi");
+  });
+
+  test("is none when the connection was lost while it was checked", () => {
     const socket = new PassThrough();
     socket.destroy();
     hub.attach("a", { socket, head: Buffer.alloc(0), protocols: undefined });

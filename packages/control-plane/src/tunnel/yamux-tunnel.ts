@@ -81,7 +81,7 @@ export class YamuxTunnel implements Tunnel {
       this.#open -= 1;
       if (this.#isDraining && this.#open === 0) this.#session.end();
     };
-    return new YamuxTunnelCall(this.#session.open(), { head, body, handler, onOver });
+    return new YamuxTunnelCall(this.#session.open(), { method, head, body, handler, onOver });
   }
 }
 
