@@ -12,7 +12,8 @@ export class Forward implements PooledCall {
   #caller: CallerSide | undefined;
   /** Bytes of the answer's body that are still to come, where its length was said. */
   #left = Number.NaN;
-  #isEnded = false;
+  /** With these its body is whole: they go out with the end. */
+  #last: Buffer | undefined;
 
   constructor(call: TunnelCall, request: RenderedRequest) {
     this.#call = call;
@@ -49,15 +50,14 @@ export class Forward implements PooledCall {
   onData(chunk: Buffer): boolean {
     this.#left -= chunk.length;
     if (this.#left !== 0) return this.#call.write(chunk);
-    // The end in one piece with the last bytes.
-    this.#isEnded = true;
-    this.#call.end(chunk);
+    // Not yet the end: the call may close at once with it, and the connection would not be free yet.
+    this.#last = chunk;
     return true;
   }
 
   onEnd(): void {
-    if (!this.#isEnded) this.#call.end();
     this.#over();
+    this.#call.end(this.#last);
   }
 
   onLost(cause: Error): void {

@@ -1,0 +1,65 @@
+import { HeaderRefused } from "@fairlead/wire/http1/http1-request";
+import { describe, expect, test } from "vitest";
+import type { TunnelRequest } from "../tunnel/tunnel-call.ts";
+import { engineRequest } from "./engine-request.ts";
+
+const ENGINE = { host: "127.0.0.1", port: 8080 };
+const rendered = (request: Partial<TunnelRequest>): ReturnType<typeof engineRequest> =>
+  engineRequest(
+    { workload: "engine", token: undefined, kind: "no-body", method: "GET", path: "/", headers: {}, ...request },
+    ENGINE,
+  );
+const OWN = "host: 127.0.0.1:8080\r\nconnection: keep-alive\r\n";
+
+describe("a request for an engine", () => {
+  test("holds the caller's method, path and headers byte by byte, and none that is the connection's or ours", () => {
+    const headers = {
+      host: "platform.example",
+      accept: "a, b",
+      "x-name": "J\xc3\xbcrgen",
+      "set-cookie": ["a", "b"],
+      te: "trailers",
+      "fairlead-workload": "other",
+      "transfer-encoding": "gzip",
+      upgrade: "h2c",
+    };
+    expect(rendered({ path: "/v1/x?y=\xfc", headers })).toEqual({
+      method: "GET",
+      head: `GET /v1/x?y=\xfc HTTP/1.1\r\n${OWN}accept: a, b\r\nx-name: J\xc3\xbcrgen\r\nset-cookie: a\r\nset-cookie: b\r\n\r\n`,
+      body: [],
+    });
+  });
+
+  test.each<[string, Partial<TunnelRequest>, string, unknown]>([
+    ["none", { method: "GET" }, "", []],
+    ["none, although its method has one", { method: "POST" }, "content-length: 0\r\n", []],
+    [
+      "one of known length",
+      { method: "POST", kind: "body", headers: { "content-length": "5" } },
+      "content-length: 5\r\n",
+      5,
+    ],
+    ["one of unknown length", { method: "POST", kind: "body" }, "transfer-encoding: chunked\r\n", "chunked"],
+    [
+      "one although its method has none",
+      { method: "DELETE", kind: "body" },
+      "transfer-encoding: chunked\r\n",
+      "chunked",
+    ],
+    ["none, but a length", { method: "GET", headers: { "content-length": "5" } }, "content-length: 5\r\n", 5],
+  ])("whose body is %s says so", (...[, request, line, body]) => {
+    const { method = "" } = request;
+    expect(rendered(request)).toEqual({ method, head: `${method} / HTTP/1.1\r\n${OWN}${line}\r\n`, body });
+  });
+
+  test.each<[string, Partial<TunnelRequest>]>([
+    ["a header that would split it", { headers: { "x-a": "b\r\nx-evil: 1" } }],
+    ["a header beyond one byte", { headers: { "x-a": "\u0100" } }],
+    ["a path that would split it", { path: "/ HTTP/1.1\r\nx-evil: 1\r\n\r\n" }],
+    ["a path that is none", { path: "http://other/" }],
+    ["a method that is none", { method: "GET /" }],
+    ["a length that is none", { headers: { "content-length": "5, 6" } }],
+  ])("is refused with %s", (_name, request) => {
+    expect(() => rendered(request)).toThrow(HeaderRefused);
+  });
+});
