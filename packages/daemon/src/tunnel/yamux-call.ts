@@ -120,8 +120,8 @@ class YamuxCall implements TunnelCall, YamuxStreamHandler {
   #begin({ workload, kind, method, path, headers }: RequestHead, rest: Buffer): void {
     this.#head = null;
     if (rest.length > 0) this.#first = rest;
-    const token = headers[TUNNEL_TOKEN_HEADER]?.toString();
-    this.#request = { workload, token, kind, method, path, headers };
+    const { [TUNNEL_TOKEN_HEADER]: token, ...others } = headers;
+    this.#request = { workload, token: token?.toString(), kind, method, path, headers: others };
     this.#answer(this);
   }
 }
