@@ -95,7 +95,7 @@ export class FakeNode {
   }
 
   #speakHttp2(): void {
-    const server = createHttp2Server();
+    const server = createHttp2Server({ settings: { enableConnectProtocol: true } });
     server.on("session", (session: ServerHttp2Session) => {
       session.on("error", () => undefined);
       this.#session = {

@@ -9,6 +9,8 @@ describe("the length of an answer", () => {
     { method: "POST", status: 500, headers: { "content-length": "007" }, length: 7 },
     { method: "HEAD", status: 200, headers: { "content-length": "12" }, length: 0 },
     { method: "HEAD", status: 200, headers: {}, length: 0 },
+    { method: "CONNECT", status: 200, headers: { "content-length": "0" }, length: null },
+    { method: "CONNECT", status: 403, headers: { "content-length": "9" }, length: 9 },
     { method: "GET", status: 204, headers: {}, length: 0 },
     { method: "GET", status: 304, headers: { "content-length": "12" }, length: 0 },
   ])("to $method with $status and $headers is $length", ({ method, status, headers, length }) => {

@@ -5,6 +5,7 @@ import { BodyPieces } from "./body-pieces.ts";
 import type { TunnelHandler, TunnelStreamCall, TunnelStreamHandler } from "./tunnel-transport.ts";
 
 export interface YamuxCallOptions {
+  /** CONNECT for a WebSocket. */
   readonly method: string;
   readonly head: Buffer;
   /** All of it, or null where it is written as it comes. */

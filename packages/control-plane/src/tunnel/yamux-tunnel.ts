@@ -81,7 +81,8 @@ export class YamuxTunnel implements Tunnel {
       this.#open -= 1;
       if (this.#isDraining && this.#open === 0) this.#session.end();
     };
-    return new YamuxTunnelCall(this.#session.open(), { method, head, body, handler, onOver });
+    const asked = kind === "web-socket" ? "CONNECT" : method;
+    return new YamuxTunnelCall(this.#session.open(), { method: asked, head, body, handler, onOver });
   }
 }
 
