@@ -24,11 +24,18 @@ export class TunnelStage {
   answer: TunnelHandler = () => undefined;
   #tunnel: TunnelHarness | undefined;
   #answerers: TestAnswerer[] = [];
+  /** Who waits for the next call, the first one first: calls come in the order in which they were made. */
+  #arrivals: ((call: TunnelCall) => void)[] = [];
 
   reset(tunnel: TunnelHarness): void {
     this.#tunnel = tunnel;
     this.#answerers = [];
-    this.answer = (call) => void this.#answerers.push(new TestAnswerer(call));
+    this.#arrivals = [];
+    this.answer = (call) => {
+      const arrive = this.#arrivals.shift();
+      if (arrive === undefined) this.#answerers.push(new TestAnswerer(call));
+      else arrive(call);
+    };
   }
 
   close(): Promise<void> {
@@ -57,12 +64,8 @@ export class TunnelStage {
   /** A call that is not handled yet. */
   async arrive(request: Partial<CallerRequest> = {}): Promise<[TestCaller, TunnelCall]> {
     const { promise, resolve } = Promise.withResolvers<TunnelCall>();
-    const { answer } = this;
-    this.answer = resolve;
-    const caller = this.call(request);
-    const call = await promise;
-    this.answer = answer;
-    return [caller, call];
+    this.#arrivals.push(resolve);
+    return [this.call(request), await promise];
   }
 
   /** Another call comes and goes. */
