@@ -22,6 +22,8 @@ export class BodyPieces {
       }
       if (piece.length > 0) return piece;
     }
+    // The answer may last much longer than the request.
+    this.drop();
     return undefined;
   }
 
