@@ -35,6 +35,7 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
   /** Unanswered, while the connection has more to send than it can: whoever asks without reading fills no memory. */
   #askedPing: number | undefined;
   #waiting = new Set<YamuxStream>();
+  #received = 0;
   #isGoingAway = false;
   #reason: Error | undefined;
   #isClosed = false;
@@ -53,6 +54,11 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
 
   get isClosed(): boolean {
     return this.#isClosed;
+  }
+
+  /** Bytes that came until now. */
+  get received(): number {
+    return this.#received;
   }
 
   /** Whether a stream may be opened. */
@@ -142,6 +148,7 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
   }
 
   #read(bytes: Buffer): void {
+    this.#received += bytes.length;
     try {
       this.#reader.push(bytes);
     } catch (error) {

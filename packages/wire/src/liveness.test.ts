@@ -1,0 +1,64 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { watchLiveness } from "./liveness.ts";
+
+const OPTIONS = { pingIntervalMs: 1000, pingTimeoutMs: 3000 } as const;
+
+class Session {
+  isClosed = false;
+  received: number | undefined;
+  reason: Error | undefined;
+  asked: (() => void)[] = [];
+
+  ping(onAnswer: () => void): void {
+    this.asked.push(onAnswer);
+  }
+
+  destroy(reason: Error): void {
+    this.isClosed = true;
+    this.reason = reason;
+  }
+}
+
+describe("the watch over a tunnel", () => {
+  let session: Session;
+  let end: () => void;
+  beforeEach(() => {
+    vi.useFakeTimers();
+    session = new Session();
+    end = watchLiveness(session, OPTIONS);
+  });
+  afterEach(() => {
+    end();
+    vi.useRealTimers();
+  });
+
+  test("cuts a peer that answers nothing", () => {
+    vi.advanceTimersByTime(4001);
+    expect(session.reason?.message).toBe("the ping was not answered in 3000 ms");
+  });
+
+  test("asks again only after an answer", () => {
+    vi.advanceTimersByTime(2500);
+    expect(session.asked).toHaveLength(1);
+    session.asked[0]?.();
+    vi.advanceTimersByTime(1000);
+    expect(session.asked).toHaveLength(2);
+  });
+
+  test("leaves a peer alone whose answer waits behind what it sends", () => {
+    session.received = 0;
+    for (let second = 0; second < 60; second++) {
+      session.received += 1;
+      vi.advanceTimersByTime(1000);
+    }
+    expect(session.reason).toBeUndefined();
+    vi.advanceTimersByTime(8001);
+    expect(session.isClosed).toBe(true);
+  });
+
+  test("asks nothing any more once it has ended", () => {
+    end();
+    vi.advanceTimersByTime(60_000);
+    expect(session.asked).toEqual([]);
+  });
+});
