@@ -2,7 +2,7 @@ import { duplexPair } from "node:stream";
 import { describe, expect, test } from "vitest";
 import { FRAME_FLAG, FRAME_TYPE } from "./frames.ts";
 import { YamuxSession } from "./session.ts";
-import { FIRST_WINDOW_BYTES } from "./stream.ts";
+import { FIRST_WINDOW_BYTES, type YamuxStream } from "./stream.ts";
 import { accepted, frame, framesOf, LoneSession, opened, StreamLog, turns } from "./yamux.fixture.ts";
 
 const { syn, ack, fin, rst } = FRAME_FLAG;
@@ -131,6 +131,47 @@ describe("a session", () => {
     lone.accepted[0]?.reset();
     await lone.say(frame({ type: windowUpdate, flags: syn, streamId: 131_075 }));
     expect([lone.accepted.length, lone.closed]).toEqual([65_537, []]);
+  });
+});
+
+describe("a session's connection", () => {
+  /** Writes whenever there is room. */
+  class Pourer extends StreamLog {
+    readonly #stream: YamuxStream;
+
+    constructor(stream: YamuxStream) {
+      super();
+      this.#stream = stream;
+      stream.handle(this);
+      this.onDrain();
+    }
+
+    override onDrain(): void {
+      while (this.#stream.write(Buffer.alloc(16 * 1024)));
+    }
+  }
+
+  test("is shared by all who have much to say", async () => {
+    const [near, far] = duplexPair();
+    const session = new YamuxSession({ socket: near, onClose: () => undefined });
+    const streams = [session.open(), session.open(), session.open()];
+    for (const { id } of streams) far.write(frame({ type: windowUpdate, streamId: id, length: 0x7fff_ffff }));
+    await turns(4);
+    for (const stream of streams) new Pourer(stream);
+    const read: Buffer[] = [];
+    let bytes = 0;
+    while (bytes < 12 * 1024 * 1024) {
+      const piece = far.read() as Buffer | null;
+      if (piece !== null) read.push(piece);
+      bytes += piece?.length ?? 0;
+      await turns(1);
+    }
+    session.destroy();
+    const said = framesOf(Buffer.concat(read));
+    for (const { id } of streams) {
+      const share = said.reduce((sum, { streamId, length }) => (streamId === id ? sum + length : sum), 0);
+      expect(share).toBeGreaterThan(bytes / 6);
+    }
   });
 });
 

@@ -34,7 +34,7 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
   #pingNumber = 0;
   /** Unanswered, while the connection has more to send than it can: whoever asks without reading fills no memory. */
   #askedPing: number | undefined;
-  #waiting = new Set<YamuxStream>();
+  readonly #waiting = new Set<YamuxStream>();
   #received = 0;
   #isGoingAway = false;
   #reason: Error | undefined;
@@ -211,13 +211,13 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
     this.#askedPing = undefined;
   }
 
+  /** Whoever has written and waits again is behind all others. */
   #onWritable(): void {
     this.#answerPing();
-    const waiting = this.#waiting;
-    this.#waiting = new Set();
-    for (const stream of waiting) {
-      if (this.isCongested) this.#waiting.add(stream);
-      else stream.onWritable();
+    for (const stream of this.#waiting) {
+      if (this.isCongested) return;
+      this.#waiting.delete(stream);
+      stream.onWritable();
     }
   }
 
