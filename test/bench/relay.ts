@@ -6,6 +6,7 @@ import { describeMachine } from "./describe-machine.ts";
 import { cpuSeconds, memoryMb, processTree } from "./machine.ts";
 import { median, roundedText, spread } from "./statistics.ts";
 import { startFairleadRelay } from "./targets/fairlead.ts";
+import { missingHaproxy, startHaproxy } from "./targets/haproxy.ts";
 import { missingNginx, startNginx } from "./targets/nginx.ts";
 import { startNodePipe } from "./targets/node-pipe.ts";
 import type { RunningTarget } from "./targets.ts";
@@ -13,8 +14,8 @@ import type { RunningTarget } from "./targets.ts";
 /**
  * `node test/bench/relay.ts`: an engine on loopback called directly and through relay, tunnel and gateway, in one run, round by
  * round: small calls, streams, bulk both ways, with the CPU of every program on the way; how soon the engine learns that a caller
- * left; and memory where one of 100 callers never reads. All programs share the machine: two plain proxies one behind the other,
- * nginx and bare Node, tell what two hops can reach on it.
+ * left; and memory where one of 100 callers never reads. All programs share the machine: two plain proxies one behind the other
+ * (bare Node, nginx, and HAProxy that only joins connections, in the kernel) tell what two hops can reach on it.
  */
 
 // As the programs on the way do.
@@ -227,6 +228,7 @@ try {
   const parts = relay.parts.flatMap(({ pids }) => pids);
   const proxies = [await twice("two bare Node proxies", startNodePipe, onEngine)];
   if (missingNginx() === null) proxies.push(await twice("two nginx", startNginx, onEngine));
+  if (missingHaproxy() === null) proxies.push(await twice("two HAProxy, bytes alone", startHaproxy, onEngine));
   const between: readonly Way[] = [
     { name: "direct", place: { port: mockPort, prefix: "", token: "" }, pids: [] },
     { name: "relay", place: through, pids: parts },

@@ -1,22 +1,15 @@
-import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Bench } from "../bench.ts";
 import { processTree } from "../machine.ts";
 import type { RunningTarget } from "../targets.ts";
+import { findInstalled } from "./installed.ts";
 import { freePort, untilAnswers } from "./start.ts";
 
 const TEMPLATE = new URL("../conf/nginx.conf", import.meta.url);
 
 export function missingNginx(): string | null {
-  return findNginx() === null ? "nginx is not installed (apt-get install nginx)" : null;
-}
-
-/** Debian keeps it where only root looks. */
-function findNginx(): string | null {
-  const [found] = spawnSync("sh", ["-c", "command -v nginx"], { encoding: "utf8" }).stdout.split("\n");
-  if (found) return found;
-  return existsSync("/usr/sbin/nginx") ? "/usr/sbin/nginx" : null;
+  return findInstalled("nginx") === null ? "nginx is not installed (apt-get install nginx)" : null;
 }
 
 export async function startNginx(bench: Bench): Promise<Pick<RunningTarget, "port" | "parts" | "stop">> {
@@ -31,7 +24,7 @@ export async function startNginx(bench: Bench): Promise<Pick<RunningTarget, "por
   const file = join(folder, "nginx.conf");
   writeFileSync(file, config);
   const args = ["-p", folder, "-e", join(folder, "start.log"), "-c", file];
-  const nginx = bench.processes.launch({ name: "nginx", command: findNginx() ?? "nginx", args, core: 1 });
+  const nginx = bench.processes.launch({ name: "nginx", command: findInstalled("nginx") ?? "nginx", args, core: 1 });
   await untilAnswers({ port, key: "bench", model: "mock-model" }, nginx);
   return { port, parts: [{ name: "nginx", pids: processTree(nginx.pid) }], stop: () => nginx.stop() };
 }
