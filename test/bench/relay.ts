@@ -204,8 +204,10 @@ async function twice(name: string, start: Starter, on: Bench): Promise<Way & Pic
   return { name, place: { port: outer.port, prefix: "", token: "" }, pids, stop };
 }
 
-/** One work by every way, in turn, as lines of a table. The first way is what the others are held against. */
+/** One work by every way, in turn, as lines of a table, after a round of warming up. The first way is what the others are held against. */
 async function compare(name: string, work: Work, ways: readonly Way[]): Promise<void> {
+  // Programs that have not run yet are slower, the more of them the slower.
+  for (const { place, pids } of ways) await measure(work, place, pids);
   const figures: Figures[][] = ways.map(() => []);
   for (let round = 0; round < ROUNDS; round++)
     for (const [at, { place, pids }] of ways.entries()) figures[at]?.push(await measure(work, place, pids));

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { atEndOfTurn } from "@fairlead/wire/end-of-turn";
 import { HeldResponse } from "../http/held-response.ts";
 import type { StreamTransport, TunnelHead, TunnelStreamCall, TunnelStreamHandler } from "../tunnel/tunnel-transport.ts";
 import { brokeOff, gatewayFault } from "./relay-faults.ts";
@@ -63,7 +64,7 @@ export class RelayCall implements TunnelStreamHandler {
       return;
     }
     // With the first bytes of the body where they are there already; a stream's head must not wait for its first event.
-    setImmediate(() => {
+    atEndOfTurn(() => {
       if (!this.#written && !response.writableEnded && !response.destroyed) response.flushHeaders();
     });
   }

@@ -8,9 +8,9 @@ const MIN_SLAB_BYTES = 512;
 const MAX_SLAB_BYTES = 64 * 1024;
 const NOTHING: Buffer = Buffer.alloc(0);
 /** More is not held back until the end of the turn. */
-const BATCH_BYTES = 256 * 1024;
-/** What may wait in the connection before writers are told to wait. */
-const CONGESTED_BYTES = 512 * 1024;
+const BATCH_BYTES = 64 * 1024;
+/** What may wait in the connection before writers are told to wait. More lies longer, and costs more to collect than it saves. */
+const CONGESTED_BYTES = 192 * 1024;
 
 /** Sends frames: those of one turn of the event loop together. */
 export class FrameWriter {
@@ -21,6 +21,8 @@ export class FrameWriter {
   #at = 0;
   /** As large as the last turn needed. Between turns there is none: most tunnels are idle. */
   #slabBytes = MIN_SLAB_BYTES;
+  /** What this turn has put into slabs. */
+  #copiedBytes = 0;
   #pieces: Buffer[] = [];
   #bytes = 0;
 
@@ -38,6 +40,7 @@ export class FrameWriter {
     const copied = payload !== undefined && payload.length <= COPIED_BYTES ? payload : undefined;
     const bytes = FRAME_HEAD_BYTES + (copied?.length ?? 0);
     if (this.#at + bytes > this.#slab.length) this.#newSlab(bytes);
+    this.#copiedBytes += bytes;
     this.#at = writeFrameHead(head, this.#slab, this.#at);
     if (copied !== undefined) this.#at += copied.copy(this.#slab, this.#at);
     else if (payload !== undefined) {
@@ -58,7 +61,8 @@ export class FrameWriter {
   flush(): void {
     if (this.#bytes === 0) return;
     this.#seal();
-    this.#slabBytes = Math.min(MAX_SLAB_BYTES, Math.max(MIN_SLAB_BYTES, 2 * this.#at));
+    this.#slabBytes = Math.min(MAX_SLAB_BYTES, Math.max(MIN_SLAB_BYTES, 2 * this.#copiedBytes));
+    this.#copiedBytes = 0;
     this.#slab = NOTHING;
     this.#sealed = 0;
     this.#at = 0;
