@@ -159,8 +159,12 @@ describe("what agents may call", () => {
     }
     const last = refusalOf(await run(CALL));
     const { spent, budget } = limitsSchema.parse(await agent("GET", "/limits"));
-    const charged = await chargedTo(agentId);
-    expect(spent.total).toBe(charged);
+    let charged = 0;
+    await waitFor("the ledger, which is written behind", SOON_MS, async () => {
+      charged = await chargedTo(agentId);
+      return charged >= spent.total;
+    });
+    expect(charged).toBe(spent.total);
     expect(charged).toBeLessThanOrEqual(budget.total);
     expect(charged).toBeGreaterThan(budget.total / 2);
     expect(last).toMatchObject({ code: "agent_budget_exceeded", money: { leftNanoDollars: budget.total - charged } });
