@@ -85,10 +85,14 @@ export class TestCaller implements CallerHandler {
   status: number | undefined;
   headers: IncomingHttpHeaders = {};
   state: "open" | "whole" | "failed" = "open";
+  /** Resolves with how it ended. */
+  readonly ended: Promise<"whole" | "failed">;
+  readonly #end: (state: "whole" | "failed") => void;
   readonly #call: CallerCall;
   #isPaused = false;
 
   constructor(open: (handler: CallerHandler) => CallerCall) {
+    ({ promise: this.ended, resolve: this.#end } = Promise.withResolvers<"whole" | "failed">());
     this.#call = open(this);
     this.writer = new PacedWriter((chunk) => this.#call.write(chunk));
   }
@@ -135,6 +139,7 @@ export class TestCaller implements CallerHandler {
   #settle(state: "whole" | "failed"): void {
     if (this.state !== "open") throw new Error(`told of the end twice: ${this.state}, then ${state}`);
     this.state = state;
+    this.#end(state);
   }
 }
 
