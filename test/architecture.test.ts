@@ -41,6 +41,7 @@ describe("the rules", () => {
 
   test.each([
     ["a package in protocol", "packages/protocol/src/ids.ts", 'import { pino } from "pino";'],
+    ["a package in wire", "packages/wire/src/liveness.ts", 'import { pino } from "pino";'],
     [
       "a server's value in the daemon",
       "packages/daemon/src/daemon.ts",

@@ -36,7 +36,7 @@ export function writeFrameHead({ type, flags, streamId, length }: FrameHead, int
 
 /** Told of frames as their bytes come. */
 export interface FrameSink {
-  /** For data its payload follows, where it has any. */
+  /** Told before the payload of a data frame; all other frames have none. */
   onFrame(frame: FrameHead): void;
   /** @param isLast the frame's payload ends with it */
   onPayload(chunk: Buffer, isLast: boolean): void;
