@@ -38,6 +38,7 @@ import { LogLevelSwitch } from "./operations/log-level.ts";
 import { OperationsAdmin } from "./operations/operations-admin.ts";
 import { createPlatform } from "./platform.ts";
 import { startProjectRemover } from "./projects/project-remover.ts";
+import { startQuietHeap } from "./quiet-heap.ts";
 import { type Retention, startRetention } from "./retention.ts";
 import { tellServiceManager } from "./service-manager.ts";
 import { createServices, type Services } from "./services.ts";
@@ -101,6 +102,7 @@ async function closeAll(closers: Closers): Promise<void> {
 }
 
 async function open(config: Config, log: Log, closers: Closers): Promise<Omit<RunningServer, "close">> {
+  closers.push(startQuietHeap(systemClock, log));
   const lock = await holdDataDir(config.dataDir);
   closers.push(() => lock.release());
   const storeLock = await holdStore(config.database.url);

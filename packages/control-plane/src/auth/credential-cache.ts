@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { Clock } from "@fairlead/protocol/clock";
-import { LRUCache } from "lru-cache";
+import { growingCache } from "../growing-cache.ts";
 import type { KeyRing } from "./key-ring.ts";
 import type { TokenClaims, TokenService, VerifiedToken } from "./tokens.ts";
 
@@ -18,7 +18,7 @@ const MAX_TOKENS = 50_000;
  */
 export class VerifiedTokens {
   readonly #options: VerifiedTokensOptions;
-  readonly #verified = new LRUCache<string, VerifiedToken>({ max: MAX_TOKENS });
+  readonly #verified = growingCache<VerifiedToken>(MAX_TOKENS);
   readonly #checks = new Map<string, Promise<VerifiedToken>>();
   /** The keys that all of them were verified by. */
   #jwks: object | null = null;

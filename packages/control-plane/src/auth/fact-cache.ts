@@ -1,6 +1,7 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import { DomainError } from "@fairlead/protocol/errors";
-import { LRUCache } from "lru-cache";
+import type { LRUCache } from "lru-cache";
+import { growingCache } from "../growing-cache.ts";
 
 export interface FactCacheOptions<F> {
   /** Asks the store. @returns null where there is no such thing; that is never remembered. */
@@ -37,7 +38,7 @@ export class FactCache<F extends object> {
 
   constructor(options: FactCacheOptions<F>) {
     this.#options = options;
-    this.#known = new LRUCache({ max: options.max });
+    this.#known = growingCache(options.max);
   }
 
   /** Without a promise where it is known, since that is on every call's way. @throws the store's error, or DomainError `unavailable`. */

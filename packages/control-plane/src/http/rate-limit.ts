@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { DomainError } from "@fairlead/protocol/errors";
-import { LRUCache } from "lru-cache";
+import type { LRUCache } from "lru-cache";
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
+import { growingCache } from "../growing-cache.ts";
 
 export interface RateLimitOptions {
   /** For the person who hits it: "failed sign-ins for this account". */
@@ -24,8 +25,7 @@ export class RateLimit {
   constructor({ what, limit, seconds, maxKeys = MAX_KEYS }: RateLimitOptions) {
     this.#what = what;
     this.#limiter = new RateLimiterMemory({ points: limit, duration: seconds });
-    this.#keys = new LRUCache({
-      max: maxKeys,
+    this.#keys = growingCache(maxKeys, {
       dispose: (_value, key, reason) => {
         if (reason === "evict") void this.#limiter.delete(key);
       },

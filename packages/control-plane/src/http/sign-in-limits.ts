@@ -1,5 +1,5 @@
 import { DomainError } from "@fairlead/protocol/errors";
-import { LRUCache } from "lru-cache";
+import { growingCache } from "../growing-cache.ts";
 import { networkOf } from "./client-address.ts";
 import { RateLimit } from "./rate-limit.ts";
 
@@ -29,7 +29,7 @@ export class SignInLimits {
   readonly #address: RateLimit;
   readonly #pair: RateLimit;
   readonly #account: RateLimit;
-  readonly #knownPlaces = new LRUCache<string, true>({ max: KNOWN_PLACES });
+  readonly #knownPlaces = growingCache<true>(KNOWN_PLACES);
 
   constructor({ perAddress, perAddressAndAccount, perAccount }: SignInLimitOptions) {
     this.#address = new RateLimit({ what: "failed sign-ins from here", limit: perAddress, seconds: QUARTER_HOUR });

@@ -12,13 +12,13 @@ import {
 import { DomainError } from "@fairlead/protocol/errors";
 import type { IdSource, NodeId, ProjectId } from "@fairlead/protocol/ids";
 import type { Kysely } from "kysely";
-import { LRUCache } from "lru-cache";
 import type { AuditEntry } from "../audit/audit.ts";
 import type { AuditService } from "../audit/audit-service.ts";
 import type { ProjectAccess } from "../auth/access.ts";
 import { assertionRefused, keyThumbprint, verifyAssertion, verifyEnrollProof } from "../auth/node-assertion.ts";
 import type { CallOrigin, UserPrincipal } from "../auth/principal.ts";
 import type { Database } from "../db/schema.ts";
+import { growingCache } from "../growing-cache.ts";
 import type { BootstrapTokenRecord } from "./bootstrap-token-store.ts";
 import { type NodeRecord, nodeResource } from "./node.ts";
 import { type NodeService, nodeNotFound } from "./node-service.ts";
@@ -87,8 +87,7 @@ export interface EnrollCall {
 /** How a machine becomes a node, and stays one (design §5, Enrolment). */
 export class EnrollmentService {
   readonly #deps: EnrollmentDeps;
-  readonly #usedAssertions = new LRUCache<string, true>({
-    max: 100_000,
+  readonly #usedAssertions = growingCache<true>(100_000, {
     ttl: (ASSERTION_TTL_SECONDS + 2 * CLOCK_SKEW_SECONDS) * 1000,
   });
 

@@ -1,6 +1,6 @@
 import type { Clock } from "@fairlead/protocol/clock";
 import type { Hello } from "@fairlead/protocol/daemon-link";
-import { LRUCache } from "lru-cache";
+import { growingCache } from "../growing-cache.ts";
 import type { NodeStatusService } from "./node-status-service.ts";
 
 export interface IdentityWatchDeps {
@@ -26,9 +26,9 @@ const CALM_MS = 10 * 60_000;
  */
 export class IdentityWatch {
   readonly #deps: IdentityWatchDeps;
-  readonly #boots = new LRUCache<string, readonly Boot[]>({ max: REMEMBERED_NODES });
+  readonly #boots = growingCache<readonly Boot[]>(REMEMBERED_NODES);
   /** Nodes whose identity is in use twice, and when that was last seen, by the monotonic clock. */
-  readonly #conflicts = new LRUCache<string, number>({ max: REMEMBERED_NODES });
+  readonly #conflicts = growingCache<number>(REMEMBERED_NODES);
 
   constructor(deps: IdentityWatchDeps) {
     this.#deps = deps;
