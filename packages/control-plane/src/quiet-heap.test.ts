@@ -23,7 +23,7 @@ class RecordedControls implements HeapControls {
   }
 }
 
-function stage(): { controls: RecordedControls; looks(count: number, load: number): void } {
+function stage(): { readonly controls: RecordedControls; readonly looks: (count: number, load: number) => void } {
   const controls = new RecordedControls();
   const heap = new QuietHeap(controls, { monotonic: () => controls.now });
   const looks = (count: number, load: number): void => {

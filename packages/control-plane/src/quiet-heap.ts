@@ -7,11 +7,11 @@ import type { Logger } from "pino";
 /** What is asked of V8, and of the event loop. */
 export interface HeapControls {
   /** How much of the time since it was last asked the main thread worked, from 0 to 1. */
-  load(): number;
+  readonly load: () => number;
   /** How much may be added to what lived through a collection before the next one, in percent. */
-  allowGrowth(percent: number): void;
+  readonly allowGrowth: (percent: number) => void;
   /** Collects everything at once: nothing else runs meanwhile. */
-  collect(): void;
+  readonly collect: () => void;
 }
 
 export const LOOK_MS = 2000;

@@ -67,9 +67,11 @@ type Closers = (() => Promise<void> | void)[];
 /** @throws StartError when a port is taken, another server holds the data folder, or the store is of a newer version. */
 export async function startServer(config: Config): Promise<RunningServer> {
   const closers: Closers = [];
+  const log = createLog(config.log);
   weighBuffersWithHeap();
+  closers.push(startQuietHeap(systemClock, log));
   try {
-    const urls = await open(config, createLog(config.log), closers);
+    const urls = await open(config, log, closers);
     const told = tellServiceManager(config.serviceManager);
     closers.unshift(told.stopped);
     closers.push(told.stopping);
@@ -102,7 +104,6 @@ async function closeAll(closers: Closers): Promise<void> {
 }
 
 async function open(config: Config, log: Log, closers: Closers): Promise<Omit<RunningServer, "close">> {
-  closers.push(startQuietHeap(systemClock, log));
   const lock = await holdDataDir(config.dataDir);
   closers.push(() => lock.release());
   const storeLock = await holdStore(config.database.url);
