@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 
 /**
- * Remembers at most `max` things; the least used goes first. The library makes its tables for all `max` of them at once where it is told a
+ * For caches of tens of thousands. Remembers at most `max` things; the least used goes first. The library makes its tables for all `max` of them at once where it is told a
  * `max`: the caches of a server without any load took 28 MB. Told a size, it lets them grow.
  */
 export function growingCache<V extends NonNullable<unknown>>(

@@ -96,7 +96,7 @@ describe("the controls of this process", () => {
   test("tell how much the main thread worked since they were last asked", async () => {
     const controls = processControls();
     await setTimeout(50);
-    // Not compared with a figure: a busy machine makes any load of a short while.
+    // The wait is what is measured: a loop that is idle for a while, and then one that never is.
     const idle = controls.load();
     const end = performance.now() + 50;
     while (performance.now() < end);

@@ -22,7 +22,7 @@ const BUSY_ABOVE = 0.3;
 /** A collection stops the server for a moment, so a load that comes and goes must not bring one each time. */
 const BETWEEN_MS = 5 * 60_000;
 const QUIET_GROWTH = 25;
-/** V8's own rule is slow to forget that a server was idle: 8 MB bodies took 2.4 times the CPU (docs/performance.md). */
+/** In place of V8's own rule, by which 8 MB bodies took 2.4 times the CPU after a quiet time (decisions/0036). */
 const BUSY_GROWTH = 150;
 
 /**

@@ -1,0 +1,20 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { StartedServer } from "../support/started-server.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+/** Half a minute of quiet, and what a busy machine adds. */
+const PATIENCE_MS = 90_000;
+
+let server: StartedServer;
+
+beforeAll(async () => {
+  server = await StartedServer.start({ log: { level: "debug" } });
+});
+afterAll(() => server.remove());
+
+test("a server that nobody calls collects its garbage by itself, and goes on answering", {
+  timeout: 100_000,
+}, async () => {
+  await waitFor("a collection", PATIENCE_MS, async () => server.log.includes("collected garbage while it is quiet"));
+  expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
+});
