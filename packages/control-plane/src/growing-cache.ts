@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
 
 /**
- * For caches of tens of thousands. Remembers at most `max` things; the least used goes first. The library makes its tables for all `max` of them at once where it is told a
- * `max`: the caches of a server without any load took 28 MB. Told a size, it lets them grow.
+ * Remembers at most `max` things; the least used goes first. For caches of tens of thousands: told a `max`, the library makes its tables
+ * for all of them at once, and the caches of a server without any load took 28 MB. Told a size, it lets them grow.
  */
 export function growingCache<V extends NonNullable<unknown>>(
   max: number,
