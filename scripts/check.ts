@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 
-/** Everything that must hold before a commit, one line per step. `--without-tests` leaves the unit tests to the caller. */
+/** All checks before a commit, one line per step. `--without-tests` skips the unit tests. */
 
 const STEPS: readonly (readonly [name: string, command: string, ...args: string[]])[] = [
   ["types", "tsc", "-b"],

@@ -1,19 +1,20 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { commandReference } from "../packages/cli/src/command-reference.ts";
 import { processContext } from "../packages/cli/src/main.ts";
 import { buildProgram } from "../packages/cli/src/program.ts";
-import { agentLifecycleReference } from "../packages/control-plane/src/agents/agent-lifecycle-reference.ts";
-import { auditReference } from "../packages/control-plane/src/audit/audit-reference.ts";
-import { accessReference } from "../packages/control-plane/src/auth/access-reference.ts";
-import { configReference } from "../packages/control-plane/src/config-reference.ts";
-import { errorReference } from "../packages/control-plane/src/http/error-reference.ts";
-import { bridgeReference } from "../packages/control-plane/src/inference/bridge/bridge-reference.ts";
-import { metricsReference } from "../packages/control-plane/src/metrics/metrics-reference.ts";
-import { nodeStatusReference } from "../packages/control-plane/src/nodes/node-status-reference.ts";
-import { providerReference } from "../packages/control-plane/src/providers/provider-reference.ts";
+import { auditReference } from "../packages/control-plane/src/access/audit/audit-reference.ts";
+import { accessReference } from "../packages/control-plane/src/access/auth/access-reference.ts";
+import { agentLifecycleReference } from "../packages/control-plane/src/fleet/agents/life/agent-lifecycle-reference.ts";
+import { nodeStatusReference } from "../packages/control-plane/src/fleet/nodes/observed/node-status-reference.ts";
+import { errorReference } from "../packages/control-plane/src/http/errors/error-reference.ts";
+import { configReference } from "../packages/control-plane/src/installation/config/config-reference.ts";
+import { providerReference } from "../packages/control-plane/src/models/providers/provider-reference.ts";
+import { securityPage } from "../packages/control-plane/src/telemetry/bounds/bounds-reference.ts";
+import { metricsReference } from "../packages/control-plane/src/telemetry/metrics/metrics-reference.ts";
 import { reconcileReference } from "../packages/daemon/src/reconcile/reconcile-reference.ts";
+import { bridgeReference } from "../packages/dialects/src/convert/bridge-reference.ts";
 
-/** Writes the pages that are generated from code; unit tests fail while they differ. Run: `node --conditions=fairlead-source scripts/generate-docs.ts` */
+/** Writes the pages that are generated from code; unit tests fail if they are outdated. Run: `node --conditions=fairlead-source scripts/generate-docs.ts` */
 const docs = new URL("../docs/", import.meta.url);
 writeFileSync(new URL("access.md", docs), accessReference());
 writeFileSync(new URL("agent-status.md", docs), agentLifecycleReference());
@@ -26,3 +27,5 @@ writeFileSync(new URL("metrics.md", docs), metricsReference());
 writeFileSync(new URL("node-status.md", docs), nodeStatusReference());
 writeFileSync(new URL("providers.md", docs), providerReference());
 writeFileSync(new URL("reconcile.md", docs), reconcileReference());
+const security = new URL("security.md", docs);
+writeFileSync(security, securityPage(readFileSync(security, "utf8")));

@@ -3,8 +3,8 @@ import { writeFileSync } from "node:fs";
 import { startVitest, type TestCase, type TestResult, type Vitest } from "vitest/node";
 
 /**
- * Runs the checks and every suite, or one kind alone. `node scripts/test-suites.ts FILE [--drills|--systemd]`: writes the summary to
- * FILE, for the last lines of scripts/test: each skipped test with its reason, then `N passed, N failed`.
+ * Runs the checks and all suites, or one kind. `node scripts/test-suites.ts FILE [--drills|--systemd]`: writes the summary to
+ * FILE for the last lines of scripts/test: skipped tests with their reasons, then `N passed, N failed`.
  */
 
 interface Counts {
@@ -13,17 +13,17 @@ interface Counts {
   readonly skipped: string[];
 }
 
-const SUITES = ["unit", "system", "drills", "systemd", "clients"];
-/** Of one kind all, those too that take too long for every run. */
+const SUITES = ["unit", "system", "drills", "attack", "systemd", "clients", "try-docs"];
+/** All suites of a kind, including long ones. */
 const ALL_OF: Readonly<Record<string, readonly string[]>> = {
-  "--drills": ["every-drill"],
+  "--drills": ["every-drill", "long-attack", "long-try-docs"],
   "--systemd": ["systemd", "long-systemd"],
 };
 
 function count(counts: Counts, vitest: Vitest): void {
   for (const module of vitest.state.getTestModules()) {
     const tests = [...module.children.allTests()];
-    // A file that cannot be loaded has no tests, and a broken hook may leave them all unmarked.
+    // A file that fails to load has no tests, and a failing hook may leave tests without a result.
     if (module.state() === "failed" && !tests.some((test) => test.result().state === "failed")) counts.failed += 1;
     for (const test of tests) countTest(counts, test);
   }
@@ -37,9 +37,9 @@ function countTest(counts: Counts, test: TestCase): void {
   else counts.skipped.push(`skipped: ${test.fullName} (${reasonOf(result)})`);
 }
 
-/** A suite that skips itself says why in its title. */
+/** Suites that skip themselves state the reason in their title. */
 function reasonOf(result: TestResult): string {
-  return result.state === "skipped" ? (result.note ?? "see its title") : "the run ended before it";
+  return result.state === "skipped" ? (result.note ?? "see its title") : "not reached";
 }
 
 function summary({ passed, failed, skipped }: Counts): string {

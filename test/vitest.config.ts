@@ -27,6 +27,12 @@ const drills = (name: string, include: string, everyDrill = false): TestProjectI
   },
 });
 
+/** A bare machine installs everything anew. */
+const tryDocs = (name: string, include: string): TestProjectInlineConfiguration => ({
+  ...shared,
+  test: { ...patient, name, root, include: [include], fileParallelism: false, testTimeout: 1_800_000 },
+});
+
 export default defineConfig({
   root,
   ...shared,
@@ -42,8 +48,12 @@ export default defineConfig({
             "packages/*/src/**/*.test.ts",
             "test/fakes/*/src/*.test.ts",
             "test/architecture.test.ts",
+            "test/regular-expressions.test.ts",
             "test/docs.test.ts",
+            "test/language.test.ts",
+            "test/names.test.ts",
             "test/units.test.ts",
+            "test/try-docs/blocks.test.ts",
           ],
           isolate: false,
           testTimeout: 60_000,
@@ -64,8 +74,12 @@ export default defineConfig({
       },
       drills("drills", "test/drills/*.test.ts"),
       drills("every-drill", "test/drills/*.test.ts", true),
+      drills("attack", "test/attack/*.test.ts"),
+      drills("long-attack", "test/attack/*.test.ts", true),
       drills("systemd", "test/systemd/*.test.ts"),
       drills("long-systemd", "test/systemd/long/*.test.ts"),
+      tryDocs("try-docs", "test/try-docs/readme.test.ts"),
+      tryDocs("long-try-docs", "test/try-docs/long/*.test.ts"),
       {
         ...shared,
         test: {

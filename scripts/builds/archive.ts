@@ -9,8 +9,8 @@ export interface Archive {
 }
 
 /**
- * Packs a folder into one tar, the same bytes for the same content: sorted names, one time, no owner, modes that do not follow the
- * builder's umask. Writes `<file>.sha256` beside it, as `sha256sum --check` reads it.
+ * Packs a folder into a reproducible tar: sorted names, a single time, no owner, modes independent of the
+ * umask. Also writes `<file>.sha256` in the format of `sha256sum --check`.
  */
 export function packFolder(folder: string, file: string, committedAt: number): Archive {
   const tar = [
@@ -46,7 +46,7 @@ function sha256Of(file: string): string {
   return hash.digest("hex");
 }
 
-/** Written as everything else of a build is: whole, with a newline at its end. */
+/** Writes formatted JSON with a trailing newline. */
 export function writeJson(file: string, value: unknown): void {
   writeFileSync(file, `${JSON.stringify(value, null, 2)}\n`);
 }

@@ -22,7 +22,7 @@ const architecturesSchema = z.array(
   z.enum(BUILD_ARCHITECTURES, { error: `--arch must be one of ${BUILD_ARCHITECTURES.join(", ")}` }),
 );
 
-/** @throws TypeError or ZodError whose message says what is wrong with the arguments. */
+/** @throws TypeError or ZodError for invalid arguments. */
 export function readBuildArguments(argv: readonly string[], defaultOut: string): BuildArguments {
   const { values } = parseArgs({ args: [...argv], options: OPTIONS, strict: true });
   return {
@@ -36,13 +36,13 @@ export function readBuildArguments(argv: readonly string[], defaultOut: string):
 export interface BuildProgram {
   readonly name: string;
   readonly help: string;
-  /** Where builds go unless told otherwise. */
+  /** Default output folder. */
   readonly folder: string;
-  /** @returns the folder that it made. */
+  /** @returns the output folder. */
   readonly build: (source: Source, options: BuildArguments) => Promise<string>;
 }
 
-/** Runs a build script: its last line is the folder that it made, or why there is none. */
+/** Runs a build script. Prints the output folder or an error. */
 export async function runBuild({ name, help, folder, build }: BuildProgram): Promise<void> {
   try {
     const options = readBuildArguments(process.argv.slice(2), folder);

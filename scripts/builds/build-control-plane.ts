@@ -14,29 +14,29 @@ import { placeFromCheckout, placeProgram, placeRuntime, writeWhole } from "./sta
 
 const HELP = `Usage: scripts/build-control-plane [--version V] [--arch x64|arm64]… [--out DIR]
 
-Builds the control plane and the command line, Node included: DIR/<version>/ holds one tar for each architecture, its SHA-256,
-and manifest.json. Each tar brings the daemon's builds of the same version along, which the control plane then offers to nodes.
-The same commit gives the same bytes. The build for arm64 is made like the one for x64, but no test runs it.
+Builds the control plane and the command line, including Node. DIR/<version>/ contains one tar per architecture, its SHA-256
+and manifest.json. Each tar includes the daemon builds of the same version, which the control plane offers to nodes.
+Builds are reproducible: the same commit gives the same bytes. The arm64 build is not tested.
 
-  --version V   default: the release's version, with the commit where it is not the release's own
-  --arch A      of the control plane; may be repeated; default: both. Builds of the daemon are made for both.
-  --out DIR     default: builds in the checkout
+  --version V   version (default: the release's version, plus the commit if it is not a release commit)
+  --arch A      architecture of the control plane; repeatable (default: both). Daemon builds are always for both.
+  --out DIR     output folder (default: builds in the checkout)
 `;
 
-/** The program starts with it; the exit code is set, not forced, so that output is written to its end. */
+/** Entry point. Sets the exit code instead of calling exit, so that all output is written. */
 const ENTRY = `import { main } from "./packages/cli/src/main.ts";
 process.exitCode = await main(process.argv.slice(2));`;
 
-/** The store's long reads run on a thread, which loads a file of its own beside the program. */
-const STORE_WORKER = "packages/control-plane/src/db/store-worker.ts";
+/** The store's worker thread loads its own file next to the program. */
+const STORE_WORKER = "packages/control-plane/src/installation/db/sqlite/store-worker.ts";
 
-/** What has code for the machine in it lies beside the bundle as it came. */
+/** Packages with native code, copied unchanged. */
 const NATIVE = ["better-sqlite3", "@node-rs/argon2"];
 
 async function bundleControlPlane(folder: string, { version, commit }: Source): Promise<Metafile> {
   const { metafile } = await build({
     ...programBundle,
-    // Native modules, and optional ones that their users do without.
+    // Native modules and optional dependencies.
     external: [...NATIVE, "pg-native", "bufferutil", "utf-8-validate"],
     entryPoints: [
       { in: "fairlead-entry", out: "fairlead" },
@@ -56,7 +56,7 @@ async function bundleControlPlane(folder: string, { version, commit }: Source): 
       },
     ],
     outdir: folder,
-    // The command line loads the server's part only where it is needed. All chunks lie beside the program, as the thread's file does.
+    // The command line loads the server lazily. All chunks are next to the program.
     splitting: true,
     chunkNames: "[name]-[hash]",
     absWorkingDir: ROOT,
@@ -68,7 +68,7 @@ async function bundleControlPlane(folder: string, { version, commit }: Source): 
   return metafile;
 }
 
-/** @returns the folders of their packages, for the licences. */
+/** @returns the package folders, for the licences. */
 function placeNative(folder: string, arch: BuildArchitecture): readonly string[] {
   const sqlite = packageFolder("better-sqlite3");
   const target = join(folder, "node_modules/better-sqlite3");
@@ -86,14 +86,14 @@ async function fillControlPlane(folder: string, arch: BuildArchitecture, source:
   const metafile = await bundleControlPlane(join(folder, "lib"), source);
   const packages = [placeRuntime(folder, arch), ...placeNative(folder, arch), ...bundledPackages(metafile)];
   placeProgram(folder, "fairlead", '--use-system-ca "$root/lib/fairlead.js"');
-  placeFromCheckout(folder, ["LICENSE", "systemd", "install", ...documents()]);
+  placeFromCheckout(folder, ["LICENSE", "systemd", "scripts/install", ...documents()]);
   writeJson(join(folder, "package.json"), { name: "fairlead", version: source.version, type: "module" });
   writeFileSync(join(folder, "THIRD-PARTY-LICENSES.txt"), licenseText(packages));
   const { version, commit } = source;
   writeJson(join(folder, "build.json"), { version, commit, committedAt: committedAt(source), arch });
 }
 
-/** For operators; decisions are for who changes the program. */
+/** Pages for operators, without decisions. */
 function documents(): readonly string[] {
   const files = readdirSync(join(ROOT, "docs")).filter((file) => file.endsWith(".md"));
   return files.toSorted().map((file) => `docs/${file}`);

@@ -14,18 +14,18 @@ import { placeFromCheckout, placeProgram, placeRuntime, writeWhole } from "./sta
 
 const HELP = `Usage: scripts/build-daemon [--version V] [--arch x64|arm64]… [--out DIR]
 
-Builds the daemon for nodes, Node included: DIR/<version>/ holds one tar for each architecture, its SHA-256, and manifest.json.
-A control plane serves what lies in its folder \`builds.dir\`, or in daemon-builds/ beside it. The same commit gives the same bytes.
-The build for arm64 is made like the one for x64, but no test runs it.
+Builds the node daemon, including Node. DIR/<version>/ contains one tar per architecture, its SHA-256 and manifest.json.
+A control plane serves the builds in its folder \`builds.dir\`, or in daemon-builds/ next to it. The same commit gives the same bytes.
+The arm64 build is not tested.
 
-  --version V   default: the release's version, with the commit where it is not the release's own
-  --arch A      may be repeated; default: both
-  --out DIR     default: daemon-builds in the checkout
+  --version V   version (default: the release's version, plus the commit if it is not a release commit)
+  --arch A      architecture; repeatable (default: both)
+  --out DIR     output folder (default: daemon-builds in the checkout)
 `;
 
 const DOCS = ["docs/install.md", "docs/daemon.md"];
 
-/** One file: the program starts with it, and `process.exit` ends whatever a library left behind. */
+/** Entry point. `process.exit` ends handles that libraries left open. */
 const ENTRY = `import { main } from "./packages/daemon/src/main.ts";
 process.exit(await main(process.argv.slice(2)));`;
 
@@ -48,7 +48,7 @@ async function fillDaemon(folder: string, arch: BuildArchitecture, source: Sourc
   mkdirSync(join(folder, "lib"));
   const metafile = await bundleDaemon(join(folder, "lib/daemon.js"), source);
   const runtime = placeRuntime(folder, arch);
-  // The daemon shares its machine with an engine: a smaller heap is worth more here than the last of the speed.
+  // The daemon shares its machine with engines, so a small heap matters more than speed.
   placeProgram(folder, "fairlead-daemon", '--optimize-for-size --use-system-ca "$root/lib/daemon.js"');
   placeFromCheckout(folder, ["LICENSE", "systemd/fairlead-daemon.service", ...DOCS]);
   writeJson(join(folder, "package.json"), { name: "fairlead-daemon", version: source.version, type: "module" });
@@ -61,7 +61,7 @@ function describe({ version, commit, committedAt }: Source): Omit<DaemonBuild, "
   return { version, commit, committedAt: at, protocolVersions: [...PROTOCOL_VERSIONS] };
 }
 
-/** Makes `<out>/<version>/`. @returns that folder. */
+/** Creates `<out>/<version>/`. @returns that folder. */
 export async function buildDaemon(
   source: Source,
   { architectures, out }: { readonly architectures: readonly BuildArchitecture[]; readonly out: string },

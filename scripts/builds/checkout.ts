@@ -1,18 +1,18 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import type { BuildInfo } from "@fairlead/protocol/build-info";
 import { z } from "zod";
+import type { BuildInfo } from "../../packages/protocol/src/values/build-info.ts";
 
-/** The checkout that a build is made of, and what it says of itself. */
+/** Version and commit of the checkout. */
 
 export const ROOT: string = new URL("../..", import.meta.url).pathname;
 
 export interface Source extends BuildInfo {
-  /** Unix seconds: the time of everything in a build, so that the same commit gives the same bytes. */
+  /** Unix seconds. Used for all times in a build, for reproducibility. */
   readonly committedAt: number;
 }
 
-/** @param given a version that somebody chose; else the packages', with the commit where it is not the release's own. */
+/** @param given an explicit version; default: the packages' version, plus the commit if it is not a release commit. */
 export function readSource(given: string | undefined): Source {
   const commit = git("rev-parse", "HEAD");
   const dirty = git("status", "--porcelain") !== "";
@@ -27,7 +27,7 @@ export function readSource(given: string | undefined): Source {
 }
 
 function git(...args: string[]): string {
-  // Under sudo the checkout is another user's, which git refuses by itself.
+  // Under sudo, the checkout belongs to another user, which git rejects by default.
   return execFileSync("git", ["-c", `safe.directory=${ROOT.replace(/\/$/, "")}`, "-C", ROOT, ...args], {
     encoding: "utf8",
   }).trim();

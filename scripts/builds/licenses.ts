@@ -6,7 +6,7 @@ import { ROOT } from "./checkout.ts";
 
 const packageSchema = z.object({ name: z.string(), version: z.string(), license: z.unknown() });
 
-/** Folders of the packages that a bundle was made of. */
+/** Folders of the packages in a bundle. */
 export function bundledPackages({ inputs }: Metafile): readonly string[] {
   const folders = Object.keys(inputs).flatMap((input) => {
     const found = /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input);
@@ -15,7 +15,7 @@ export function bundledPackages({ inputs }: Metafile): readonly string[] {
   return [...new Set(folders)];
 }
 
-/** The licences of all these packages in one text, sorted by their names. */
+/** The licences of the packages in one text, sorted by name. */
 export function licenseText(folders: readonly string[]): string {
   const parts = folders.map((folder) => {
     const { name, version, license } = packageSchema.parse(

@@ -5,20 +5,20 @@ import { join } from "node:path";
 import { z } from "zod";
 import { ROOT } from "./checkout.ts";
 
-/** Packages that are one for each architecture. npm installs this machine's own; the others are fetched when they are wanted. */
+/** Architecture-specific packages. npm installs those of this machine; others are fetched on demand. */
 
 const CACHE = `${ROOT}node_modules/.cache/fairlead-builds`;
 const lockSchema = z.object({
   packages: z.record(z.string(), z.object({ version: z.string().optional(), integrity: z.string().optional() })),
 });
 
-/** @returns the folder of this package in the version of package-lock.json, and checked against that file's hash. */
+/** @returns the package's folder, in the version and with the hash from package-lock.json. */
 export function packageFolder(name: string): string {
   const installed = `${ROOT}node_modules/${name}`;
   if (existsSync(join(installed, "package.json"))) return installed;
   const lock = lockSchema.parse(JSON.parse(readFileSync(`${ROOT}package-lock.json`, "utf8")));
   const { version, integrity } = lock.packages[`node_modules/${name}`] ?? {};
-  if (version === undefined || integrity === undefined) throw new Error(`package-lock.json does not name ${name}`);
+  if (version === undefined || integrity === undefined) throw new Error(`package-lock.json does not contain ${name}`);
   const folder = join(CACHE, `${name.replace("/", "+")}-${version}`);
   if (!existsSync(folder)) fetchPackage({ name, version, integrity }, folder);
   return folder;
@@ -31,11 +31,12 @@ function fetchPackage(wanted: { name: string; version: string; integrity: string
   const specifier = `${wanted.name}@${wanted.version}`;
   execFileSync("npm", ["pack", specifier, "--pack-destination", half, "--silent"], { stdio: ["ignore", "ignore", 2] });
   const tarball = readdirSync(half).find((file) => file.endsWith(".tgz"));
-  if (tarball === undefined) throw new Error(`npm brought nothing for ${specifier}`);
+  if (tarball === undefined) throw new Error(`npm pack produced no file for ${specifier}`);
   const hash = createHash("sha512")
     .update(readFileSync(join(half, tarball)))
     .digest("base64");
-  if (wanted.integrity !== `sha512-${hash}`) throw new Error(`${specifier} is not what package-lock.json names`);
+  if (wanted.integrity !== `sha512-${hash}`)
+    throw new Error(`${specifier} does not match the hash in package-lock.json`);
   execFileSync("tar", ["-xzf", join(half, tarball), "-C", half, "--strip-components=1", "--no-same-owner"]);
   rmSync(join(half, tarball));
   renameSync(half, folder);

@@ -14,15 +14,15 @@ import type { BuildArchitecture } from "@fairlead/protocol/daemon-builds";
 import { ROOT } from "./checkout.ts";
 import { packageFolder } from "./packages.ts";
 
-/** Folders that become tars. */
+/** Creates the folders that become tars. */
 
-/** Fills a folder of its own beside `target`, and puts it there when it is whole; what failed leaves nothing. */
+/** Creates `target` atomically. Nothing is left behind on failure. */
 export async function writeWhole(target: string, fill: (folder: string) => Promise<void>): Promise<void> {
   mkdirSync(join(target, ".."), { recursive: true });
   const half = mkdtempSync(`${target}.half-`);
   try {
     await fill(half);
-    // Made for its owner alone; a server under another account reads it.
+    // mkdtemp creates it with mode 0700, but other users must be able to read it.
     chmodSync(half, 0o755);
     rmSync(target, { recursive: true, force: true });
     renameSync(half, target);
@@ -31,7 +31,7 @@ export async function writeWhole(target: string, fill: (folder: string) => Promi
   }
 }
 
-/** Node itself, as `bin/node`. @returns the folder of its package, for the licences. */
+/** Copies Node to `bin/node`. @returns its package folder, for the licences. */
 export function placeRuntime(folder: string, arch: BuildArchitecture): string {
   const runtime = packageFolder(`node-linux-${arch}`);
   mkdirSync(join(folder, "bin"), { recursive: true });
@@ -39,10 +39,10 @@ export function placeRuntime(folder: string, arch: BuildArchitecture): string {
   return runtime;
 }
 
-/** A program that people and systemd start, in the shell that every machine has. */
+/** Writes a shell script that starts the program. */
 export function placeProgram(folder: string, name: string, command: string): void {
   const text = `#!/bin/sh
-# Started by its link or its path, from any folder.
+# Can be started through a link and from any folder.
 program=$(readlink -f "$0") || exit 1
 root=\${program%/bin/*}
 exec "$root/bin/node" ${command} "$@"
@@ -50,7 +50,7 @@ exec "$root/bin/node" ${command} "$@"
   writeFileSync(join(folder, "bin", name), text, { mode: 0o755 });
 }
 
-/** Files and folders of the checkout, at the same places. */
+/** Copies files and folders from the checkout to the same paths. */
 export function placeFromCheckout(folder: string, paths: readonly string[]): void {
   for (const path of paths) {
     if (!existsSync(join(ROOT, path))) throw new Error(`${path} is not in this checkout`);

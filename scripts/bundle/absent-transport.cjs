@@ -1,4 +1,4 @@
-// Stands in for a transport that the daemon's bundle leaves out: loading it does nothing, using it says what is wrong.
+// Replaces a transport that is not in the daemon's bundle: loading it does nothing, using it throws.
 module.exports = new Proxy(
   {},
   {
@@ -6,7 +6,7 @@ module.exports = new Proxy(
       if (name === "__esModule" || typeof name === "symbol") return undefined;
       return class {
         constructor() {
-          throw new Error(`the daemon's bundle leaves this transport out (${String(name)})`);
+          throw new Error(`this transport is not in the daemon's bundle (${String(name)})`);
         }
       };
     },

@@ -1,8 +1,8 @@
 import type { BuildOptions } from "esbuild";
 
 /**
- * How the daemon is bundled into one file. dockerode brings SSH, gRPC and protobuf transports that a daemon on a Unix socket never
- * uses; without them the idle daemon needs about a fifth less memory (docs/performance.md), and it starts faster.
+ * Bundle options of the daemon. dockerode includes SSH, gRPC and protobuf transports that a daemon on a Unix socket never
+ * uses. Without them, the idle daemon needs about 20 % less memory (docs/performance.md) and starts faster.
  */
 
 const root = new URL("../..", import.meta.url).pathname;
@@ -16,7 +16,7 @@ export const programBundle: BuildOptions = {
   format: "esm",
   logLevel: "warning",
   banner: {
-    // CommonJS packages inside an ES module ask for Node's own parts by `require`.
+    // Bundled CommonJS packages `require` Node's built-in modules.
     js: 'import { createRequire as createRequireForBundle } from "node:module"; const require = createRequireForBundle(import.meta.url);',
   },
 };
@@ -24,6 +24,6 @@ export const programBundle: BuildOptions = {
 export const daemonBundle: BuildOptions = {
   ...programBundle,
   alias: { ssh2: absent, "@grpc/grpc-js": absent, "@grpc/proto-loader": absent, protobufjs: absent },
-  // Optional speed-ups that ws asks for and does without.
+  // Optional dependencies of ws.
   external: ["bufferutil", "utf-8-validate"],
 };

@@ -1,7 +1,7 @@
 import { build } from "esbuild";
 import { daemonBundle } from "./daemon-bundle.ts";
 
-/** Bundles the built daemon for a checkout; scripts/build-daemon makes what goes onto nodes. */
+/** Bundles the daemon for use in a checkout; scripts/build-daemon creates the builds for nodes. */
 
 const root = new URL("../..", import.meta.url).pathname;
 

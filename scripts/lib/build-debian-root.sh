@@ -1,27 +1,27 @@
 #!/usr/bin/env bash
-# Makes the image of a Debian machine that systemd runs, with Docker installed.
+# Creates the image of a Debian machine with systemd and Docker.
 #
 #   build-debian-root.sh SUITE IMAGE     SUITE: bookworm (Debian 12) or trixie (Debian 13)
 #
-# Needs root, debootstrap, a Debian mirror and a Docker engine. The root is made once, and kept as a tar in the cache folder.
-#   MIRROR   Debian mirror (default: the one that this machine's apt uses)
+# Requires root, debootstrap, a Debian mirror and Docker. The root is created once and cached as a tar.
+#   MIRROR   Debian mirror (default: the one of this machine's apt)
 set -euo pipefail
 
 suite=$1
 image=$2
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/fairlead/systemd-roots
 packages=systemd,systemd-sysv,dbus,ca-certificates,curl,docker.io,iptables,iproute2
-# Debian 13 has the client in a package of its own.
+# Debian 13 has the client in a separate package.
 [ "$suite" = bookworm ] || packages=$packages,docker-cli
 
-# Changes with what a root is made of.
+# A hash of the inputs.
 fingerprint=$(sha256sum <"$0" | cut -c 1-16)
 tar=$cache/$suite-$fingerprint.tar
 
 find_mirror() {
   local codename
   codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
-  # shellcheck disable=SC2016 # a format of apt's
+  # shellcheck disable=SC2016 # an apt format string
   apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Component: main' "Release: $codename" | head -n 1
 }
 
@@ -30,12 +30,12 @@ make_root() {
   mirror=${MIRROR:-$(find_mirror)}
   debootstrap --variant=minbase --include="$packages" "$suite" "$root" "${mirror:-http://deb.debian.org/debian}"
   rm -rf "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/*
-  # A machine of its own: what systemd makes at the first boot of a new one.
+  # systemd generates a new machine ID at first boot.
   : >"$root/etc/machine-id"
-  # Without a console, a login on one only fails again and again.
+  # There is no console, so a login on it would fail repeatedly.
   ln -sf /dev/null "$root/etc/systemd/system/console-getty.service"
   ln -sf /dev/null "$root/etc/systemd/system/getty.target"
-  # The kernel is the outer machine's: nothing here sets its clock, devices or parameters.
+  # The kernel is the host's: units must not change its clock, devices or parameters.
   for unit in systemd-udevd.service systemd-timesyncd.service systemd-sysctl.service apt-daily.timer apt-daily-upgrade.timer; do
     ln -sf /dev/null "$root/etc/systemd/system/$unit"
   done
@@ -50,10 +50,10 @@ if [ ! -e "$tar" ]; then
   mkdir -p "$cache"
   work=$(mktemp -d "$cache/$suite.half-XXXXXX")
   trap '[ $? = 0 ] || tail -n 20 "$work/log" >&2; rm -rf "$work"' EXIT
-  # Nothing behind it in a condition: `set -e` would not hold inside.
+  # Not in a condition, where `set -e` has no effect.
   make_root "$work/root" >"$work/log" 2>&1
   tar -C "$work/root" --numeric-owner -cf "$work/tar" .
-  # Roots of earlier versions of this script.
+  # Remove roots of earlier versions of this script.
   rm -f "$cache/$suite"-*.tar
   mv "$work/tar" "$tar"
 fi

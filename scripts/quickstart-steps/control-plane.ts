@@ -12,7 +12,7 @@ export interface Ports {
   readonly inference: number;
 }
 
-/** What was asked for, else what is in use, else the defaults. */
+/** The requested ports, else the current ones, else the defaults. */
 export function choosePorts(at: Installation, asked: { platform: string; inference: string }): Ports {
   const inUse = portsInUse(at);
   return {
@@ -21,7 +21,7 @@ export function choosePorts(at: Installation, asked: { platform: string; inferen
   };
 }
 
-/** As the file says that the last start was made with: written before anything else, so that it is never behind. */
+/** The ports of the last start, from the config file, which is written before the start. */
 function portsInUse(at: Installation): Ports | null {
   if (!existsSync(at.configFile)) return null;
   const text = readFileSync(at.configFile, "utf8");
@@ -31,9 +31,9 @@ function portsInUse(at: Installation): Ports | null {
 
 export const addressOf = (port: number): string => `http://127.0.0.1:${port}`;
 
-/** JSON strings are YAML strings, so that a path with a colon or a quote stays whole. */
+/** Paths are quoted as JSON strings, which are valid YAML. */
 function configText(at: Installation, ports: Ports): string {
-  return `# Written by scripts/quickstart on every run; for other settings, copy it and run \`fairlead server --config COPY\`.
+  return `# Written by scripts/quickstart on every run. To change settings, copy it and run \`fairlead server --config COPY\`.
 dataDir: ${JSON.stringify(at.dataDir)}
 server:
   platform: { host: 127.0.0.1, port: ${ports.platform} }
@@ -45,13 +45,13 @@ log:
 `;
 }
 
-/** Afterwards the control plane of this build runs on these ports and is ready. */
+/** Makes sure that this build's control plane is running on these ports and ready. */
 export async function ensureControlPlane(
   at: Installation,
   ports: Ports,
   context: { step: Step; interrupt: AbortSignal },
 ): Promise<void> {
-  if (ports.platform === ports.inference) throw new QuickstartError("The two hosts need two different ports.");
+  if (ports.platform === ports.inference) throw new QuickstartError("The two hosts require different ports.");
   const settings = configText(at, ports);
   const server: Program = {
     name: "server",
@@ -60,10 +60,10 @@ export async function ensureControlPlane(
     settings,
   };
   if (runsAsWanted(at, server) && (await isReady(ports))) {
-    context.step.note("runs already");
+    context.step.note("already running");
     return;
   }
-  // Before anything is stopped: a port that cannot be had must not cost what runs.
+  // Check the ports before stopping anything.
   const ours = runningPid(at, server.name) === null ? [] : Object.values(portsInUse(at) ?? {});
   if (!ours.includes(ports.platform)) await requireFreePort(ports.platform, "--platform-port");
   if (!ours.includes(ports.inference)) await requireFreePort(ports.inference, "--inference-port");
@@ -82,13 +82,13 @@ async function untilReady(at: Installation, ports: Ports, interrupt: AbortSignal
     interrupt,
     ask: async () => {
       if (runningPid(at, "server") === null)
-        throw new QuickstartError(`The control plane ended at once. ${lastLines(at, "server", 12)}`);
+        throw new QuickstartError(`The control plane exited immediately. ${lastLines(at, "server", 12)}`);
       return (await isReady(ports)) || undefined;
     },
   });
   if (!ready)
     throw new QuickstartError(
-      `The control plane is not ready after ${START_SECONDS} s. ${lastLines(at, "server", 12)}`,
+      `The control plane was not ready after ${START_SECONDS} s. ${lastLines(at, "server", 12)}`,
     );
 }
 

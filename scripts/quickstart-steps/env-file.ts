@@ -1,37 +1,42 @@
-import { chmodSync, chownSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { parseEnv } from "node:util";
+import { giveToCaller } from "./caller.ts";
 
-/** `quickstart.env`: what clients need, and all that a second run has to know of the first. */
+/** `quickstart.env` has the settings for clients; `quickstart.state` also has the state for later runs. */
 
-const NAMES = [
+const CLIENT_NAMES = [
   "FAIRLEAD_BASE_URL",
   "FAIRLEAD_MODELS_URL",
-  "FAIRLEAD_TOKEN",
   "FAIRLEAD_PROJECT_ID",
   "FAIRLEAD_API_KEY",
   "FAIRLEAD_NODE_ID",
   "FAIRLEAD_MODEL",
+  "FAIRLEAD_CONFIG",
 ] as const;
+const STATE_NAMES = [...CLIENT_NAMES, "INSTALLATION_ID"] as const;
 
-export type ClientEnv = Partial<Record<(typeof NAMES)[number], string>>;
+export type ClientEnv = Partial<Record<(typeof CLIENT_NAMES)[number], string>>;
+export type State = Partial<Record<(typeof STATE_NAMES)[number], string>>;
 
-export function readEnvFile(path: string): ClientEnv {
+export function readState(path: string): State {
   const found = existsSync(path) ? parseEnv(readFileSync(path, "utf8")) : {};
-  return Object.fromEntries(NAMES.flatMap((name) => (found[name] ? [[name, found[name]]] : [])));
+  return Object.fromEntries(STATE_NAMES.flatMap((name) => (found[name] ? [[name, found[name]]] : [])));
 }
 
-/** Whole or not at all, and never readable by others: it holds a token and a key. */
+export function writeState(path: string, state: State): void {
+  write(path, STATE_NAMES, state);
+}
+
 export function writeEnvFile(path: string, env: ClientEnv): void {
-  const lines = NAMES.flatMap((name) => (env[name] ? [`${name}=${env[name]}\n`] : []));
+  write(path, CLIENT_NAMES, env);
+}
+
+/** Written atomically with mode 0600, because it contains a key. */
+function write(path: string, names: readonly (keyof State)[], values: State): void {
+  const lines = names.flatMap((name) => (values[name] ? [`${name}=${values[name]}\n`] : []));
   const temporary = `${path}.new`;
   writeFileSync(temporary, lines.join(""), { mode: 0o600 });
   chmodSync(temporary, 0o600);
   giveToCaller(temporary);
   renameSync(temporary, path);
-}
-
-/** Under sudo the file is for the person who typed the command. */
-function giveToCaller(path: string): void {
-  const { SUDO_UID: user, SUDO_GID: group } = process.env;
-  if (process.getuid?.() === 0 && user && group) chownSync(path, Number(user), Number(group));
 }

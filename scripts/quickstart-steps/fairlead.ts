@@ -2,11 +2,11 @@ import { spawn, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { z } from "zod";
-import type { ClientEnv } from "./env-file.ts";
+import type { State } from "./env-file.ts";
 import type { Installation } from "./installation.ts";
 import { QuickstartError } from "./progress.ts";
 
-/** Calls to the installation: its command line for what only this machine may do, its API for the rest. */
+/** Calls the installation: local commands through the CLI, the rest through the API. */
 
 export const CLI = "packages/cli/bin/fairlead.js";
 export const DAEMON = "packages/daemon/bin/fairlead-daemon.js";
@@ -43,19 +43,24 @@ export async function ensureAdministrator(
   return runJson(at, [CLI, ...args], createdUserSchema);
 }
 
-export async function createToken(at: Installation, { email }: Administrator): Promise<string> {
-  const args = ["admin", "token", "--email", email, "--ttl", "12h", "--config", at.configFile];
+export async function createToken(at: Installation, { email }: Administrator, ttl: string): Promise<string> {
+  const args = ["admin", "token", "--email", email, "--ttl", ttl, "--config", at.configFile];
   return (await runJson(at, [CLI, ...args], tokenSchema)).token;
 }
 
-/** Which node the daemon's state folder is for, and whether it has enrolled there. */
+/** The node of the daemon's state folder and whether it is enrolled. */
 export async function daemonStatus(at: Installation): Promise<z.infer<typeof daemonStatusSchema>> {
   return runJson(at, [DAEMON, "status", "--state-dir", at.daemonState], daemonStatusSchema);
 }
 
-async function runJson<T>(at: Installation, [bin = "", ...args]: readonly string[], schema: z.ZodType<T>): Promise<T> {
-  const argv = [join(at.root, bin), ...args, "--json"];
-  // In a process group of its own, so that Ctrl-C lets it finish.
+async function runJson<T>(at: Installation, args: readonly string[], schema: z.ZodType<T>): Promise<T> {
+  return schema.parse(JSON.parse(await runProgram(at, [...args, "--json"])));
+}
+
+/** @returns its stdout. @throws QuickstartError with its stderr if it fails */
+export async function runProgram(at: Installation, [bin = "", ...args]: readonly string[]): Promise<string> {
+  const argv = [join(at.root, bin), ...args];
+  // In its own process group, so that Ctrl-C does not interrupt it.
   const child = spawn(process.execPath, argv, { cwd: at.root, detached: true, stdio: ["ignore", "pipe", "pipe"] });
   const [stdout, stderr, code] = await Promise.all([
     text(child.stdout),
@@ -63,42 +68,47 @@ async function runJson<T>(at: Installation, [bin = "", ...args]: readonly string
     new Promise<number | null>((resolve) => child.once("close", resolve)),
   ]);
   if (code !== 0) throw new QuickstartError(stderr.trim());
-  return schema.parse(JSON.parse(stdout));
+  return stdout;
 }
 
-/** Streams one answer to this terminal. @returns whether it came through. */
-export function chat(at: Installation, env: ClientEnv, question: string): boolean {
+/** Streams one response to this terminal. @returns whether it succeeded. */
+export function chat(at: Installation, env: State, question: string): boolean {
   const argv = [join(at.root, CLI), "chat", question];
   return spawnSync(process.execPath, argv, { stdio: "inherit", env: { ...process.env, ...env } }).status === 0;
 }
 
 export interface Api {
-  /** @returns the parsed answer, or null for 401 and 404. @throws QuickstartError for any other refusal. */
+  /** @returns the parsed response, or null for 401 and 404. @throws QuickstartError for other errors. */
   find<T>(path: string, schema: z.ZodType<T>): Promise<T | null>;
   create<T>(path: string, body: object, schema: z.ZodType<T>): Promise<T>;
+  update<T>(path: string, body: object, schema: z.ZodType<T>): Promise<T>;
 }
 
 export function apiAt(url: string, credential: string): Api {
-  const call = async (path: string, body?: object): Promise<Response> =>
+  const call = async (method: "GET" | "POST" | "PATCH", path: string, body?: object): Promise<Response> =>
     fetch(url + path, {
-      method: body ? "POST" : "GET",
+      method,
       headers: { authorization: `Bearer ${credential}`, ...(body ? { "content-type": "application/json" } : {}) },
       ...(body ? { body: JSON.stringify(body) } : {}),
       signal: AbortSignal.timeout(ANSWER_MS),
     });
+  const change =
+    (method: "POST" | "PATCH"): Api["create"] =>
+    async (path, body, schema) => {
+      const response = await call(method, path, body);
+      if (!response.ok) throw await refused(path, response);
+      return schema.parse(await response.json());
+    };
   const refused = async (path: string, response: Response): Promise<QuickstartError> =>
-    new QuickstartError(`${url}${path} answered ${response.status}: ${await response.text()}`);
+    new QuickstartError(`${url}${path} returned ${response.status}: ${await response.text()}`);
   return {
     find: async (path, schema) => {
-      const response = await call(path);
+      const response = await call("GET", path);
       if (response.status === 401 || response.status === 404) return null;
       if (!response.ok) throw await refused(path, response);
       return schema.parse(await response.json());
     },
-    create: async (path, body, schema) => {
-      const response = await call(path, body);
-      if (!response.ok) throw await refused(path, response);
-      return schema.parse(await response.json());
-    },
+    create: change("POST"),
+    update: change("PATCH"),
   };
 }

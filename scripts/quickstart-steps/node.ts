@@ -9,7 +9,7 @@ import { lastLines, type Program, runningPid, runsAsWanted, start, stop } from "
 import { QuickstartError, type Step, waitFor } from "./progress.ts";
 import { answers, createBootstrapToken, findModel, getNode, type Settings } from "./resources.ts";
 
-/** The machine's part: the engine's image, the daemon, and the wait until the node is active. */
+/** Builds the engine's image, starts the daemon and waits until the node is active. */
 
 const ACTIVE_SECONDS = 180;
 const NOT_ENROLLED: readonly Node["status"][] = ["provisioning", "bootstrapping"];
@@ -29,7 +29,7 @@ async function run(command: string, args: readonly string[]): Promise<{ code: nu
   return { code, output: code === 0 ? out : errors };
 }
 
-/** Afterwards the daemon of this build runs; one that is not enrolled with this control plane gets a fresh token. */
+/** Makes sure that this build's daemon is running and enrolled with this control plane. */
 export async function ensureDaemon(at: Installation, settings: Settings, step: Step): Promise<void> {
   const node = await getNode(settings);
   const identity = await daemonStatus(at);
@@ -38,18 +38,18 @@ export async function ensureDaemon(at: Installation, settings: Settings, step: S
   const isEnrolled =
     identity.enrolled && identity.nodeId === node.id && identity.platformUrl === settings.get("FAIRLEAD_BASE_URL");
   if (isEnrolled && !NOT_ENROLLED.includes(node.status)) {
-    if (runsAsWanted(at, daemon)) return step.note("runs already");
+    if (runsAsWanted(at, daemon)) return step.note("already running");
     if (await stop(at, daemon.name)) step.note("restarted");
     return start(at, daemon);
   }
   await stop(at, daemon.name);
-  // The node that this folder belonged to is gone with its control plane.
+  // The folder's node was deleted together with its control plane.
   if (identity.nodeId !== null && identity.nodeId !== node.id) rmSync(at.daemonState, { recursive: true });
   writeFileSync(at.tokenFile, await createBootstrapToken(settings), { mode: 0o600 });
   start(at, daemon, ["--bootstrap-token-file", at.tokenFile]);
 }
 
-/** @returns the model that the node serves. @throws QuickstartError with the node's own words and the daemon's last ones. */
+/** @returns the node's model. @throws QuickstartError with the node's message and the daemon's last log lines. */
 export async function untilActive(
   at: Installation,
   settings: Settings,
@@ -66,18 +66,18 @@ export async function untilActive(
       if (told !== seen && node.status !== "active") step.detail(told);
       seen = told;
       if (runningPid(at, "daemon") === null)
-        throw new QuickstartError(`The daemon ended. ${lastLines(at, "daemon", 15)}`);
+        throw new QuickstartError(`The daemon exited. ${lastLines(at, "daemon", 15)}`);
       const served = node.status === "active" ? await findModel(settings, node) : undefined;
-      // After a crash of everything `active` is what the server last heard; only an answer shows that it still holds.
+      // After a crash, `active` may be outdated; only a response proves it.
       return served !== undefined && (await answers(settings, served)) ? served : undefined;
     },
   });
   if (model === null) {
     throw new QuickstartError(
-      `The node is not active after ${ACTIVE_SECONDS} s (${seen}).\n${lastLines(at, "daemon", 15)}\nRun this again to go on waiting.`,
+      `The node was not active after ${ACTIVE_SECONDS} s (${seen}).\n${lastLines(at, "daemon", 15)}\nRun this again to keep waiting.`,
     );
   }
-  // Spent by the enrolment; nothing needs it any more.
+  // Used up by the enrolment.
   rmSync(at.tokenFile, { force: true });
   step.note(model);
   return model;

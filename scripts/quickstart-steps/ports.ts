@@ -3,17 +3,17 @@ import { createServer } from "node:net";
 import { basename } from "node:path";
 import { QuickstartError } from "./progress.ts";
 
-/** @throws QuickstartError that names the program which holds the port, where the system tells. */
+/** @throws QuickstartError that names the program using the port, if known. */
 export async function requireFreePort(port: number, option: string): Promise<void> {
   const problem = await tryToListen(port);
   if (problem === "EADDRINUSE") {
     const holder = holderOf(port);
     throw new QuickstartError(
-      `Port ${port} is taken${holder ? ` by ${holder}` : ""}. Stop that program, or choose another port with ${option} ${suggest(port)}.`,
+      `Port ${port} is in use${holder ? ` by ${holder}` : ""}. Stop that program or choose another port with ${option} ${suggest(port)}.`,
     );
   }
   if (problem !== null) {
-    throw new QuickstartError(`Port ${port} cannot be used (${problem}). Choose another with ${option}.`);
+    throw new QuickstartError(`Cannot use port ${port} (${problem}). Choose another one with ${option}.`);
   }
 }
 
@@ -29,7 +29,7 @@ async function tryToListen(port: number): Promise<string | null> {
   });
 }
 
-/** @returns `name (pid 123)`, or null when it is not to be seen (another user's, another namespace's). */
+/** @returns `name (pid 123)`, or null if it is not visible (another user or namespace). */
 function holderOf(port: number): string | null {
   const sockets = new Set(["tcp", "tcp6"].flatMap((family) => listeningInodes(family, port)));
   if (sockets.size === 0) return null;
@@ -59,7 +59,7 @@ function openSockets(pid: string): string[] {
       return match?.[1] ?? [];
     });
   } catch {
-    // The process ended meanwhile, or is not ours to look into.
+    // The process has ended or belongs to another user.
     return [];
   }
 }

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import type { Installation } from "./installation.ts";
 import { waitFor } from "./progress.ts";
 
-/** The two programs that run in the background, each with a pid file and a log in the data folder. */
+/** The two background programs, each with a pid file and a log in the data folder. */
 export interface Program {
   readonly name: "server" | "daemon";
   readonly bin: string;
   readonly args: readonly string[];
-  /** Content that makes the program another one when it changes. */
+  /** A change requires a restart. */
   readonly settings: string;
 }
 
@@ -20,7 +20,7 @@ const logFile = (at: Installation, name: string): string => join(at.dataDir, `${
 const pidFile = (at: Installation, name: string): string => join(at.dataDir, `${name}.pid`);
 const buildFile = (at: Installation, name: string): string => join(at.dataDir, `${name}.build`);
 
-/** @returns the pid of the program if it runs, in any version; never that of a stranger who got the same number. */
+/** @returns the pid of the running program, of any version. Ignores unrelated processes that reuse the pid. */
 export function runningPid(at: Installation, name: string): number | null {
   try {
     const pid = Number(readFileSync(pidFile(at, name), "utf8"));
@@ -31,7 +31,7 @@ export function runningPid(at: Installation, name: string): number | null {
   }
 }
 
-/** Whether what runs is what would be started now: same build, same settings. */
+/** Whether the running program has the current build and settings. */
 export function runsAsWanted(at: Installation, program: Program): boolean {
   const file = buildFile(at, program.name);
   return (
@@ -39,7 +39,7 @@ export function runsAsWanted(at: Installation, program: Program): boolean {
   );
 }
 
-/** @param onceArgs arguments of this one start: they do not make it another program. */
+/** @param onceArgs arguments for this start only. */
 export function start(at: Installation, program: Program, onceArgs: readonly string[] = []): void {
   const log = openSync(logFile(at, program.name), "a", 0o600);
   const child = spawn(process.execPath, [join(at.root, program.bin), ...program.args, ...onceArgs], {
@@ -54,13 +54,13 @@ export function start(at: Installation, program: Program, onceArgs: readonly str
   writeFileSync(buildFile(at, program.name), fingerprint(at, program));
 }
 
-/** Asks it to end, and kills it when it does not. @returns whether it ran. */
+/** Stops the program, with SIGKILL after a timeout. @returns whether it was running. */
 export async function stop(at: Installation, name: string): Promise<boolean> {
   const pid = runningPid(at, name);
   if (pid !== null) {
     process.kill(pid, "SIGTERM");
     const gone = async (): Promise<true | undefined> => (runningPid(at, name) === null ? true : undefined);
-    // Not to be interrupted half-way: a program that is being stopped is neither there nor gone.
+    // Not interruptible, so that the program's state is known afterwards.
     const interrupt = new AbortController().signal;
     if ((await waitFor({ seconds: STOP_SECONDS, everyMs: 100, interrupt, ask: gone })) === null)
       process.kill(pid, "SIGKILL");
@@ -70,14 +70,14 @@ export async function stop(at: Installation, name: string): Promise<boolean> {
   return pid !== null;
 }
 
-/** The end of a log, for a failure that the log explains. */
+/** The last lines of a log, for error messages. */
 export function lastLines(at: Installation, name: string, count: number): string {
   const file = logFile(at, name);
   const lines = existsSync(file) ? readFileSync(file, "utf8").trimEnd().split("\n").slice(-count) : [];
-  return [`The last lines of ${file}:`, ...lines.map((line) => `  ${line}`)].join("\n");
+  return [`Last lines of ${file}:`, ...lines.map((line) => `  ${line}`)].join("\n");
 }
 
-/** Client settings of the caller's shell (a sourced quickstart.env) must not become settings of the programs. */
+/** Client settings in the caller's shell (a sourced quickstart.env) must not affect the programs. */
 function withoutClientSettings(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("FAIRLEAD_")));
 }

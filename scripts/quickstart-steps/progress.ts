@@ -1,4 +1,4 @@
-/** What the quickstart says while it works, and how it fails. */
+/** Progress output and errors of the quickstart. */
 
 export class QuickstartError extends Error {}
 
@@ -10,29 +10,30 @@ export function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** Listens to Ctrl-C for the rest of the process. What has begun is finished first, so that nothing is made twice. */
+/** Handles Ctrl-C for the rest of the process. The current action is finished first, so that nothing is created twice. */
 export function interruption(): AbortSignal {
   const controller = new AbortController();
-  // A reader that leaves early (`| head`) must not end the work half-way.
+  // A closed pipe (`| head`) must not interrupt the work.
   process.stdout.on("error", () => undefined);
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => controller.abort());
   return controller.signal;
 }
 
 export interface Step {
-  /** Shown behind "ok": what was found or done. */
+  /** Shown after "ok". */
   note(text: string): void;
-  /** A line of its own, for steps that take long. */
+  /** Prints a separate line, for long steps. */
   detail(text: string): void;
 }
 
-/** Runs one step with one progress line. */
+/** Runs a step with a progress line. */
 export async function step<T>(title: string, interrupt: AbortSignal, run: (step: Step) => Promise<T>): Promise<T> {
   if (interrupt.aborted) throw new Interrupted();
   const started = performance.now();
   let note = "";
   let inLine = true;
   process.stdout.write(`  ${title.padEnd(WIDTH)}`);
+  const stopTicking = tick(title, () => inLine);
   const reporter: Step = {
     note: (text) => void (note = `  ${text}`),
     detail: (text) => {
@@ -42,25 +43,42 @@ export async function step<T>(title: string, interrupt: AbortSignal, run: (step:
   };
   try {
     const result = await run(reporter);
+    stopTicking();
     const seconds = String(Math.floor((performance.now() - started) / 1000)).padStart(4);
     say(`${inLine ? "" : `  ${"".padEnd(WIDTH)}`}ok ${seconds}s${note}`);
     return result;
   } catch (error) {
+    stopTicking();
     const outcome = interrupt.aborted ? "stopped" : "failed";
     say(inLine ? outcome : `  ${"".padEnd(WIDTH)}${outcome}`);
     throw interrupt.aborted ? new Interrupted() : error;
   }
 }
 
+/** Shows the elapsed time in a terminal. @returns a function that stops it and clears the line. */
+function tick(title: string, isInLine: () => boolean): () => void {
+  if (!process.stdout.isTTY) return () => undefined;
+  const started = performance.now();
+  const start = `\r  ${title.padEnd(WIDTH)}`;
+  const timer = setInterval(() => {
+    const seconds = Math.floor((performance.now() - started) / 1000);
+    if (isInLine()) process.stdout.write(`${start}${seconds}s `);
+  }, 1000);
+  return () => {
+    clearInterval(timer);
+    if (isInLine()) process.stdout.write(`${start}\u001b[K`);
+  };
+}
+
 export interface Wait<T> {
   readonly seconds: number;
   readonly everyMs: number;
   readonly interrupt: AbortSignal;
-  /** Undefined: not yet. Throwing ends the wait. */
+  /** Returns undefined to keep waiting. Throwing ends the wait. */
   readonly ask: () => Promise<T | undefined>;
 }
 
-/** @returns null when the time is up. */
+/** @returns null on timeout. */
 export async function waitFor<T>({ seconds, everyMs, interrupt, ask }: Wait<T>): Promise<T | null> {
   const deadline = performance.now() + seconds * 1000;
   while (performance.now() < deadline) {

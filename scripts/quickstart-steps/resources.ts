@@ -1,52 +1,68 @@
 import { type Node, nodeSchema, projectKeySchema, projectSchema } from "@fairlead/protocol/resources";
 import { z } from "zod";
-import { type ClientEnv, writeEnvFile } from "./env-file.ts";
+import { type State, writeEnvFile, writeState } from "./env-file.ts";
 import { type Api, apiAt } from "./fairlead.ts";
 import type { Installation } from "./installation.ts";
 import { QuickstartError, type Step } from "./progress.ts";
 
 /**
- * Project, key and node: found by what the env file remembers, made where that is missing. Each is written down before
- * anything else happens, so that a run that was stopped goes on without making it twice.
+ * Project, key and node: reused if the state file has them, created otherwise. Each is saved
+ * immediately, so that an interrupted run does not create it twice.
  */
 
 const NODE_NAME = "local";
 const ANSWER_MS = 30_000;
 
 const createdProjectSchema = z.object({ project: projectSchema });
+const defaultModelSchema = z.object({ defaultModel: z.string().optional() });
 const createdKeySchema = z.object({ key: projectKeySchema.required({ keyValue: true }) });
 const createdNodeSchema = z.object({ node: nodeSchema });
 const bootstrapTokenSchema = z.object({ token: z.string() });
 const modelsSchema = z.object({ data: z.array(z.object({ id: z.string() })) });
 
-/** The client's settings as far as they are known; `set` also writes them to the env file. */
+/** The settings known so far; `set` also saves them to the state file. */
 export class Settings {
   readonly #at: Installation;
-  #env: ClientEnv;
+  #state: State;
+  #token: string | null = null;
 
-  constructor(at: Installation, env: ClientEnv) {
+  constructor(at: Installation, state: State) {
     this.#at = at;
-    this.#env = env;
+    this.#state = state;
   }
 
-  get all(): ClientEnv {
-    return this.#env;
+  get all(): State {
+    return this.#state;
   }
 
-  get(name: keyof ClientEnv): string {
-    const value = this.#env[name];
-    if (value === undefined) throw new QuickstartError(`${name} is not known yet.`);
+  get(name: keyof State): string {
+    const value = this.#state[name];
+    if (value === undefined) throw new QuickstartError(`${name} is not set yet.`);
     return value;
   }
 
-  set(change: ClientEnv): void {
-    this.#env = { ...this.#env, ...change };
-    writeEnvFile(this.#at.envFile, this.#env);
+  set(change: State): void {
+    this.#state = { ...this.#state, ...change };
+    writeState(this.#at.stateFile, this.#state);
+  }
+
+  /** The session token of this run; not saved. */
+  get token(): string {
+    if (this.#token === null) throw new QuickstartError("There is no session yet.");
+    return this.#token;
+  }
+
+  set token(token: string) {
+    this.#token = token;
+  }
+
+  /** Writes the env file for clients, once everything works. */
+  publish(): void {
+    writeEnvFile(this.#at.envFile, this.#state);
   }
 }
 
-const platformApi = (settings: Settings): Api =>
-  apiAt(settings.get("FAIRLEAD_BASE_URL"), settings.get("FAIRLEAD_TOKEN"));
+const platformApi = (settings: Settings): Api => apiAt(settings.get("FAIRLEAD_BASE_URL"), settings.token);
 
 export async function ensureProject(settings: Settings, step: Step): Promise<void> {
   const api = platformApi(settings);
@@ -86,7 +102,7 @@ async function createNode(settings: Settings): Promise<Node> {
 export async function getNode(settings: Settings): Promise<Node> {
   const id = settings.get("FAIRLEAD_NODE_ID");
   const node = await platformApi(settings).find(`/v1/nodes/${id}`, nodeSchema);
-  if (!node) throw new QuickstartError(`Node ${id} is gone. Run this again: it makes a new one.`);
+  if (!node) throw new QuickstartError(`Node ${id} no longer exists. Run this again to create a new one.`);
   return node;
 }
 
@@ -95,14 +111,22 @@ export async function createBootstrapToken(settings: Settings): Promise<string> 
   return (await platformApi(settings).create(path, {}, bootstrapTokenSchema)).token;
 }
 
-/** @returns the first model that the node serves, as callers name it, or undefined. */
+/** @returns the node's first model, in the form that callers use, or undefined. */
 export async function findModel(settings: Settings, node: Node): Promise<string | undefined> {
   const api = apiAt(settings.get("FAIRLEAD_MODELS_URL"), settings.get("FAIRLEAD_API_KEY"));
   const models = await api.find("/v1/models", modelsSchema);
   return models?.data.map(({ id }) => id).find((id) => id.startsWith(`${node.identifier}/`));
 }
 
-/** Whether the engine behind a model answers with one token just now. */
+/** Sets the model for calls without `model`, unless the project has a default. */
+export async function ensureDefaultModel(settings: Settings, model: string): Promise<void> {
+  const api = platformApi(settings);
+  const path = `/v1/projects/${settings.get("FAIRLEAD_PROJECT_ID")}`;
+  const known = await api.find(path, defaultModelSchema);
+  if (known?.defaultModel === undefined) await api.update(path, { defaultModel: model }, projectSchema);
+}
+
+/** Whether the model currently generates a token. */
 export async function answers(settings: Settings, model: string): Promise<boolean> {
   const response = await fetch(`${settings.get("FAIRLEAD_MODELS_URL")}/v1/chat/completions`, {
     method: "POST",

@@ -1,5 +1,4 @@
 import { Agent } from "node:http";
-import { systemClock } from "@fairlead/protocol/clock";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import {
@@ -11,9 +10,12 @@ import {
   PLATFORM_ROUTES,
   RELAY_ROUTES,
   type RouteAccess,
-} from "../../packages/control-plane/src/auth/route-access.ts";
-import { UpgradeAdmission } from "../../packages/control-plane/src/http/upgrade-admission.ts";
-import { daemonUpgrades } from "../../packages/control-plane/src/link/daemon-upgrades.ts";
+} from "../../packages/control-plane/src/access/auth/route-access.ts";
+import { daemonUpgrades } from "../../packages/control-plane/src/fleet/link/daemon-upgrades.ts";
+import { NodeTurns } from "../../packages/control-plane/src/http/limits/node-turns.ts";
+import { UpgradeAdmission } from "../../packages/control-plane/src/http/upgrades/upgrade-admission.ts";
+import { BoundCounters } from "../../packages/control-plane/src/telemetry/bounds/bound-counters.ts";
+import { systemClock } from "../../packages/protocol/src/values/clock.ts";
 import { type RawAnswer, rawCall } from "../support/raw-http.ts";
 import { type Call, type MakeCall, wireOf } from "./call.ts";
 import { INFERENCE_CALLS, PLATFORM_CALLS, RELAY_CALLS } from "./calls.ts";
@@ -23,7 +25,7 @@ import { World } from "./world.ts";
 
 /**
  * Every route of both hosts, called as every kind of caller: what comes back is what the table of
- * `packages/control-plane/src/auth/route-access.ts` says, and no route is without a line there.
+ * `packages/control-plane/src/access/auth/route-access.ts` says, and no route is without a line there.
  *
  * `yes` means a good answer: 2xx, a redirect to elsewhere than the sign-in, an accepted upgrade, or one of the few texts that a call
  * names because only who was let in gets them. A call that was let in and then found wrong (400, 409) is no `yes`.
@@ -123,10 +125,13 @@ describe("the table of access", () => {
     expect(procedures.toSorted()).toEqual(routes.link.map((name) => `LINK ${name}`).toSorted());
     const upgrades = named.filter((route) => route.startsWith("UPGRADE ")).map((route) => route.slice(8));
     const free = new UpgradeAdmission(1, systemClock);
+    const turns = new NodeTurns({ burst: 1, everyMs: 1, clock: systemClock });
     const served = daemonUpgrades({
       links: { accept: () => undefined },
       tunnels: { attach: () => undefined },
       admissions: { links: free, tunnels: free },
+      turns: { links: turns, tunnels: turns },
+      bounds: new BoundCounters(),
     });
     expect(served).toHaveLength(upgrades.length);
     for (const path of upgrades) expect(served.filter((route) => route.match(path))).toHaveLength(1);

@@ -6,19 +6,33 @@ import type { World } from "./world.ts";
 
 const created = z.object({ agent: z.object({ id: z.string() }) });
 
-const body = ({ projectId, node }: World): Record<string, unknown> => ({
+const body = ({ projectId, node }: World, nodeId = node.id): Record<string, unknown> => ({
   projectId,
   name: "Night shift",
   guest: "fairlead-demo-agent",
-  runtimeProvider: `node:${node.id}`,
+  runtimeProvider: `node:${nodeId}`,
   config: { env: { API_TOKEN: SECRET } },
 });
+
+const AGENTS_PER_NODE = 100;
+const hosts = new WeakMap<World, { readonly nodeId: string; agents: number }>();
+
+/** A node for one more agent: each takes a limited number. */
+async function hostOf(world: World): Promise<string> {
+  let host = hosts.get(world);
+  if (host === undefined || host.agents === AGENTS_PER_NODE)
+    host = { nodeId: (await world.enrolledNode()).id, agents: 0 };
+  host.agents += 1;
+  hosts.set(world, host);
+  return host.nodeId;
+}
 
 /** An agent that no other cell touches. */
 const newAgent =
   (rest = "", more: Omit<Call, "path"> = {}): MakeCall =>
   async (world) => {
-    const { agent } = await world.send({ method: "POST", path: "/v1/agents", body: body(world) }, created);
+    const call = { method: "POST", path: "/v1/agents", body: body(world, await hostOf(world)) };
+    const { agent } = await world.send(call, created);
     return { path: `/v1/agents/${agent.id}${rest}`, ...more };
   };
 

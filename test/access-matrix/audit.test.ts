@@ -1,14 +1,14 @@
 import { Agent } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import type { AuditAction } from "../../packages/control-plane/src/audit/audit.ts";
+import type { AuditAction } from "../../packages/control-plane/src/access/audit/audit.ts";
 import {
   CALLER_NAMES,
   type Caller,
   outcomeFor,
   PLATFORM_ROUTES,
   type RouteAccess,
-} from "../../packages/control-plane/src/auth/route-access.ts";
+} from "../../packages/control-plane/src/access/auth/route-access.ts";
 import { rawCall } from "../support/raw-http.ts";
 import { SECRET, wireOf } from "./call.ts";
 import { PLATFORM_CALLS } from "./calls.ts";
@@ -81,6 +81,7 @@ const SILENT: Readonly<Record<string, string>> = {
   "POST /v1/chat/completions": "is a person's own talk",
   "POST /v1/chat/responses": "is a person's own talk",
   "DELETE /v1/chat/sessions/{id}": "is a person's own talk",
+  "DELETE /v1/chat/sessions/{id}/turns/{turnId}": "is a person's own talk",
   "PATCH /v1/chat/sessions/{id}": "is a person's own talk",
   "POST /v1/chat/sessions/{id}:regenerate": "is a person's own talk",
   "POST /v1/chat/sessions/{id}:stop": "is a person's own talk",

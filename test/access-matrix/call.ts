@@ -1,4 +1,4 @@
-import type { Caller } from "../../packages/control-plane/src/auth/route-access.ts";
+import type { Caller } from "../../packages/control-plane/src/access/auth/route-access.ts";
 import type { World } from "./world.ts";
 
 /**

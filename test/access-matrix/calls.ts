@@ -1,7 +1,9 @@
 import { join } from "node:path";
+import { DIALECT_SPECS } from "@fairlead/dialects/dialect-specs";
+import { DIALECTS } from "@fairlead/protocol/providers";
 import { GATEWAY_PATH } from "@fairlead/protocol/workload-connect";
 import { z } from "zod";
-import { offerBuild } from "../../packages/control-plane/src/builds/offered-build.fixture.ts";
+import { offerBuild } from "../../packages/control-plane/src/fleet/builds/offered-build.fixture.ts";
 import { AGENT_CALLS } from "./agent-calls.ts";
 import { at, type Call, type MakeCall, SECRET } from "./call.ts";
 import { CHAT_CALLS } from "./chat-calls.ts";
@@ -231,16 +233,17 @@ export const RELAY_CALLS: Readonly<Record<string, MakeCall>> = {
 export const INFERENCE_CALLS: Readonly<Record<string, MakeCall>> = {
   "GET /healthz": at("/healthz"),
   "GET /readyz": at("/readyz"),
-  "POST /v1/chat/completions": ({ node: { identifier } }) => ({
-    path: "/v1/chat/completions",
-    body: { model: `${identifier}/tinychat-6m`, messages: [{ role: "user", content: "Hi" }] },
-    ...NO_ENGINE,
-  }),
+  ...Object.fromEntries(DIALECTS.map((dialect) => modelCall(`/v1${DIALECT_SPECS[dialect].path}`))),
   "GET /v1/models": at("/v1/models"),
   "GET /v1/models/{model}": model,
-  "POST /v1/responses": ({ node: { identifier } }) => ({
-    path: "/v1/responses",
-    body: { model: `${identifier}/tinychat-6m`, input: "Hi" },
-    ...NO_ENGINE,
-  }),
 };
+
+/** Access depends on the model alone, so the body has no input, whatever the dialect. */
+function modelCall(path: string): readonly [route: string, call: MakeCall] {
+  const call: MakeCall = ({ node: { identifier } }) => ({
+    path,
+    body: { model: `${identifier}/tinychat-6m` },
+    ...NO_ENGINE,
+  });
+  return [`POST ${path}`, call];
+}

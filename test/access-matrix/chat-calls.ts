@@ -23,10 +23,14 @@ export const CHAT_CALLS: Readonly<Record<string, MakeCall>> = {
   "POST /v1/chat/responses": chat("responses", newSession),
   "GET /v1/chat/sessions": chat("sessions?query=anything"),
   "DELETE /v1/chat/sessions/{id}": ownSession(),
+  "DELETE /v1/chat/sessions/{id}/turns/{turnId}": ownSession("/turns/trn_none", { letIn: ["no turns"] }),
   "GET /v1/chat/sessions/{id}": ownSession(),
   "PATCH /v1/chat/sessions/{id}": ownSession("", { body: { title: "Matrix" } }),
   "GET /v1/chat/sessions/{id}/export": ownSession("/export"),
   "GET /v1/chat/sessions/{id}/messages": ownSession("/messages"),
-  "POST /v1/chat/sessions/{id}:regenerate": ownSession(":regenerate", { body: {}, letIn: ["no question yet"] }),
+  "POST /v1/chat/sessions/{id}:regenerate": ownSession(":regenerate", {
+    body: {},
+    letIn: ["no question to answer again"],
+  }),
   "POST /v1/chat/sessions/{id}:stop": ownSession(":stop", { body: {} }),
 };

@@ -35,6 +35,7 @@ const PROCEDURES: Readonly<Record<string, Procedure>> = {
   },
   heartbeat: { method: "mutation", input: { epoch: "epo", generation: 1 } },
   observe: { method: "mutation", input: { epoch: "epo", generation: 1, workloadReports: [] } },
+  goodbye: { method: "mutation", input: undefined },
   events: { method: "mutation", input: [] },
   secret: { method: "query", input: { name: "NONE" } },
   workerToken: { method: "query", input: { workloadId: "agt_none" } },

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { FORM_TOKEN } from "../../packages/control-plane/src/pages/fields.ts";
+import { FORM_TOKEN } from "../../packages/control-plane/src/people/pages/html/fields.ts";
 import { at, type Call, type MakeCall } from "./call.ts";
 import { PASSWORD, type Person, PROVIDER, type World } from "./world.ts";
 
@@ -51,7 +51,7 @@ async function askForDevice(world: World): Promise<z.infer<typeof deviceAnswer>>
 const approvedDevice: MakeCall = async (world) => {
   const { device_code, user_code } = await askForDevice(world);
   const page = `/device?user_code=${user_code}`;
-  await world.visitor.submit(page, { user_code, decision: "allow" }, "/device/decision");
+  await world.visitor.submit(page, { user_code, decision: "allow", started: "yes" }, "/device/decision");
   const grant_type = "urn:ietf:params:oauth:grant-type:device_code";
   return { path: "/v1/oauth/token", form: { grant_type, device_code, client_id: CLIENT } };
 };
@@ -123,7 +123,7 @@ export const PERSON_CALLS: Readonly<Record<string, MakeCall>> = {
   },
   "GET /sign-in/{provider}/callback": () => ({
     path: `/sign-in/${PROVIDER}/callback?state=x&code=y`,
-    letIn: ["This sign-in was begun in another browser"],
+    letIn: ["This sign-in was started in another browser"],
   }),
   "POST /sign-in/{provider}": openForm(`/sign-in/${PROVIDER}`),
   "POST /sign-out": async (world) => {

@@ -1,8 +1,8 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { daemonRouter } from "../../packages/control-plane/src/fleet/link/daemon-router.ts";
 import type { HttpApp } from "../../packages/control-plane/src/http/http-app.ts";
-import { printedRoute } from "../../packages/control-plane/src/http/request-tally.ts";
-import { INFERENCE_ROUTE_NAMES } from "../../packages/control-plane/src/inference/inference-routes.ts";
-import { daemonRouter } from "../../packages/control-plane/src/link/daemon-router.ts";
+import { printedRoute } from "../../packages/hosting/src/requests/request-tally.ts";
+import { INFERENCE_ROUTE_NAMES } from "../../packages/inference/src/host/inference-routes.ts";
 
 /** What the apps themselves say that they serve: `GET /v1/nodes/{id}`. */
 export interface ServedRoutes {

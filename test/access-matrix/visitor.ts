@@ -1,4 +1,4 @@
-import { FORM_TOKEN } from "../../packages/control-plane/src/pages/fields.ts";
+import { FORM_TOKEN } from "../../packages/control-plane/src/people/pages/html/fields.ts";
 
 export interface PageAnswer {
   readonly status: number;

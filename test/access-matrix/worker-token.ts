@@ -1,8 +1,8 @@
-import { AgentStore } from "../../packages/control-plane/src/agents/agent-store.ts";
-import { placedAgent } from "../../packages/control-plane/src/agents/placed-agent.fixture.ts";
-import { keyThumbprint } from "../../packages/control-plane/src/auth/node-assertion.ts";
-import type { Installation } from "../../packages/control-plane/src/installation.ts";
-import type { NodeKey } from "../../packages/control-plane/src/nodes/node.fixture.ts";
+import { keyThumbprint } from "../../packages/control-plane/src/access/auth/tokens/node-assertion.ts";
+import { placedAgent } from "../../packages/control-plane/src/fleet/agents/life/placed-agent.fixture.ts";
+import { AgentStore } from "../../packages/control-plane/src/fleet/agents/records/agent-store.ts";
+import type { NodeKey } from "../../packages/control-plane/src/fleet/nodes/node.fixture.ts";
+import type { Installation } from "../../packages/control-plane/src/installation/installation-room.ts";
 
 interface Host {
   readonly id: string;

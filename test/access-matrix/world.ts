@@ -1,17 +1,20 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { rfc3339, systemClock } from "@fairlead/protocol/clock";
-import { systemIds } from "@fairlead/protocol/ids";
 import type { Role } from "@fairlead/protocol/resources";
 import { workloadConnectSchema } from "@fairlead/protocol/workload-connect";
 import { z } from "zod";
-import type { Caller } from "../../packages/control-plane/src/auth/route-access.ts";
-import { TokenService } from "../../packages/control-plane/src/auth/tokens.ts";
-import { loadConfig } from "../../packages/control-plane/src/config.ts";
-import { type Installation, openInstallation } from "../../packages/control-plane/src/installation.ts";
-import { NodeKey } from "../../packages/control-plane/src/nodes/node.fixture.ts";
+import type { Caller } from "../../packages/control-plane/src/access/auth/route-access.ts";
+import { TokenService } from "../../packages/control-plane/src/access/auth/tokens/tokens.ts";
+import { NodeKey } from "../../packages/control-plane/src/fleet/nodes/node.fixture.ts";
+import { loadConfig } from "../../packages/control-plane/src/installation/config/config.ts";
+import {
+  type Installation,
+  openInstallation,
+} from "../../packages/control-plane/src/installation/installation-room.ts";
 import { type RunningServer, startServer } from "../../packages/control-plane/src/server.ts";
+import { rfc3339, systemClock } from "../../packages/protocol/src/values/clock.ts";
+import { systemIds } from "../../packages/protocol/src/values/ids.ts";
 import { StubIssuer } from "./stub-issuer.ts";
 import { Visitor } from "./visitor.ts";
 import { workerToken } from "./worker-token.ts";
@@ -282,6 +285,7 @@ export class World {
       FAIRLEAD_RATE_LIMITS_INVITATIONS_PER_USER: UNLIMITED,
       FAIRLEAD_RATE_LIMITS_LINKS_PER_ADDRESS: UNLIMITED,
       FAIRLEAD_RATE_LIMITS_OAUTH_CALLS_PER_ADDRESS: UNLIMITED,
+      FAIRLEAD_RATE_LIMITS_UPGRADES_PER_ADDRESS: UNLIMITED,
       FAIRLEAD_SIGN_IN_OIDC: JSON.stringify([provider]),
     };
     const config = loadConfig({ env });

@@ -4,20 +4,24 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { systemClock } from "@fairlead/protocol/clock";
-import { systemIds } from "@fairlead/protocol/ids";
 import { pino } from "pino";
-import { loadConfig } from "../../packages/control-plane/src/config.ts";
-import { createCredentials } from "../../packages/control-plane/src/credentials.ts";
-import { type Installation, openInstallation } from "../../packages/control-plane/src/installation.ts";
-import { KeyService, type KeyWithValue } from "../../packages/control-plane/src/keys/key-service.ts";
-import { KeyStore } from "../../packages/control-plane/src/keys/key-store.ts";
-import { KeyUse } from "../../packages/control-plane/src/keys/key-use.ts";
-import { MembershipService } from "../../packages/control-plane/src/members/membership-service.ts";
-import { NodeChanges } from "../../packages/control-plane/src/nodes/node-changes.ts";
-import { createNodeIdentities } from "../../packages/control-plane/src/nodes/node-services.ts";
-import { ProjectService } from "../../packages/control-plane/src/projects/project-service.ts";
-import { projectStores } from "../../packages/control-plane/src/projects/project-stores.ts";
+import { createCredentials } from "../../packages/control-plane/src/access/auth/credentials.ts";
+import { KeyService, type KeyWithValue } from "../../packages/control-plane/src/access/keys/key-service.ts";
+import { KeyStore } from "../../packages/control-plane/src/access/keys/key-store.ts";
+import { KeyUse } from "../../packages/control-plane/src/access/keys/key-use.ts";
+import { NodeChangeFeed } from "../../packages/control-plane/src/fleet/nodes/node-change-feed.ts";
+import { StoredNodeIdentities } from "../../packages/control-plane/src/fleet/nodes/records/node-identities.ts";
+import { nodeStores } from "../../packages/control-plane/src/fleet/nodes/records/node-stores.ts";
+import { loadConfig } from "../../packages/control-plane/src/installation/config/config.ts";
+import {
+  type Installation,
+  openInstallation,
+} from "../../packages/control-plane/src/installation/installation-room.ts";
+import { MembershipService } from "../../packages/control-plane/src/people/members/membership-service.ts";
+import { ProjectService } from "../../packages/control-plane/src/people/projects/project-service.ts";
+import { projectStores } from "../../packages/control-plane/src/people/projects/project-stores.ts";
+import { systemClock } from "../../packages/protocol/src/values/clock.ts";
+import { systemIds } from "../../packages/protocol/src/values/ids.ts";
 import { describeMachine } from "./describe-machine.ts";
 
 /**
@@ -73,12 +77,13 @@ async function sessionTokens({
     keyRing,
     users,
     sessions,
-    identities: createNodeIdentities(db),
+    identities: new StoredNodeIdentities(nodeStores(db).nodes),
     memberships: new MembershipService({ db }),
-    changes: new NodeChanges(),
-    agentStandings: { find: () => null },
+    changes: new NodeChangeFeed(),
+    agentAccess: { find: () => null },
     agentChanges: { listen: () => undefined },
-    addresses: { publicUrl: "http://localhost:8080", modelsUrl: "http://localhost:8081" },
+    publicUrl: "http://localhost:8080",
+    modelsUrl: "http://localhost:8081",
   });
   return {
     name: "session token",

@@ -1,6 +1,6 @@
 import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { parseArgs } from "node:util";
-import { weighBuffersWithHeap } from "../../packages/daemon/src/garbage-collection.ts";
+import { weighBuffersWithBallast } from "../../packages/daemon/src/process/garbage-collection.ts";
 import { type Bench, openBench } from "./bench.ts";
 import { describeMachine } from "./describe-machine.ts";
 import { cpuSeconds, memoryMb, processTree } from "./machine.ts";
@@ -19,7 +19,7 @@ import type { RunningTarget } from "./targets.ts";
  */
 
 // As the programs on the way do.
-weighBuffersWithHeap();
+weighBuffersWithBallast();
 const { values: options } = parseArgs({
   options: {
     seconds: { type: "string", default: "4" },

@@ -61,7 +61,9 @@ describeClient("the programs of docs/chat.md", () => {
   });
 
   test("curl: the second question goes with the first", async () => {
-    const said = await folder.shell(curl, env(CHAT_MODELS.chat));
+    // The command line's own tests hold what `fairlead token` prints.
+    const fairlead = 'fairlead() { printf "%s\\n" "$FAIRLEAD_TOKEN"; }';
+    const said = await folder.shell(`${fairlead}\n${curl}`, env(CHAT_MODELS.chat));
     expect(said.split("data: [DONE]")).toHaveLength(3);
     expect(
       inputs()

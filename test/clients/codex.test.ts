@@ -47,7 +47,7 @@ describeClient("codex", () => {
 
     test.each([
       [FAILS, "lost its thread"],
-      [BREAKS, "broke off"],
+      [BREAKS, "closed the connection too early"],
       [REFUSED, "The model refuses this."],
     ])("a turn that goes wrong is told with the reason: %s", async (prompt, reason) => {
       const { events, code } = await codex.exec(prompt);

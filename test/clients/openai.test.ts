@@ -111,7 +111,7 @@ describeClient("openai", async () => {
 
       test("an answer that breaks off or fails is thrown", async () => {
         for (const [text, said] of [
-          [BREAKS, "broke off"],
+          [BREAKS, "closed the connection too early"],
           [FAILS, "lost its thread"],
         ] as const) {
           const stream = await client().chat.completions.create({ model, messages: messages(text), stream: true });
@@ -191,7 +191,7 @@ describeClient("openai", async () => {
 
       test("an answer that breaks off or fails is thrown", async () => {
         for (const [input, said] of [
-          [BREAKS, "broke off"],
+          [BREAKS, "closed the connection too early"],
           [FAILS, "lost its thread"],
         ] as const) {
           const stream = await client().responses.create({ model, input, stream: true });

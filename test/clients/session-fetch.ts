@@ -1,10 +1,7 @@
 import { expect } from "vitest";
-import { assertChatOrder } from "../../packages/control-plane/src/inference/bridge/testing/chat-order.ts";
-import {
-  hasOpenAiDocument,
-  OpenAiDocument,
-} from "../../packages/control-plane/src/inference/bridge/testing/openai-document.ts";
-import { assertResponsesOrder } from "../../packages/control-plane/src/inference/bridge/testing/responses-order.ts";
+import { assertChatOrder } from "../../packages/dialects/src/testing/chat-order.ts";
+import { hasOpenAiDocument, OpenAiDocument } from "../../packages/dialects/src/testing/openai-document.ts";
+import { assertResponsesOrder } from "../../packages/dialects/src/testing/responses-order.ts";
 import { readEvents, type StreamEvent } from "../support/stream-events.ts";
 
 const schemas = hasOpenAiDocument ? new OpenAiDocument() : null;

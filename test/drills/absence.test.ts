@@ -65,7 +65,7 @@ describeOnStage("a machine on its own", () => {
 
       await machine.daemon.kill();
       machine.startDaemon();
-      await machine.untilItLogs("the link could not be opened");
+      await machine.untilItLogs("could not open the link");
       await untilOneRuns();
 
       // What a reboot leaves: nothing runs, and nothing is on the tmpfs.
@@ -73,7 +73,7 @@ describeOnStage("a machine on its own", () => {
       await stage.host.stopDocker();
       rmSync(join(stage.runtimeDir, "secrets"), { recursive: true });
       machine.startDaemon();
-      await machine.untilItLogs("the container engine cannot be asked");
+      await machine.untilItLogs("the container engine does not respond");
       await stage.host.startDocker();
       const engine = await untilOneRuns();
       expect(await machine.docker("exec", engine, "/bin/busybox", "cat", "/run/secrets/TOKEN")).toContain(
@@ -83,7 +83,7 @@ describeOnStage("a machine on its own", () => {
       await stage.bystanders.acceptAsTheyAre();
       await stage.installation.startServer();
       // The tunnel, and with it an answer, may be there before the link; and whom a server has not heard yet, it does not miss.
-      await machine.untilItLogs("the link is live");
+      await machine.untilItLogs("link established");
       await expectSettled(stage, machine, { serves: "v1" });
       expect(await machine.containers()).toEqual([engine]);
     });

@@ -92,7 +92,7 @@ describeOnStage("an agent beside an engine", () => {
     const engine = await engineRun();
     await updateAgent(await stage.image("broken", "broken"));
     await waitFor("it to tell", SOON_MS, async () =>
-      /was rolled back: exit code 3/.test((await agent.get()).runtime.message),
+      /failed and was undone: exit code 3/.test((await agent.get()).runtime.message),
     );
     await untilItAnswers("a2");
     expect(await agent.get()).toMatchObject({ lifecycleState: "running" });
@@ -105,7 +105,7 @@ describeOnStage("an agent beside an engine", () => {
   test("does not notice an update of the engine that is rolled back", async () => {
     const run = await agentRun();
     await configure(stage.installation, machine, stage.engineConfig(await stage.image("broken", "broken")));
-    const because = /was rolled back: exit code 3/;
+    const because = /failed and was undone: exit code 3/;
     await expectSettled(stage, machine, { serves, agents: 1, because });
     await run.expectStill();
     await configure(stage.installation, machine, stage.engineConfig(await stage.image("v2")));
@@ -143,7 +143,7 @@ describeOnStage("an agent beside an engine", () => {
     await stage.installation.server.kill();
     await machine.daemon.kill();
     machine.startDaemon();
-    await machine.untilItLogs("the link could not be opened");
+    await machine.untilItLogs("could not open the link");
     await machine.docker("kill", "--signal", "KILL", run.container);
     await waitFor("the agent to run again", SOON_MS, async () => (await machine.running()).includes(run.container));
     expect(await token()).toBe(before);
@@ -181,7 +181,7 @@ describeOnStage("an agent beside an engine", () => {
     await agent.want("POST", ":stop", {});
     await machine.daemon.kill();
     machine.startDaemon();
-    await machine.untilItLogs("the container engine cannot be asked");
+    await machine.untilItLogs("the container engine does not respond");
     await waitFor("the platform to wait", SOON_MS, async () => (await agent.get()).lifecycleState === "stopping");
     await agent.want("POST", ":start", {});
     // Nobody knows whether it still runs, so that it begins nowhere.

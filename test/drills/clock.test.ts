@@ -49,7 +49,7 @@ describeOnStage("a machine whose clock is wrong", () => {
       // From the identity on disk, whose tokens are made anew.
       await machine.daemon.kill();
       machine.startDaemon();
-      await machine.untilItLogs("the link is live");
+      await machine.untilItLogs("link established");
       await expectSettled(stage, machine, { serves: second });
     },
   );

@@ -95,7 +95,7 @@ describeWithDocker("a daemon that updates itself", () => {
     expect(readdirSync(join(root, "versions")).toSorted()).toEqual([FIRST, NEXT]);
     expect(existsSync(join(root, "trial"))).toBe(false);
     await expectSameEngine();
-    expect(await saidOf("daemon_updated")).toContain(`it was version ${FIRST}`);
+    expect(await saidOf("daemon_updated")).toContain(`updated the daemon from version ${FIRST}`);
   });
 
   test("refuses a version that cannot read its state, without a restart", async () => {
@@ -119,7 +119,7 @@ describeWithDocker("a daemon that updates itself", () => {
       const node = await untilEnded(BROKEN, since);
       expect(node.daemonUpdate, round).toMatchObject({
         state: "rolled_back",
-        message: "it ended 3 times before it had proven itself",
+        message: "it failed 3 times during its trial",
       });
       await waitFor("the old version", UPDATE_MS, async () => (await machine.node()).daemonVersion === NEXT);
       expect(current()).toBe(`versions/${NEXT}`);

@@ -41,7 +41,7 @@ describeOnStage("when the disk is full", () => {
     await configure(stage.installation, machine, stage.engineConfig(image));
     await expectSettled(stage, machine, {
       serves: "v1",
-      because: /no_room an image was not pulled: too little disk space/,
+      because: /no_room could not pull an image: too little disk space/,
     });
     expect((await machine.node()).status).toBe("active");
     leaveFree(null);
@@ -73,7 +73,7 @@ describeOnStage("when the disk is full", () => {
         expect(() => writeFileSync(filler, Buffer.alloc(2 * MEGABYTE))).toThrow("ENOSPC");
         await configure(stage.installation, own, stage.engineConfig(await stage.image("v5")));
         await expectSettled(stage, own, { serves: "v5" });
-        await own.untilItLogs("the desired state could not be saved; it holds, but not through a restart");
+        await own.untilItLogs("could not save the desired state; it applies until the daemon restarts");
         rmSync(filler);
         const kept = (): string => readFileSync(join(own.stateDir, "desired.json"), "utf8");
         await waitFor("the state to be kept", SOON_MS, async () => kept().includes("/v5-none@"));

@@ -67,7 +67,7 @@ describeWithDockerHost("kill -9 of dockerd", () => {
     await host.killDocker();
     await machine.daemon.kill();
     machine.startDaemon();
-    await machine.untilItLogs("the container engine cannot be asked");
+    await machine.untilItLogs("the container engine does not respond");
     await host.startDocker();
     expect(await machine.untilItAnswers()).toBe(ANSWER);
     expect(await machine.containers()).toEqual([engine]);

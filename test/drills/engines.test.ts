@@ -33,17 +33,19 @@ describeOnStage("an update to an engine", () => {
     const [before = ""] = await machine.running();
     const startedAt = await machine.startedAt(before);
     await update("broken", "broken");
-    await expectSettled(stage, machine, { serves: "v1", because: /was rolled back: exit code 3/ });
-    expect((await machine.node()).status).toBe("active");
+    await expectSettled(stage, machine, { serves: "v1", because: /failed and was undone: exit code 3/ });
+    // It answers as soon as it is ready, and is active once its daemon has said so.
+    await machine.untilActive();
     expect([await machine.running(), await machine.startedAt(before)]).toEqual([[before], startedAt]);
   });
 
   test.each(["https://ghcr.io/example/engine:1", "example/engine@"])(
-    "named %s, which no image is, is told and ends nothing",
+    "named %s, which no image is, is refused and ends nothing",
     async (image) => {
       const before = await machine.ask();
-      await configure(stage.installation, machine, stage.engineConfig(image));
-      await expectSettled(stage, machine, { serves: before, because: /cannot pull .*invalid reference format/ });
+      const update = configure(stage.installation, machine, stage.engineConfig(image));
+      await expect(update).rejects.toThrow(/400 .*"param":"node\.engineConfig\.image"/);
+      expect(await machine.ask()).toBe(before);
       expect([machine.daemon.running, (await machine.node()).status]).toEqual([true, "active"]);
     },
   );
@@ -53,9 +55,10 @@ describeOnStage("an update to an engine", () => {
       await update("never", "never-healthy");
       await expectSettled(stage, machine, {
         serves: "v1",
-        because: /was rolled back: unhealthy: \/health answered 503/,
+        because: /failed and was undone: unhealthy: \/health returned 503/,
       });
-      expect((await machine.node()).status).toBe("active");
+      // It answers as soon as it is ready, and is active once its daemon has said so.
+      await machine.untilActive();
     });
 
   if (EVERY_DRILL)
@@ -67,18 +70,19 @@ describeOnStage("an update to an engine", () => {
   test("that ends at once, where there is no room for both, gives the old one its place back", async () => {
     const before = await machine.ask();
     await update("broken", "broken", { update: "stop-first" });
-    await expectSettled(stage, machine, { serves: before, because: /was rolled back: exit code 3/ });
-    expect((await machine.node()).status).toBe("active");
+    await expectSettled(stage, machine, { serves: before, because: /failed and was undone: exit code 3/ });
+    // It answers as soon as it is ready, and is active once its daemon has said so.
+    await machine.untilActive();
   });
 
   test("that dies after it was ready is told with its exit code and how often, and the next update gets out of it", async () => {
     await update("v3", "dies-after-ready");
     await waitFor("the node to tell", SOON_MS, async () => {
       const { status, statusMessage } = await machine.node();
-      return status === "degraded" && /ended: exit code 4 \([2-9] in a row\)/.test(statusMessage);
+      return status === "degraded" && /exited with code 4 (twice|[3-9] times) in a row/.test(statusMessage);
     });
     const ends = (await machine.events()).filter(({ kind }) => kind === "workload_exited");
-    expect(ends[0]?.message).toMatch(/ended: exit code 4; it is started again in \d+ s$/);
+    expect(ends[0]?.message).toMatch(/exited with code 4; restarting in \d+ s$/);
     await update("v4");
     await expectSettled(stage, machine, { serves: "v4" });
   });

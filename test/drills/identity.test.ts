@@ -39,7 +39,7 @@ describeWithDocker("a node's identity", () => {
     await machine.daemon.kill();
     machine.forgetEnrolment();
     machine.startDaemon();
-    await machine.untilItLogs("the link is live");
+    await machine.untilItLogs("link established");
     expect(await machine.untilItAnswers()).toBe(ANSWER);
     expect(await machine.containers()).toEqual([engine]);
     expect(await messagesOf("enroll_refused")).toEqual([]);
@@ -52,7 +52,7 @@ describeWithDocker("a node's identity", () => {
     expect(stranger.exitCode).toBe(REFUSED);
     expect(stranger.log).toContain("bootstrap_token_used");
     expect(await messagesOf("enroll_refused")).toEqual([
-      "Another daemon tried to enrol with a bootstrap token that is spent. If it was yours, issue a new token.",
+      "Another daemon tried to enroll with a bootstrap token that was already used. If that was your daemon, issue a new token.",
     ]);
     expect(await machine.ask()).toBe(ANSWER);
   });
@@ -62,8 +62,10 @@ describeWithDocker("a node's identity", () => {
     const copy = machine.startCopy();
     second = copy;
     await waitFor("the event", SOON_MS, async () => (await messagesOf("identity_in_use_twice")).length > 0);
-    expect((await machine.node()).statusMessage).toMatch(/^Two daemons use this node's identity at once, both on \S+:/);
-    const said = "another daemon runs with this node's identity";
+    expect((await machine.node()).statusMessage).toMatch(
+      /^Two daemons use this node's identity at the same time, both on \S+\./,
+    );
+    const said = "another daemon is using this node's identity";
     await waitFor("both to say so", SOON_MS, async () => machine.daemon.log.includes(said) && copy.log.includes(said));
     expect(await messagesOf("identity_in_use_twice")).toHaveLength(1);
     expect(await machine.untilItAnswers()).toBe(ANSWER);

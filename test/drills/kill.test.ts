@@ -72,7 +72,7 @@ describeWithDocker("kill -9", () => {
       await installation.server.kill();
       await machine.daemon.kill();
       machine.startDaemon();
-      await machine.untilItLogs("the link could not be opened");
+      await machine.untilItLogs("could not open the link");
       await expectTheOneEngine();
       expect(await machine.startedAt(engine)).toBe(before);
     });

@@ -63,7 +63,7 @@ describeOnStage("on a Docker engine that others use too", () => {
       const foreign = await ours.docker("run", "-d", "--name", name, "--label", "dev.fairlead.workload=engine", image);
       const startedAt = await ours.startedAt(foreign);
       ours.startDaemon();
-      const because = new RegExp(`a container that is not Fairlead's holds the name ${name}; remove or rename it`);
+      const because = new RegExp(`another container uses the name ${name}; remove or rename it`);
       await waitFor("the node to tell", SOON_MS, async () => because.test((await ours.node()).statusMessage));
       expect((await ours.node()).status).toBe("degraded");
       expect(await ours.containers()).toEqual([]);

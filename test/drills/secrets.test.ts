@@ -15,7 +15,7 @@ const NEXT_LOGIN = { username: LOGIN.username, password: "c4nary-l0gin-next-5f20
 const NEXT_TOKEN = "c4nary-t0ken-next-77aa\n\n";
 const KEY = "c4nary-k3y-90c4";
 const NEXT_KEY = "c4nary-k3y-next-2d13";
-const REFUSED = /cannot pull .*(unauthorized|no basic auth)/i;
+const REFUSED = /cannot pull .* denied access to /;
 const VALUES = { secrets: [WRONG, NEXT_LOGIN.password, NEXT_TOKEN.trim()], variables: [KEY, NEXT_KEY] };
 
 /** One node from its first pull on: its image behind a login, a secret as a file and one as a variable, each of the three changed. */
@@ -26,7 +26,7 @@ describeOnStage("an engine behind a login, with secrets", () => {
   beforeAll(async () => {
     stage = await Stage.create();
     machine = await stage.addMachine("Private", await config("v1"));
-    await put("REGISTRY", `${LOGIN.username}:${WRONG}`);
+    await put("REGISTRY", stage.loginText({ ...LOGIN, password: WRONG }));
     await put("KEY", KEY);
   });
   afterAll(() => stage?.remove());
@@ -56,7 +56,7 @@ describeOnStage("an engine behind a login, with secrets", () => {
   });
 
   test("runs as soon as the login is put right, and has each secret to the byte where its config says", async () => {
-    await put("REGISTRY", `${LOGIN.username}:${LOGIN.password}`);
+    await put("REGISTRY", stage.loginText());
     await settled({ serves: "v1" });
     expect(fileOf()).toBe(TOKEN);
     expect(await inside("cat", "/run/secrets/TOKEN")).toBe(TOKEN.trim());
@@ -88,7 +88,7 @@ describeOnStage("an engine behind a login, with secrets", () => {
       await configure(stage.installation, machine, next);
       await settled({ serves: "v1", because: REFUSED });
       expect(await engine()).toEqual(before);
-      await put("REGISTRY", `${NEXT_LOGIN.username}:${NEXT_LOGIN.password}`);
+      await put("REGISTRY", stage.loginText(NEXT_LOGIN));
       await settled({ serves: "v2" });
       expect(fileOf()).toBe(NEXT_TOKEN);
     });

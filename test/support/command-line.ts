@@ -10,6 +10,12 @@ const NOTICE_MS = 20_000;
 /** `fairlead` as somebody runs it on a machine of their own: a process for every command, one folder of settings. */
 export class CommandLine {
   readonly #home = mkdtempSync(join(tmpdir(), "fairlead-home-"));
+  readonly #env: Readonly<Record<string, string>>;
+
+  /** @param env beside what every shell has. */
+  constructor(env: Readonly<Record<string, string>> = {}) {
+    this.#env = env;
+  }
 
   /** Runs a command to its end. */
   run(...argv: readonly string[]): Promise<Finished> {
@@ -17,7 +23,7 @@ export class CommandLine {
   }
 
   start(...argv: readonly string[]): RunningCommand {
-    const env = { PATH: process.env["PATH"], HOME: this.#home, XDG_CONFIG_HOME: this.#home };
+    const env = { PATH: process.env["PATH"], HOME: this.#home, XDG_CONFIG_HOME: this.#home, ...this.#env };
     const child = spawn(process.execPath, [PROGRAM, ...argv], { env, stdio: ["ignore", "pipe", "pipe"] });
     let out = "";
     let notes = "";

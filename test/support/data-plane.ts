@@ -1,23 +1,23 @@
 import { createServer, type Server } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import { systemClock } from "@fairlead/protocol/clock";
-import { TUNNEL_PROTOCOL_HEADER } from "@fairlead/protocol/daemon-link";
 import { DomainError } from "@fairlead/protocol/errors";
-import { systemIds } from "@fairlead/protocol/ids";
 import { pino } from "pino";
-import type { InferenceCaller } from "../../packages/control-plane/src/auth/principal.ts";
-import type { CallBilling } from "../../packages/control-plane/src/inference/call-money.ts";
-import { createInferenceHost, type InferenceHost } from "../../packages/control-plane/src/inference/inference-host.ts";
-import type { InferenceLimits } from "../../packages/control-plane/src/inference/limits.ts";
-import type { ModelCatalog } from "../../packages/control-plane/src/inference/model-catalog.ts";
-import type { EngineTarget } from "../../packages/control-plane/src/inference/ports.ts";
-import { nodesCatalog } from "../../packages/control-plane/src/providers/model-catalog.fixture.ts";
-import type { ProviderModel } from "../../packages/control-plane/src/providers/provider.ts";
-import { asKey } from "../../packages/control-plane/src/testing.fixture.ts";
-import { TunnelHub } from "../../packages/control-plane/src/tunnel/tunnel-hub.ts";
+import { TunnelHub } from "../../packages/control-plane/src/fleet/tunnel/tunnel-hub.ts";
+import { nodesCatalog } from "../../packages/control-plane/src/models/catalog/model-catalog.fixture.ts";
+import type { ProviderModel } from "../../packages/control-plane/src/models/providers/provider.ts";
+import { BoundCounters } from "../../packages/control-plane/src/telemetry/bounds/bound-counters.ts";
 import { createGateway } from "../../packages/daemon/src/gateway/gateway.ts";
 import { startTunnel, type Tunnel } from "../../packages/daemon/src/tunnel/tunnel-client.ts";
+import type { CallBilling } from "../../packages/inference/src/calls/call-money.ts";
+import type { ModelCatalog } from "../../packages/inference/src/calls/model-catalog.ts";
+import { createInferenceHost, type InferenceHost } from "../../packages/inference/src/host/inference-host.ts";
+import type { InferenceLimits } from "../../packages/inference/src/host/limits.ts";
+import type { InferenceCaller } from "../../packages/inference/src/ports/inference-caller.ts";
+import type { EngineTarget } from "../../packages/inference/src/ports/ports.ts";
+import { asKey } from "../../packages/inference/src/testing/callers.ts";
+import { systemClock } from "../../packages/protocol/src/values/clock.ts";
+import { systemIds } from "../../packages/protocol/src/values/ids.ts";
 import { FaultyLink } from "./faulty-link.ts";
 import { ScriptedEngine } from "./scripted-engine.ts";
 import { waitFor } from "./wait-for.ts";
@@ -62,7 +62,7 @@ export class DataPlane {
     nodeId: NODE_ID,
     identifier: "node-1",
     workload: WORKLOAD,
-    ready: true,
+    absence: null,
     models: ["tiny", "org/large"],
     since: 1_700_000_000_000,
     protocols: ["chat"],
@@ -78,11 +78,11 @@ export class DataPlane {
   constructor(options: DataPlaneOptions = {}) {
     this.#tls = options.tls;
     this.#realPort = options.enginePort;
-    this.hub = new TunnelHub({ log: this.#log, liveness: LIVENESS });
+    this.hub = new TunnelHub({ log: this.#log, clock: systemClock, bounds: new BoundCounters(), liveness: LIVENESS });
     this.#platform = options.tls === undefined ? createServer() : createHttpsServer(options.tls);
-    this.#platform.on("upgrade", ({ headers }, socket, head) => {
+    this.#platform.on("upgrade", (_request, socket, head) => {
       this.tunnelsOpened++;
-      this.hub.attach(NODE_ID, { socket, head, protocols: headers[TUNNEL_PROTOCOL_HEADER]?.toString() });
+      this.hub.attach(NODE_ID, { socket, head });
     });
     this.host = createInferenceHost({
       callers: { authenticate: (secret) => authenticate(secret) },

@@ -173,12 +173,12 @@ export class DockerHost {
   }
 }
 
-/** Of the block for benchmarks between networks (RFC 2544), which nothing else uses but another such host beside this one. */
+/** Of the half of the block for benchmarks between networks (RFC 2544) that workloads have no networks in. */
 function freeSubnet(): string {
   const taken = new Set(Object.values(networkInterfaces()).flatMap((own = []) => own.map(({ address }) => address)));
-  const all = Array.from({ length: 512 }, (_, index) => (process.pid + index) % 512);
-  const free = all.map((at) => `198.${18 + (at >> 8)}.${at & 255}`).find((subnet) => !taken.has(`${subnet}.1`));
-  if (free === undefined) throw new Error("every subnet of 198.18.0.0/15 is in use");
+  const all = Array.from({ length: 256 }, (_, index) => (process.pid + index) % 256);
+  const free = all.map((at) => `198.18.${at}`).find((subnet) => !taken.has(`${subnet}.1`));
+  if (free === undefined) throw new Error("every subnet of 198.18.0.0/16 is in use");
   return free;
 }
 

@@ -36,3 +36,10 @@ export function describeWithDocker(name: string, suite: () => void): void {
   if (spawnSync("docker", ["info"], { stdio: "ignore" }).status === 0) describe(name, suite);
   else test(name, ({ skip }) => skip("no Docker engine answers on this machine"));
 }
+
+/** This machine's address on Docker's default bridge. After its first start, Docker 20.10 knows only the subnet: then it is the first address of that. */
+export async function bridgeAddress(): Promise<string> {
+  const format = "{{range .IPAM.Config}}{{or .Gateway .Subnet}}{{end}}";
+  const address = await docker("network", "inspect", "bridge", "--format", format);
+  return address.replace(/\.0\/\d+$/, ".1");
+}

@@ -1,9 +1,13 @@
-import type { ChatItemStatus, ResponsesItem, StoredItem } from "../../packages/control-plane/src/chat/chat-item.ts";
-import { grown, type SessionRecord } from "../../packages/control-plane/src/chat/chat-session.ts";
-import { chatStores } from "../../packages/control-plane/src/chat/chat-stores.ts";
-import type { TurnRecord } from "../../packages/control-plane/src/chat/chat-turn-store.ts";
-import { openDatabase } from "../../packages/control-plane/src/db/open.ts";
-import type { ProjectId, UserId } from "../../packages/protocol/src/ids.ts";
+import type {
+  ChatItemStatus,
+  ResponsesItem,
+  StoredItem,
+} from "../../packages/control-plane/src/chat/items/chat-item.ts";
+import { grown, type SessionRecord } from "../../packages/control-plane/src/chat/items/chat-session.ts";
+import { chatStores } from "../../packages/control-plane/src/chat/store/chat-stores.ts";
+import type { TurnRecord } from "../../packages/control-plane/src/chat/store/chat-turn-store.ts";
+import { openDatabase } from "../../packages/control-plane/src/installation/db/open.ts";
+import type { ProjectId, UserId } from "../../packages/protocol/src/values/ids.ts";
 
 export interface StoredTurns {
   readonly sessionId: string;

@@ -1,19 +1,22 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "@fairlead/protocol/clock";
-import { systemIds } from "@fairlead/protocol/ids";
-import { keyThumbprint } from "../../packages/control-plane/src/auth/node-assertion.ts";
-import { loadConfig } from "../../packages/control-plane/src/config.ts";
-import { holdDataDir } from "../../packages/control-plane/src/db/data-dir.ts";
-import { type Installation, openInstallation } from "../../packages/control-plane/src/installation.ts";
-import { MembershipService } from "../../packages/control-plane/src/members/membership-service.ts";
-import type { NodeRecord } from "../../packages/control-plane/src/nodes/node.ts";
-import { nodeStores } from "../../packages/control-plane/src/nodes/node-stores.ts";
-import { planWorkloads } from "../../packages/control-plane/src/nodes/plan-desired.ts";
-import { ProjectService } from "../../packages/control-plane/src/projects/project-service.ts";
-import { projectStores } from "../../packages/control-plane/src/projects/project-stores.ts";
+import { keyThumbprint } from "../../packages/control-plane/src/access/auth/tokens/node-assertion.ts";
+import { planWorkloads } from "../../packages/control-plane/src/fleet/nodes/desired/plan-desired.ts";
+import { NEW_NODE, type NodeRecord } from "../../packages/control-plane/src/fleet/nodes/node.ts";
+import { nodeStores } from "../../packages/control-plane/src/fleet/nodes/records/node-stores.ts";
+import { loadConfig } from "../../packages/control-plane/src/installation/config/config.ts";
+import { holdDataDir } from "../../packages/control-plane/src/installation/db/data-dir.ts";
+import {
+  type Installation,
+  openInstallation,
+} from "../../packages/control-plane/src/installation/installation-room.ts";
+import { MembershipService } from "../../packages/control-plane/src/people/members/membership-service.ts";
+import { ProjectService } from "../../packages/control-plane/src/people/projects/project-service.ts";
+import { projectStores } from "../../packages/control-plane/src/people/projects/project-stores.ts";
 import { generateNodeKeys, publicKeys } from "../../packages/daemon/src/link/node-keys.ts";
+import { systemClock } from "../../packages/protocol/src/values/clock.ts";
+import { systemIds } from "../../packages/protocol/src/values/ids.ts";
 import { twoFreePorts } from "./ports.ts";
 import { Program } from "./program.ts";
 import type { SimulatedNode } from "./simulated-daemon.ts";
@@ -28,6 +31,8 @@ export interface FleetStageOptions {
   readonly nodes: number;
   /** On top of what a server of its own ports needs. */
   readonly settings?: Readonly<Record<string, unknown>> & { readonly server?: Readonly<Record<string, unknown>> };
+  /** In its public address, in place of 127.0.0.1. */
+  readonly publicName?: string;
   /** For the server's Node. */
   readonly execArgv?: readonly string[];
 }
@@ -55,7 +60,8 @@ export class FleetStage {
     const scheme = "tls" in more ? "https" : "http";
     stage.platformUrl = `${scheme}://127.0.0.1:${platform}`;
     stage.modelsUrl = `${scheme}://127.0.0.1:${inference}`;
-    const server = { platform: { port: platform }, inference: { port: inference }, publicUrl: stage.platformUrl };
+    const publicUrl = `${scheme}://${options.publicName ?? "127.0.0.1"}:${platform}`;
+    const server = { platform: { port: platform }, inference: { port: inference }, publicUrl };
     const config = { dataDir: join(stage.dir, "data"), server: { ...server, ...more }, ...settings };
     // JSON is YAML.
     writeFileSync(stage.#configFile, JSON.stringify(config));
@@ -167,23 +173,14 @@ type Enrolled = Omit<NodeRecord, "id" | "projectId" | "userId" | "name" | "ident
 
 function enrolled(now: number): Enrolled {
   return {
+    ...NEW_NODE,
     planId: "byo",
     status: "starting",
     statusMessage: "",
     statusSince: now,
-    publicIp: "",
-    operatingSystem: "",
     directSecrets: false,
-    connectors: [],
     engineConfig: ENGINE,
     enrolledAt: now,
-    daemonVersion: "",
-    daemonProtocol: null,
-    daemonUpdate: null,
-    lastSeenAt: null,
-    conditions: [],
-    drainUntil: null,
-    restarts: 0,
     createdAt: now,
   };
 }

@@ -1,22 +1,24 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { docker } from "./docker.ts";
+import { OutsideHost } from "./outside-host.ts";
 
 export interface Delivery {
   readonly authorization: string | undefined;
   readonly body: unknown;
 }
 
-/** An endpoint that agents deliver to, where containers reach it: on the bridge of this machine's Docker engine. */
+/** An endpoint that agents deliver to, where containers reach it: on another host. */
 export class HttpHook {
   readonly deliveries: Delivery[] = [];
   readonly url: string;
   readonly #server: Server;
+  readonly #host: OutsideHost;
 
-  private constructor(server: Server, address: string) {
+  private constructor(server: Server, host: OutsideHost) {
     this.#server = server;
-    this.url = `http://${address}:${(server.address() as AddressInfo).port}/hook`;
+    this.#host = host;
+    this.url = `http://${host.address}/hook`;
     server.on("request", (request, response) => {
       let text = "";
       request.on("data", (piece) => {
@@ -30,13 +32,15 @@ export class HttpHook {
   }
 
   static async open(): Promise<HttpHook> {
-    const address = await docker("network", "inspect", "-f", "{{(index .IPAM.Config 0).Gateway}}", "bridge");
-    const server = createServer().listen(0, address);
+    const host = new OutsideHost();
+    const server = createServer().listen(0, host.ourAddress);
     await once(server, "listening");
-    return new HttpHook(server, address);
+    await host.forward((server.address() as AddressInfo).port);
+    return new HttpHook(server, host);
   }
 
   async close(): Promise<void> {
+    this.#host.close();
     this.#server.closeAllConnections();
     await new Promise((resolve) => this.#server.close(resolve));
   }

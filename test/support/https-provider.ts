@@ -38,7 +38,7 @@ export class HttpsProvider {
 
   /** @param redirectTo where the model `elsewhere` sends its callers. */
   constructor({ credential, redirectTo }: { readonly credential: string; readonly redirectTo: string }) {
-    const tls = selfSigned();
+    const tls = selfSigned(["provider.test"]);
     this.authority = tls.cert;
     this.#credential = credential;
     this.#redirectTo = redirectTo;

@@ -7,11 +7,11 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { formatBootstrapToken } from "@fairlead/protocol/enrollment";
-import { renderInstallScript } from "../../packages/control-plane/src/builds/install-script.ts";
+import { renderInstallScript } from "../../packages/control-plane/src/fleet/builds/install-script.ts";
 
 /** A machine as `install.sh` sees it: folders of its own by a mount namespace, a stand-in for systemctl, a platform that serves a build. */
 
-const SCRIPT = new URL("../../install/install.sh", import.meta.url).pathname;
+const SCRIPT = new URL("../../scripts/install/install.sh", import.meta.url).pathname;
 const ROOT = new URL("../..", import.meta.url).pathname;
 export const VERSION = "1.2.3";
 
@@ -60,6 +60,8 @@ export class InstallMachine {
   readonly #servers: Server[] = [];
   /** What the platform host was asked for. */
   readonly asked: string[] = [];
+  /** What its Docker pulls images through. */
+  dockerProxy = "";
   url = "";
   sha256 = "";
   /** What is served for the tar. */
@@ -114,7 +116,7 @@ export class InstallMachine {
   /** As under `curl | sh`: the script comes by standard input, and no terminal is there to ask. */
   async run(
     args: readonly string[],
-    options: { token?: string; publicUrl?: string; offered?: boolean } = {},
+    options: { token?: string; publicUrl?: string; offered?: boolean; env?: Readonly<Record<string, string>> } = {},
   ): Promise<ScriptEnd> {
     const { token, publicUrl = this.url, offered = true } = options;
     const build = offered ? { version: VERSION, sha256: {} } : null;
@@ -125,7 +127,11 @@ export class InstallMachine {
       `PATH=${this.dir}/bin:/usr/bin:/bin:/usr/sbin:/sbin`,
       'exec setsid -w sh -s -- "$@"',
     ].join(" && ");
-    const env = { PATH: process.env["PATH"], ...(token === undefined ? {} : { FAIRLEAD_BOOTSTRAP_TOKEN: token }) };
+    const env = {
+      PATH: process.env["PATH"],
+      ...options.env,
+      ...(token === undefined ? {} : { FAIRLEAD_BOOTSTRAP_TOKEN: token }),
+    };
     const child = spawn("unshare", ["--mount", "--propagation", "private", "sh", "-ec", inside, "sh", ...args], {
       env,
     });
@@ -159,7 +165,10 @@ export class InstallMachine {
     const file = `fairlead-daemon-${VERSION}-linux-x64.tar.gz`;
     const server = createServer((request, response) => {
       this.asked.push(request.url ?? "");
+      // As a reverse proxy removes it.
+      request.url = (request.url ?? "").replace(/^\/fairlead\//, "/");
       if (request.url === "/healthz") response.end("{}");
+      else if (request.url === "/info") response.end(`{"HttpsProxy":"${this.dockerProxy}"}`);
       else if (request.url === "/version") response.end('{"Version":"20.10.24","ApiVersion":"1.41"}');
       else if (request.url === `/v1/daemon-builds/${file}`) response.end(this.archive);
       else if (request.url === `/v1/daemon-builds/${file}.sha256`) response.end(`${this.sha256}  ${file}\n`);

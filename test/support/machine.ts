@@ -4,6 +4,7 @@ import { type Node, nodeEventSchema, nodeSchema } from "@fairlead/protocol/resou
 import { z } from "zod";
 import { docker } from "./docker.ts";
 import type { Installation } from "./installation.ts";
+import { removeNodeNetworks } from "./node-networks.ts";
 import { Program } from "./program.ts";
 import { RawCall } from "./raw-call.ts";
 import { waitFor } from "./wait-for.ts";
@@ -171,9 +172,10 @@ export class Machine {
     return call;
   }
 
-  /** Ends the daemon and removes every container and volume of the node. */
+  /** Ends the daemon and removes every container, volume and network of the node. */
   async remove(): Promise<void> {
     await this.#daemon?.kill();
     for (const container of await this.containers().catch(() => [])) await this.docker("rm", "-fv", container);
+    if (this.#daemon !== null) await removeNodeNetworks(this.nodeId, this.#options.dockerSocket).catch(() => undefined);
   }
 }

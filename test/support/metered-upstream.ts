@@ -34,9 +34,15 @@ export class MeteredUpstream {
   readonly #engine = new ScriptedEngine();
   #port = 0;
   #answers = 0;
+  #running = 0;
 
   get baseUrl(): string {
     return `http://127.0.0.1:${this.#port}/v1`;
+  }
+
+  /** How many calls it has and has not ended. */
+  get running(): number {
+    return this.#running;
   }
 
   async start(): Promise<void> {
@@ -49,6 +55,8 @@ export class MeteredUpstream {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.#running++;
+    response.once("close", () => this.#running--);
     const body = JSON.parse((await readBytes(request)).toString()) as Json;
     const { deed, tokens } = deedSchema.parse(
       JSON.parse(/\{\\"deed.*?\}/.exec(JSON.stringify(body))?.[0].replaceAll("\\", "") ?? ""),

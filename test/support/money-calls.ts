@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Dialect } from "../../packages/control-plane/src/inference/dialect.ts";
+import type { Dialect } from "../../packages/dialects/src/calls/dialect.ts";
 import { DEEDS, type Deed } from "./metered-upstream.ts";
 
 /** Calls of a money drill: what is asked, when the caller leaves, and what came of it. */

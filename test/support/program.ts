@@ -1,6 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 
+/** A user of this system, by number; only root may run programs as another. */
+export interface RunAs {
+  readonly uid?: number;
+  readonly gid?: number;
+}
+
 /** A program in a process of its own, with all that it prints in a file. */
 export class Program {
   readonly #child: ChildProcess;
@@ -9,12 +15,17 @@ export class Program {
   /** Where this run's own lines begin. */
   readonly #logStart: number;
 
-  /** @param command the program and its arguments. @param logFile is appended to. */
-  constructor([program = "", ...args]: readonly string[], logFile: string) {
+  /** @param command the program and its arguments. @param logFile is appended to. @param how as whom it runs, and with what besides our environment. */
+  constructor(
+    [program = "", ...args]: readonly string[],
+    logFile: string,
+    { env, ...user }: RunAs & { readonly env?: NodeJS.ProcessEnv } = {},
+  ) {
     const log = openSync(logFile, "a", 0o600);
     this.#logFile = logFile;
     this.#logStart = fstatSync(log).size;
-    this.#child = spawn(program, args, { stdio: ["ignore", log, log], env: withoutOurSettings() });
+    const all = { ...withoutOurSettings(), ...env };
+    this.#child = spawn(program, args, { stdio: ["ignore", log, log], env: all, ...user });
     closeSync(log);
     this.#ended = new Promise((resolve) => this.#child.once("exit", () => resolve()).once("error", () => resolve()));
   }
@@ -33,6 +44,11 @@ export class Program {
     return this.#child.exitCode;
   }
 
+  /** What ended it; null for a process that ended by itself. */
+  get signal(): NodeJS.Signals | null {
+    return this.#child.signalCode;
+  }
+
   /** Resolves when the process is gone. */
   get ended(): Promise<void> {
     return this.#ended;
@@ -44,9 +60,14 @@ export class Program {
     await this.#ended;
   }
 
+  /** Asks it to end. */
+  signalStop(): void {
+    this.#child.kill("SIGTERM");
+  }
+
   /** Asks it to end, and waits for that. */
   async stop(): Promise<void> {
-    this.#child.kill("SIGTERM");
+    this.signalStop();
     await this.#ended;
   }
 

@@ -3,14 +3,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type AgentLifecycleState, agentSchema } from "@fairlead/protocol/agents";
 import { nodeSchema } from "@fairlead/protocol/resources";
+import { NO_PROXIES } from "@fairlead/wire/proxy/proxy-rules";
 import { pino } from "pino";
 import { z } from "zod";
-import { openLocalAdmin } from "../../packages/control-plane/src/admin/local-admin.ts";
-import { loadConfig } from "../../packages/control-plane/src/config.ts";
+import { openLocalAdmin } from "../../packages/control-plane/src/installation/admin/local-admin.ts";
+import { loadConfig } from "../../packages/control-plane/src/installation/config/config.ts";
 import { startServer } from "../../packages/control-plane/src/server.ts";
 import { runDaemon } from "../../packages/daemon/src/daemon.ts";
 import { type Api, apiAt } from "../../scripts/quickstart-steps/fairlead.ts";
 import { docker, ensureDemoAgentImage, ensureDemoImage } from "./docker.ts";
+import { removeNodeNetworks } from "./node-networks.ts";
 import { type Placeholders, withoutIdentities } from "./recording-cleaner.ts";
 import { RecordingProxy } from "./recording-proxy.ts";
 import { waitFor } from "./wait-for.ts";
@@ -67,6 +69,7 @@ async function record(file: string): Promise<void> {
       .split("\n")
       .filter(Boolean))
       await docker("rm", "-fv", id);
+    await removeNodeNetworks(nodeId);
     for (const made of [folder, runtimeDir]) rmSync(made, { recursive: true, force: true });
   }
 }
@@ -94,8 +97,11 @@ async function playBothStarts({ folder, runtimeDir, proxy, api, nodeId, agentId,
     const closing = new AbortController();
     const settings = {
       dockerSocket: "/var/run/docker.sock",
+      workloadSubnets: "198.19.0.0/16",
       logLevel: "error",
       insecure: false,
+      caFile: null,
+      proxies: NO_PROXIES,
       trialSeconds: 300,
       serviceManager: { listens: false, watchdogMs: null },
     } as const;

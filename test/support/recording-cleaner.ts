@@ -3,7 +3,7 @@ import { enrollAnswerSchema, enrollRequestSchema, identityTokenSchema } from "@f
 import { type DesiredState, WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
 import { workloadConnectSchema } from "@fairlead/protocol/workload-connect";
 import { z } from "zod";
-import { workloadName } from "../../packages/control-plane/src/agents/agent.ts";
+import { workloadName } from "../../packages/control-plane/src/fleet/agents/definition/agent.ts";
 import { mapStrings, type RecordedStep, type Recording, recordingSchema } from "./recording.ts";
 
 export interface Placeholders {

@@ -4,8 +4,10 @@ import { text } from "node:stream/consumers";
 import type { WorkloadConnect } from "@fairlead/protocol/workload-connect";
 
 export interface RelayRequest {
-  /** What follows the gateway's address, or a whole address (absolute form). */
+  /** What follows the gateway's address. */
   readonly path?: string;
+  /** The whole request target, in place of a path behind the gateway's address. */
+  readonly target?: string;
   readonly method?: string;
   readonly headers?: Record<string, string | readonly string[]>;
   /** Null: none. */
@@ -14,12 +16,12 @@ export interface RelayRequest {
 
 /** A request as it is written, without anything that fetch would tidy. The caller ends it. */
 export function relayRequest({ gatewayUrl, authToken }: WorkloadConnect, asked: RelayRequest = {}): ClientRequest {
-  const { path = "/", method = "GET", headers = {}, token = authToken } = asked;
   const { hostname, port, pathname } = new URL(gatewayUrl);
+  const { path = "/", target = pathname + path, method = "GET", headers = {}, token = authToken } = asked;
   const request = httpRequest({
     hostname,
     port,
-    path: path.startsWith("http:") ? path : pathname + path,
+    path: target,
     method,
     agent: false,
     headers: { ...(token === null ? {} : { authorization: `Bearer ${token}` }), ...headers },

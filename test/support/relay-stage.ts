@@ -1,16 +1,17 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "@fairlead/protocol/clock";
-import { systemIds } from "@fairlead/protocol/ids";
 import type { Role } from "@fairlead/protocol/resources";
 import { type ReadyRequest, WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
 import { type WorkloadConnect, workloadConnectSchema } from "@fairlead/protocol/workload-connect";
 import { pino } from "pino";
 import { z } from "zod";
-import { type LocalAdmin, openLocalAdmin } from "../../packages/control-plane/src/admin/local-admin.ts";
-import { type Config, loadConfig } from "../../packages/control-plane/src/config.ts";
-import { type Installation, openInstallation } from "../../packages/control-plane/src/installation.ts";
+import { type LocalAdmin, openLocalAdmin } from "../../packages/control-plane/src/installation/admin/local-admin.ts";
+import { type Config, loadConfig } from "../../packages/control-plane/src/installation/config/config.ts";
+import {
+  type Installation,
+  openInstallation,
+} from "../../packages/control-plane/src/installation/installation-room.ts";
 import { type RunningServer, startServer } from "../../packages/control-plane/src/server.ts";
 import { ConnectCheck } from "../../packages/daemon/src/gateway/connect-check.ts";
 import { createGateway } from "../../packages/daemon/src/gateway/gateway.ts";
@@ -19,12 +20,14 @@ import { enroll } from "../../packages/daemon/src/link/enroll.ts";
 import { nodeHttpClient } from "../../packages/daemon/src/link/http-client.ts";
 import { generateNodeKeys } from "../../packages/daemon/src/link/node-keys.ts";
 import { ServerClock } from "../../packages/daemon/src/link/server-clock.ts";
+import { systemTimers } from "../../packages/daemon/src/process/timers.ts";
 import { readyCall } from "../../packages/daemon/src/report/ready-call.ts";
 import { DurableRecord } from "../../packages/daemon/src/state/durable-record.ts";
 import { diskFiles } from "../../packages/daemon/src/state/files.ts";
 import { IdentityStore } from "../../packages/daemon/src/state/identity-store.ts";
-import { systemTimers } from "../../packages/daemon/src/timers.ts";
 import { startTunnel, type Tunnel } from "../../packages/daemon/src/tunnel/tunnel-client.ts";
+import { systemClock } from "../../packages/protocol/src/values/clock.ts";
+import { systemIds } from "../../packages/protocol/src/values/ids.ts";
 import { ScriptedEngine } from "./scripted-engine.ts";
 import { waitFor } from "./wait-for.ts";
 
@@ -79,6 +82,7 @@ export class RelayStage {
       FAIRLEAD_SERVER_SHUTDOWN_SECONDS: "0",
       FAIRLEAD_LOG_LEVEL: "silent",
       FAIRLEAD_RATE_LIMITS_DAEMONS_PER_ADDRESS: "1000000",
+      FAIRLEAD_RATE_LIMITS_UPGRADES_PER_ADDRESS: "1000000",
     };
     this.#config = loadConfig({ env });
   }

@@ -10,8 +10,16 @@ export interface ScriptResult {
 }
 
 /** Runs a script of this repository the way a person does: with nothing on standard input. */
-export async function runScript(script: string, args: readonly string[]): Promise<ScriptResult> {
-  const child = spawn(`${root}scripts/${script}`, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
+export async function runScript(
+  script: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<ScriptResult> {
+  const child = spawn(`${root}scripts/${script}`, args, {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   const [out, errors, code] = await Promise.all([
     text(child.stdout),
     text(child.stderr),

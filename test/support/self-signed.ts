@@ -1,14 +1,15 @@
 import { generateKeyPairSync, sign } from "node:crypto";
 
-/** A certificate for 127.0.0.1 that is its own authority, made on the spot: no key lies in the repository. */
-export function selfSigned(): { readonly key: string; readonly cert: string } {
+/** A certificate for 127.0.0.1 and names that is its own authority, made on the spot: no key lies in the repository. */
+export function selfSigned(names: readonly string[] = []): { readonly key: string; readonly cert: string } {
   const { publicKey, privateKey } = generateKeyPairSync("ed25519");
   const algorithm = sequence(oid(0x2b, 0x65, 0x70));
   const name = sequence(der(0x31, sequence(oid(0x55, 0x04, 0x03), der(0x0c, Buffer.from("127.0.0.1")))));
+  const dns = names.map((dnsName) => der(0x82, Buffer.from(dnsName)));
   const extensions = sequence(
     // Basic constraints: an authority. Subject alternative name: the address.
     sequence(oid(0x55, 0x1d, 0x13), der(0x04, sequence(der(0x01, Buffer.from([0xff]))))),
-    sequence(oid(0x55, 0x1d, 0x11), der(0x04, sequence(der(0x87, Buffer.from([127, 0, 0, 1]))))),
+    sequence(oid(0x55, 0x1d, 0x11), der(0x04, sequence(der(0x87, Buffer.from([127, 0, 0, 1])), ...dns))),
   );
   const content = sequence(
     der(0xa0, integer(2)),

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { systemClock } from "@fairlead/protocol/clock";
 import { PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
 import type { DesiredState, WorkloadReport } from "@fairlead/protocol/workload";
 import { pino } from "pino";
@@ -9,12 +8,14 @@ import { IdentityTokens } from "../../packages/daemon/src/link/identity.ts";
 import { type LinkLoop, startLink } from "../../packages/daemon/src/link/link-loop.ts";
 import { ServerClock } from "../../packages/daemon/src/link/server-clock.ts";
 import { createTrpcLink } from "../../packages/daemon/src/link/trpc-link.ts";
+import { systemTimers } from "../../packages/daemon/src/process/timers.ts";
+import { DAEMON_VERSION } from "../../packages/daemon/src/process/version.ts";
 import { readyCall } from "../../packages/daemon/src/report/ready-call.ts";
 import { Reporter } from "../../packages/daemon/src/report/reporter.ts";
 import type { EnrolledIdentity } from "../../packages/daemon/src/state/identity-store.ts";
-import { systemTimers } from "../../packages/daemon/src/timers.ts";
+import type { IncomingCallHandler } from "../../packages/daemon/src/tunnel/tunnel-call.ts";
 import { startTunnel, type Tunnel } from "../../packages/daemon/src/tunnel/tunnel-client.ts";
-import { DAEMON_VERSION } from "../../packages/daemon/src/version.ts";
+import { systemClock } from "../../packages/protocol/src/values/clock.ts";
 
 /** What a daemon keeps on disk, as JSON. */
 export interface SimulatedNode {
@@ -22,6 +23,15 @@ export interface SimulatedNode {
   readonly identityToken: string;
 }
 
+interface SimulatedDaemonOptions {
+  readonly tunnel: boolean;
+  /** Told of each desired state that is new to this node. */
+  readonly onState?: (state: DesiredState) => void;
+  /** Of calls through the tunnel; by default they break off. */
+  readonly handler?: IncomingCallHandler;
+}
+
+const runsNothing: IncomingCallHandler = (call) => call.break(new Error("this daemon runs nothing"));
 const log = pino({ level: "silent" });
 const random = Math.random;
 
@@ -38,13 +48,9 @@ export class SimulatedDaemon {
   /** How often the link was live. */
   links = 0;
 
-  /** @param onState told of each desired state that is new to this node. */
   constructor(
     { identity, identityToken }: SimulatedNode,
-    {
-      tunnel,
-      onState = () => undefined,
-    }: { readonly tunnel: boolean; readonly onState?: (state: DesiredState) => void },
+    { tunnel, onState = () => undefined, handler = runsNothing }: SimulatedDaemonOptions,
   ) {
     const { platformUrl, nodeId } = identity;
     const serverClock = new ServerClock(systemClock);
@@ -71,10 +77,10 @@ export class SimulatedDaemon {
         this.#reporter.update({ epoch, generation, workloadReports: state.workloads.map(reportOf(generation)) });
         if (isNew) onState(state);
       },
-      onLive: (connection, protocolVersion) => {
+      onLive: (connection) => {
         this.links += 1;
         this.#connection = connection;
-        this.#reporter.attach(connection, protocolVersion);
+        this.#reporter.attach(connection);
       },
       onDown: () => {
         this.#connection = null;
@@ -86,7 +92,7 @@ export class SimulatedDaemon {
           platformUrl,
           nodeId,
           token,
-          handler: (call) => call.break(new Error("this daemon runs nothing")),
+          handler,
           clock: systemClock,
           random,
           log,

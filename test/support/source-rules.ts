@@ -50,7 +50,7 @@ export function findViolations(sources: readonly Source[], rules: Rules): string
   });
 }
 
-interface Edge {
+export interface Edge {
   readonly from: string;
   readonly target: string;
   readonly typeOnly: boolean;
@@ -59,7 +59,7 @@ interface Edge {
 const IMPORT = /^[ \t]*(?:import|export)\s+(type\s)?(?:[^;"'()]*?\sfrom\s+)?["']([^"']+)["']/gm;
 const DYNAMIC_IMPORT = /\bimport\(\s*["']([^"']+)["']\s*\)/g;
 
-function importsOf({ path, text }: Source): Edge[] {
+export function importsOf({ path, text }: Source): Edge[] {
   const edge = (specifier: string, typeOnly: boolean): Edge => ({
     from: path,
     target: specifier.startsWith(".") ? posix.join(posix.dirname(path), specifier) : specifier,

@@ -1,14 +1,15 @@
-import type { Dialect } from "../../packages/control-plane/src/inference/dialect.ts";
-import type { Candidate, ModelCatalog } from "../../packages/control-plane/src/inference/model-catalog.ts";
+import type { Candidate, ModelCatalog } from "../../packages/inference/src/calls/model-catalog.ts";
 import { DataPlane, PROJECT_KEY } from "./data-plane.ts";
 import { ScriptedDialects } from "./scripted-dialects.ts";
 
+type Spoken = "chat" | "responses";
+
 /** Models named by what is spoken to them: a call of the other dialect has to be converted. */
-export const MODEL: Readonly<Record<Dialect, string>> = { chat: "node-1/chat", responses: "node-1/responses" };
+export const MODEL: Readonly<Record<Spoken, string>> = { chat: "node-1/chat", responses: "node-1/responses" };
 
 export interface Way {
   /** Of the caller. */
-  readonly dialect: Dialect;
+  readonly dialect: Spoken;
   readonly model: string;
   readonly way: "native" | "bridged";
 }

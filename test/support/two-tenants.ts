@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { openLocalAdmin } from "../../packages/control-plane/src/admin/local-admin.ts";
-import { loadConfig } from "../../packages/control-plane/src/config.ts";
-import { NodeKey } from "../../packages/control-plane/src/nodes/node.fixture.ts";
+import { NodeKey } from "../../packages/control-plane/src/fleet/nodes/node.fixture.ts";
+import { openLocalAdmin } from "../../packages/control-plane/src/installation/admin/local-admin.ts";
+import { loadConfig } from "../../packages/control-plane/src/installation/config/config.ts";
 import { type RunningServer, startServer } from "../../packages/control-plane/src/server.ts";
 import type { STORES } from "../../packages/control-plane/src/testing.fixture.ts";
 
@@ -46,6 +46,7 @@ export async function startTwoTenants(kind: (typeof STORES)[number]): Promise<Tw
     // An attack must meet what stands behind the limits; they have tests of their own.
     FAIRLEAD_RATE_LIMITS_DAEMONS_PER_ADDRESS: "1000000",
     FAIRLEAD_RATE_LIMITS_OAUTH_CALLS_PER_ADDRESS: "1000000",
+    FAIRLEAD_RATE_LIMITS_UPGRADES_PER_ADDRESS: "1000000",
     ...("url" in store.location ? { FAIRLEAD_DATABASE_URL: store.location.url } : {}),
   };
   const config = loadConfig({ env });

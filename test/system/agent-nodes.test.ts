@@ -95,7 +95,9 @@ describeWithDocker("an agent whose node", () => {
     await there.daemon.kill();
     await untilStatus(there, "unreachable");
     await agent.until("starting");
-    expect(await messageOf()).toMatch(/^Node There does not answer since \S+; the agent may still run there\.$/);
+    expect(await messageOf()).toMatch(
+      /^Node There has not responded since \S+\. The agent may still be running there\.$/,
+    );
     expect(await move(here)).toMatchObject({ status: 409 });
     expect(await running()).toEqual(before);
     there.startDaemon();

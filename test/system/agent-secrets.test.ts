@@ -97,7 +97,7 @@ describeWithDocker("secrets of an agent, from the call to the container", () => 
   test("each is found as its connector or the config says: a file's exact bytes, a variable, the path of a file", async () => {
     const id = await container(host);
     const folder = join(runtimeDir, "secrets", host.nodeId);
-    const [name = ""] = readdirSync(folder);
+    const [name = ""] = folders(host);
     const path = join(folder, name, "TOKEN");
     expect(readFileSync(path, "utf8")).toBe(FILE_VALUE);
     expect([statSync(path).uid, statSync(path).mode & 0o777]).toEqual([APP_UID, 0o400]);
@@ -167,7 +167,9 @@ describeWithDocker("secrets of an agent, from the call to the container", () => 
     }
   });
 
-  const folders = ({ nodeId }: Machine): string[] => readdirSync(join(runtimeDir, "secrets", nodeId));
+  /** Beside them lies what names the container engine. */
+  const folders = ({ nodeId }: Machine): string[] =>
+    readdirSync(join(runtimeDir, "secrets", nodeId)).filter((name) => !name.startsWith("."));
 });
 
 /** As whoever runs a server adds one. */

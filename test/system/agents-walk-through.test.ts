@@ -48,7 +48,8 @@ describeWithDocker("the commands of docs/agents.md", () => {
   });
 
   /** The commands that the page has in its fences for a shell, one fence after the other. */
-  const fences = Array.from(PAGE.matchAll(/^```sh\n([\s\S]*?)^```/gm), ([, commands = ""]) => commands);
+  const [, walk = ""] = PAGE.split(/^## /m);
+  const fences = Array.from(walk.matchAll(/^```sh\n([\s\S]*?)^```/gm), ([, commands = ""]) => commands);
 
   /** Ends what it left running, and fails where a command does. */
   async function copied(commands: string): Promise<{ code: number; out: string; notes: string }> {
@@ -78,7 +79,7 @@ describeWithDocker("the commands of docs/agents.md", () => {
   }
 
   test("there are as many fences as this test walks through", () => {
-    expect(fences).toHaveLength(4);
+    expect(fences).toHaveLength(5);
   });
 
   test("make an agent and start it, and show how it comes up", async () => {
@@ -96,26 +97,26 @@ describeWithDocker("the commands of docs/agents.md", () => {
   test("show what it did, and join it to a connector", async () => {
     const { code, out, notes } = await copied(fences[2] ?? "");
     expect({ code, notes }).toMatchObject({ code: 0 });
-    for (const shown of ["The demo agent listens on port", "reported_ready", "HTTP_CONNECTOR_TOKEN"])
+    for (const shown of ["The demo agent is listening on port", "reported_ready", "HTTP_CONNECTOR_TOKEN"])
       expect(out).toContain(shown);
   });
 
   test("are told by the refusal of its start where secrets are missing", async () => {
-    const { code, notes } = await copied("fairlead agent start clerk");
+    const { code, notes } = await copied(fences[3] ?? "");
     expect(code).toBe(1);
     for (const name of ["HTTP_CONNECTOR_TOKEN", "HTTP_CONNECTOR_URL"])
       expect(notes).toMatch(new RegExp(`^  fairlead agent secret put agt_\\w+ ${name}$`, "m"));
   });
 
   test("set its secrets, get the answer to the connector's endpoint too, limit it and delete it", async () => {
-    const { code, out, notes } = await copied(fences[3] ?? "");
+    const { code, out, notes } = await copied(fences[4] ?? "");
     expect({ code, notes }).toMatchObject({ code: 0 });
     const { answer, delivered } = answerIn(out);
     expect({ answer, delivered }).toEqual({ answer: ABOUT_TOKYO, delivered: true });
-    expect(out).toMatch(/^limits +60 requests\/min, .*a day$/m);
+    expect(out).toMatch(/^limits +60 requests\/min, .*per day$/m);
     expect(hook.deliveries).toMatchObject([{ authorization: `Bearer ${HOOK_TOKEN}`, body: { task: TASK, answer } }]);
     await waitFor("the end of it", GONE_MS, async () => {
-      return (await copied("fairlead agent get clerk")).notes.includes('no agent named "clerk"');
+      return (await copied("fairlead agent get scribe")).notes.includes('no agent named "scribe"');
     });
   });
 });

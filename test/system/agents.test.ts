@@ -14,7 +14,7 @@ import { waitFor } from "../support/wait-for.ts";
 
 const BUILD_IMAGE = new URL("../../packages/demo-agent/image/build-image.sh", import.meta.url).pathname;
 const SOON_MS = 60_000;
-/** Design §5 says a second; the rest is for a machine that is busy. */
+/** A second is promised (decisions/0013); the rest is for a busy machine. */
 const DEATH_MS = 2_000;
 const TOKEN_FILE = "/run/secrets/fairlead-token";
 const HOOK_TOKEN = "hook-t0ken-41f7";
@@ -144,7 +144,7 @@ describeWithDocker("the demo agent, from its making to its end", () => {
   });
 
   test("its log is read as a node's is", async () => {
-    expect((await agent.call("GET", "/logs?tail=10")).text).toContain("The demo agent listens on port");
+    expect((await agent.call("GET", "/logs?tail=10")).text).toContain("The demo agent is listening on port");
   });
 
   test("its token dies when it is stopped, and nothing of it runs", async () => {

@@ -105,10 +105,10 @@ test("a backup of a busy server comes back as it was: daemons follow, keys and m
   expect(existsSync(join(restored.replaced ?? "", "fairlead.db"))).toBe(true);
   expect(restored.sessions).toBe(1);
   const recheck = Object.fromEntries(restored.recheck.map(({ what, items }) => [what, items.join(" ")]));
-  expect(recheck["Project keys that were deleted since, and work again"]).toContain(deleted.id);
-  expect(recheck["Project keys that were made since, and work no more"]).toContain(later.id);
+  expect(recheck["Project keys deleted since the backup, which work again"]).toContain(deleted.id);
+  expect(recheck["Project keys created since the backup, which no longer work"]).toContain(later.id);
   expect(Object.entries(recheck).find(([what]) => what.startsWith("Balances"))?.[1]).toContain(
-    "$5.000000 again, was $6.0",
+    "now $5.000000, before the restore $6.0",
   );
 
   await waitFor("the new epoch", WAIT_MS, async () => held.current()?.epoch === restored.epoch);

@@ -1,13 +1,13 @@
 import { once } from "node:events";
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { assertChatOrder } from "../../packages/control-plane/src/inference/bridge/testing/chat-order.ts";
+import { assertChatOrder } from "../../packages/dialects/src/testing/chat-order.ts";
 import {
   hasOpenAiDocument,
   NEEDS_OPENAI_DOCUMENT,
   OpenAiDocument,
-} from "../../packages/control-plane/src/inference/bridge/testing/openai-document.ts";
-import { responsesOrderProblems } from "../../packages/control-plane/src/inference/bridge/testing/responses-order.ts";
+} from "../../packages/dialects/src/testing/openai-document.ts";
+import { responsesOrderProblems } from "../../packages/dialects/src/testing/responses-order.ts";
 import { NODE_ID } from "../support/data-plane.ts";
 import { BREAKS, FAILS, HELLO, NEVER_ENDS, REFUSED, THINKS } from "../support/scripted-model.ts";
 import { readEvents, type StreamEvent } from "../support/stream-events.ts";
@@ -123,8 +123,10 @@ describe.each(WAYS)("a call of $dialect, $way", (way) => {
       };
       for (const event of (await streams(way)).flat()) expect(problems(event)).toBe("");
       const whole = isChat ? "CreateChatCompletionResponse" : "Response";
-      for (const text of ["Hi", THINKS])
-        expect(document.problems(whole, await (await call(way, text)).json())).toBe("");
+      for (const text of ["Hi", THINKS]) {
+        const answer: unknown = await (await call(way, text)).json();
+        expect(document.problems(whole, answer), JSON.stringify(answer)).toBe("");
+      }
       expect(document.problems("ErrorResponse", await (await call(way, REFUSED)).json())).toBe("");
     },
   );

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { responsesOrderProblems } from "../../packages/control-plane/src/inference/bridge/testing/responses-order.ts";
+import { responsesOrderProblems } from "../../packages/dialects/src/testing/responses-order.ts";
 import { breachesOf, breakingAt } from "../support/broken-upstream.ts";
 import type { ChatCaller, TurnAnswer } from "../support/chat-caller.ts";
 import { CHAT_MODELS, ChatStage } from "../support/chat-stage.ts";

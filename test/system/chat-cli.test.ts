@@ -28,7 +28,7 @@ describe("a chat in the terminal", () => {
   test("remembers, begins anew, goes back, and is named and searched", async () => {
     const first = await talk("My name is Ada.", "I like roses.", RECALL, "/title Who I am", "/retry");
     expect(first.out).toBe(`${HELLO}\n${HELLO}\n${"My name is Ada. | I like roses.\n".repeat(2)}`);
-    expect(first.notes).toContain('This session is called "Who I am".');
+    expect(first.notes).toContain('The session\'s title is now "Who I am".');
     const second = await talk("Something else", "/sessions roses", "/resume 1", RECALL, "/new", RECALL);
     expect(second.out).toBe(`${HELLO}\nMy name is Ada. | I like roses. | ${RECALL}\n`);
     expect(second.notes).toContain("Who I am");
@@ -38,7 +38,7 @@ describe("a chat in the terminal", () => {
   test("tells of an answer that broke off, keeps what came, and does not ask twice", async () => {
     const { out, notes } = await talk(BREAKS, BREAKS, "And now?");
     expect(out).toMatch(new RegExp(`^Hello ?\\nHello ?\\n${HELLO}\\n$`));
-    expect(notes.split("The answer broke off")).toHaveLength(3);
+    expect(notes.split("The response was cut off")).toHaveLength(3);
     const history = await ann.history(sessionIn(notes));
     expect(history.filter((line) => line.startsWith("user: "))).toEqual([`user: ${BREAKS}`, "user: And now?"]);
   });
@@ -52,7 +52,7 @@ describe("a chat in the terminal", () => {
     const before = stage.upstream.left;
     const { code, notes } = await fairlead(["chat"], { ...terminal, out });
     expect(code).toBe(0);
-    expect(notes).toContain("(stopped; what had come is kept)");
+    expect(notes).toContain("(stopped; the partial response is saved)");
     expect(stage.upstream.left).toBe(before + 1);
     expect((await ann.messages(sessionIn(notes))).map(({ status }) => status)).toEqual([
       "completed",

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { assertResponsesOrder } from "../../packages/control-plane/src/inference/bridge/testing/responses-order.ts";
+import { assertResponsesOrder } from "../../packages/dialects/src/testing/responses-order.ts";
 import type { ChatCaller, TurnAnswer, TurnOptions } from "../support/chat-caller.ts";
 import { ChatStage } from "../support/chat-stage.ts";
 import type { EngineScript } from "../support/scripted-engine.ts";
@@ -170,7 +170,7 @@ describe("a client that tries again by itself", () => {
   test("and gives up leaves one question without an answer, which the next try supersedes", async () => {
     stage.script = refusing(3, 503);
     const failed = await persist("Are you there?");
-    expect(failed).toMatchObject({ status: 502, error: { message: "try again" } });
+    expect(failed).toMatchObject({ status: 502, error: { message: "responsive: try again" } });
     expect(questionsIn(await ann.history(failed.session))).toEqual(["user: Are you there?"]);
     const answered = await ann.turn("Are you there?", { session: failed.session });
     expect(await ann.history(answered.session)).toEqual(["user: Are you there?", `assistant: ${HELLO}`]);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { FakeBrowser } from "../../packages/control-plane/src/pages/testing/fake-browser.ts";
+import { FakeBrowser } from "../../packages/control-plane/src/people/pages/testing/fake-browser.ts";
 import { CommandLine } from "../support/command-line.ts";
 import { StartedServer } from "../support/started-server.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -44,7 +44,7 @@ describe("a day at the command line", () => {
     const login = laptop.start("login", "--base-url", server.url);
     await ann.open("/device");
     await ann.submit("/device", { user_code: (await login.noticed(CODE)).toLowerCase() });
-    await ann.submit("/device/decision", { decision });
+    await ann.submit("/device/decision", { decision, ...(decision === "allow" ? { started: "yes" } : {}) });
     return login.finished;
   }
 
@@ -54,7 +54,7 @@ describe("a day at the command line", () => {
   });
 
   test("is told when the person refuses on the page, and the login before goes on", async () => {
-    expect(await signIn("refuse")).toMatchObject({ code: 1, notes: expect.stringContaining("refused in the browser") });
+    expect(await signIn("refuse")).toMatchObject({ code: 1, notes: expect.stringContaining("denied in the browser") });
     expect((await laptop.run("whoami")).code).toBe(0);
   });
 
@@ -64,7 +64,7 @@ describe("a day at the command line", () => {
       .parse(JSON.parse((await laptop.run("project", "create", "Research", "--json")).out));
     expect((await laptop.run("project", "use", project.id)).code).toBe(0);
     expect((await laptop.run("project", "list")).out).toContain(project.id);
-    expect((await laptop.run("node", "list")).out).toContain("no nodes yet");
+    expect((await laptop.run("node", "list")).out).toContain("no nodes");
     expect((await laptop.run("whoami")).out).toMatch(/Research +owner/);
     expect((await laptop.run("audit")).out).toMatch(/project\.create +ann@example\.org +Research/);
   });
@@ -93,7 +93,7 @@ describe("a day at the command line", () => {
       .parse(JSON.parse((await laptop.run("member", "invite", "cleo@example.org", "--json")).out));
     expect((await laptop.run("member", "revoke-invitation", invitation.id)).code).toBe(0);
     expect((await new FakeBrowser(server.url).open(new URL(url).pathname)).status).toBe(404);
-    expect((await laptop.run("member", "invitations")).out).toBe("no open invitations\n");
+    expect((await laptop.run("member", "invitations")).out).toBe("no unused invitations\n");
   });
 
   test("makes a key, gives it a new value and deletes it", async () => {
@@ -118,7 +118,7 @@ describe("a day at the command line", () => {
     expect(await laptop.run("project", "delete", id)).toMatchObject({ code: 2 });
     expect(await laptop.run("project", "delete", id, "--confirm", "Research")).toMatchObject({ code: 1 });
     expect(await laptop.run("project", "delete", id, "--confirm", 'R & "D"')).toMatchObject({ code: 0 });
-    expect((await laptop.run("member", "list")).notes).toContain("No project is named");
+    expect((await laptop.run("member", "list")).notes).toContain("No project is set");
     await waitFor(
       "the project to be gone",
       30_000,

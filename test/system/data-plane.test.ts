@@ -315,7 +315,8 @@ describe("an answer that breaks off", () => {
     let answering: ServerResponse | undefined;
     plane.engine.script = (_request, response) => {
       answering = response;
-      response.writeHead(200, { ...JSON_TYPE }).write('{"half":');
+      // More than one piece: the first of them waits for the next, as long as another upstream could be asked.
+      response.writeHead(200, { ...JSON_TYPE }).write(`{"half":"${"x".repeat(1_000_000)}`);
     };
     const answer = await chat(CALL);
     answering?.destroy();

@@ -3,10 +3,10 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFi
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { systemClock } from "@fairlead/protocol/clock";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { DockerMachines } from "../../packages/control-plane/src/machines/docker-machines.ts";
-import { machineProviderContract } from "../../packages/control-plane/src/machines/machine-provider.contract.ts";
+import { DockerMachines } from "../../packages/control-plane/src/fleet/machines/docker/docker-machines.ts";
+import { machineProviderContract } from "../../packages/control-plane/src/fleet/machines/machine-provider.contract.ts";
+import { systemClock } from "../../packages/protocol/src/values/clock.ts";
 import { describeWithDocker, docker } from "../support/docker.ts";
 
 const run = promisify(execFile);
@@ -93,7 +93,7 @@ describeWithDocker("machines in Docker", () => {
     ]) {
       await expect(call).rejects.toMatchObject({
         kind: "unavailable",
-        providerWords: expect.stringContaining("does not answer"),
+        providerWords: expect.stringContaining("does not respond"),
       });
     }
   });
@@ -117,7 +117,7 @@ describeWithDocker("machines in Docker", () => {
     expect(await provider.get("", id)).toMatchObject({
       state: "failed",
       ip: null,
-      failure: expect.stringMatching(/^its container ended with \d+/),
+      failure: expect.stringMatching(/^its container exited with \d+/),
     });
     await provider.delete("", id);
     const label = `dev.fairlead.machine.installation=${installation}`;

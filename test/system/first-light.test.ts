@@ -5,14 +5,19 @@ import { join } from "node:path";
 import { parseEnv, promisify } from "node:util";
 import OpenAI from "openai";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
+import { FakeBrowser } from "../../packages/control-plane/src/people/pages/testing/fake-browser.ts";
 import { describeWithDocker, docker } from "../support/docker.ts";
 import { listen, twoFreePorts } from "../support/ports.ts";
 import { runScript, type ScriptResult } from "../support/run-script.ts";
 import { waitFor } from "../support/wait-for.ts";
 
-const root = new URL("../..", import.meta.url).pathname;
 const question = [{ role: "user" as const, content: "What is the capital of Japan?" }];
 const answer = "The capital of Japan is Tokyo.";
+
+const credentialsSchema = z.object({
+  platforms: z.record(z.string(), z.object({ login: z.object({ accessToken: z.string() }) })),
+});
 
 /** The whole way, as a newcomer goes it: the real quickstart, real Docker, the real engine, the SDK from npm. */
 describeWithDocker("first light", () => {
@@ -23,7 +28,14 @@ describeWithDocker("first light", () => {
   let first: ScriptResult;
 
   const quickstart = (...args: readonly string[]): Promise<ScriptResult> =>
-    runScript("quickstart", ["--data-dir", dataDir, ...args]);
+    runScript("quickstart", ["--data-dir", dataDir, ...args], { XDG_CONFIG_HOME: folder });
+  const credentials = (): string => readFileSync(join(folder, "fairlead", "credentials.json"), "utf8");
+  /** As in a shell that sourced the env file: the command that the quickstart names is found on the PATH. */
+  const fairlead = async (...args: string[]): Promise<string> => {
+    const [, command = ""] = /^ {2}(\S*fairlead\S*) node list$/m.exec(first.out) ?? [];
+    const shell = { ...env(), PATH: process.env["PATH"], HOME: folder, XDG_CONFIG_HOME: folder };
+    return (await promisify(execFile)(command, args, { env: shell })).stdout;
+  };
   const env = (): NodeJS.Dict<string> => parseEnv(readFileSync(envFile, "utf8"));
   const pid = (name: string): number => Number(readFileSync(join(dataDir, `${name}.pid`), "utf8"));
   const engines = async (): Promise<string[]> => {
@@ -59,18 +71,19 @@ describeWithDocker("first light", () => {
     expect(first.out).toContain(`http://127.0.0.1:${ports[0]}`);
     expect(first.out).toContain(`http://127.0.0.1:${ports[1]}`);
     expect(first.out).toContain(env()["FAIRLEAD_API_KEY"]);
-    expect(first.out).toContain("npx fairlead chat");
+    expect(first.out).toContain("fairlead chat");
+    expect(first.out).not.toContain("npx");
   });
 
   test("the env file holds every client setting and only its owner can read it", () => {
     expect(env()).toEqual({
       FAIRLEAD_BASE_URL: `http://127.0.0.1:${ports[0]}`,
       FAIRLEAD_MODELS_URL: `http://127.0.0.1:${ports[1]}`,
-      FAIRLEAD_TOKEN: expect.stringMatching(/^eyJ/),
       FAIRLEAD_PROJECT_ID: expect.stringMatching(/^prj_/),
       FAIRLEAD_API_KEY: expect.stringMatching(/^flk_/),
       FAIRLEAD_NODE_ID: expect.stringMatching(/^nod_/),
       FAIRLEAD_MODEL: "local/tinychat-6m",
+      FAIRLEAD_CONFIG: join(dataDir, "config.yaml"),
     });
     expect(statSync(envFile).mode & 0o777).toBe(0o600);
   });
@@ -78,7 +91,10 @@ describeWithDocker("first light", () => {
   test("no secret is left in a log", () => {
     const logs = ["server", "daemon"].map((name) => readFileSync(join(dataDir, `${name}.log`), "utf8")).join("");
     expect(logs).not.toContain(env()["FAIRLEAD_API_KEY"]);
-    expect(logs).not.toContain(env()["FAIRLEAD_TOKEN"]);
+    const kept = credentialsSchema.parse(JSON.parse(credentials())).platforms;
+    const tokens = Object.values(kept).map(({ login }) => login.accessToken);
+    expect(tokens).toEqual([expect.stringMatching(/^eyJ/)]);
+    expect(logs).not.toContain(tokens[0]);
     expect(logs).not.toMatch(/flb_[\w-]{20}/);
   });
 
@@ -95,22 +111,51 @@ describeWithDocker("first light", () => {
     expect(pieces.filter(Boolean).length).toBeGreaterThan(1);
   });
 
-  test("the command line talks to the installation with the env file alone", async () => {
-    const run = promisify(execFile);
-    const fairlead = async (...args: string[]): Promise<string> =>
-      (await run(`${root}packages/cli/bin/fairlead.js`, [...args, "--env-file", envFile])).stdout;
+  test("a request without `model` goes to the node's model", async () => {
+    const response = await fetch(`${env()["FAIRLEAD_MODELS_URL"]}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${env()["FAIRLEAD_API_KEY"]}`, "content-type": "application/json" },
+      body: JSON.stringify({ messages: question, temperature: 0 }),
+    });
+    expect(await response.text()).toContain(answer);
+    expect(response.status).toBe(200);
+  });
+
+  test("the command `fairlead` is on the PATH, signed in, and needs the env file alone", async () => {
+    expect(await fairlead("whoami")).toContain("admin@fairlead.local");
     expect(await fairlead("models")).toBe("local/tinychat-6m\n");
     expect(await fairlead("node", "list")).toMatch(/local +active/);
     expect(await fairlead("chat", "What is 2+2?")).toMatch(/4/);
   });
 
-  test("a second run reuses what runs and renews the token", async () => {
-    const before = { env: env(), server: pid("server"), daemon: pid("daemon"), engines: await engines() };
+  test("the command line stays signed in when the administrator sets a password", async () => {
+    const link = (await fairlead("admin", "reset-link", "admin@fairlead.local")).trim();
+    const { origin, pathname } = new URL(link);
+    const browser = new FakeBrowser(origin);
+    await browser.open(pathname);
+    const set = await browser.submit(pathname, { email: "admin@fairlead.local", password: "a long pass phrase" });
+    expect(set.status).toBe(200);
+    expect(await fairlead("project", "list")).toContain(env()["FAIRLEAD_PROJECT_ID"]);
+  });
+
+  test("a second run reuses what runs, and the login that works", async () => {
+    const before = {
+      login: credentials(),
+      env: env(),
+      server: pid("server"),
+      daemon: pid("daemon"),
+      engines: await engines(),
+    };
     const second = await quickstart();
     expect(second).toMatchObject({ code: 0, errors: "" });
-    const after = { env: env(), server: pid("server"), daemon: pid("daemon"), engines: await engines() };
-    expect(after).toEqual({ ...before, env: { ...before.env, FAIRLEAD_TOKEN: expect.stringMatching(/^eyJ/) } });
-    expect(after.env["FAIRLEAD_TOKEN"]).not.toBe(before.env["FAIRLEAD_TOKEN"]);
+    const after = {
+      login: credentials(),
+      env: env(),
+      server: pid("server"),
+      daemon: pid("daemon"),
+      engines: await engines(),
+    };
+    expect(after).toEqual(before);
   });
 
   test("an engine that is killed comes back by itself", async () => {
@@ -133,7 +178,7 @@ describeWithDocker("first light", () => {
     const result = await quickstart("--platform-port", String(taken.port));
     await taken.close();
     expect(result.code).toBe(1);
-    expect(result.errors).toMatch(new RegExp(`Port ${taken.port} is taken by \\S+ \\(pid ${process.pid}\\)`));
+    expect(result.errors).toMatch(new RegExp(`Port ${taken.port} is in use by \\S+ \\(pid ${process.pid}\\)`));
     expect(await ask()).toBe(answer);
   });
 
@@ -159,14 +204,20 @@ describeWithDocker("first light", () => {
   test("after --down the same project, key and node serve again", async () => {
     const before = env();
     expect(await quickstart()).toMatchObject({ code: 0, errors: "" });
-    expect({ ...env(), FAIRLEAD_TOKEN: "" }).toEqual({ ...before, FAIRLEAD_TOKEN: "" });
+    expect(env()).toEqual(before);
     expect(await ask()).toBe(answer);
   });
 
-  test("--purge removes data, containers and volumes", async () => {
-    const label = `label=dev.fairlead.node=${env()["FAIRLEAD_NODE_ID"]}`;
+  test("--purge removes data, containers, volumes and networks", async () => {
+    const { FAIRLEAD_NODE_ID: nodeId, FAIRLEAD_BASE_URL: url } = env();
+    const command = /^ {2}command line .*ok +\d+s {2}(\/\S+)$/m.exec(first.out)?.[1] ?? "";
+    const label = `label=dev.fairlead.node=${nodeId}`;
     expect(await quickstart("--purge")).toMatchObject({ code: 0, errors: "" });
     expect(existsSync(dataDir)).toBe(false);
+    expect(Object.keys(credentialsSchema.parse(JSON.parse(credentials())).platforms)).not.toContain(url);
+    expect(existsSync(command)).toBe(false);
+    expect(existsSync(`/run/fairlead-daemon/secrets/${nodeId}`)).toBe(false);
     expect(await docker("ps", "-aq", "--filter", label)).toBe("");
+    expect(await docker("network", "ls", "-q", "--filter", label)).toBe("");
   });
 });

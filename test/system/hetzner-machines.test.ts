@@ -1,8 +1,8 @@
-import { systemClock } from "@fairlead/protocol/clock";
 import { afterEach, describe, expect, test } from "vitest";
-import { HetznerMachines } from "../../packages/control-plane/src/machines/hetzner-machines.ts";
-import { machineProviderContract } from "../../packages/control-plane/src/machines/machine-provider.contract.ts";
-import type { MachineRequest } from "../../packages/control-plane/src/machines/machine-provider.ts";
+import { HetznerMachines } from "../../packages/control-plane/src/fleet/machines/hetzner/hetzner-machines.ts";
+import { machineProviderContract } from "../../packages/control-plane/src/fleet/machines/machine-provider.contract.ts";
+import type { MachineRequest } from "../../packages/control-plane/src/fleet/machines/machine-provider.ts";
+import { systemClock } from "../../packages/protocol/src/values/clock.ts";
 import { FakeHetzner, type FakeOptions } from "../fakes/hetzner/src/fake-hetzner.ts";
 import type { Project } from "../fakes/hetzner/src/project.ts";
 
@@ -115,6 +115,26 @@ describe("the adapter for Hetzner", () => {
       monthlyPrice: { amount: "3.79", currency: "EUR" },
       hourlyPrice: { amount: "0.006", currency: "EUR" },
     });
+  });
+
+  test.each(["/server_types", "/pricing"])(
+    "a call that the API has removed says so, and is not retried: %s",
+    async (path) => {
+      await start({ faults: { removed: [path] } });
+      await expect(provider.plans(token)).rejects.toMatchObject({
+        kind: "outdated",
+        providerWords: "the API endpoint functionality was removed (deprecated_api_endpoint)",
+      });
+    },
+  );
+
+  test("a removed call is no sign that a machine is gone", async () => {
+    await start();
+    const { id } = await provider.create(token, request);
+    fake.faults.removed = [`/servers/${id}`];
+    await expect(provider.get(token, id)).rejects.toMatchObject({ kind: "outdated" });
+    await expect(provider.delete(token, id)).rejects.toMatchObject({ kind: "outdated" });
+    expect(project.servers).toHaveLength(1);
   });
 
   test("its prices are in the currency that it names, and in euros where it names none", async () => {

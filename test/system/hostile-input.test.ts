@@ -17,6 +17,11 @@ const errorAnswer = z.object({
     param: z.string().nullable(),
     source: z.enum(["fairlead", "provider"]),
     requestId: z.string(),
+    errors: z
+      .array(z.strictObject({ param: z.string(), message: z.string().min(1) }))
+      .min(1)
+      .max(50)
+      .optional(),
   }),
 });
 type ErrorAnswer = z.output<typeof errorAnswer>["error"];

@@ -7,8 +7,8 @@ import { InstallMachine, VERSION } from "../support/install-machine.ts";
 
 const canUnshare = spawnSync("unshare", ["--mount", "true"]).status === 0;
 const hasShellcheck = spawnSync("shellcheck", ["--version"]).status === 0;
-const SCRIPT = new URL("../../install/install.sh", import.meta.url).pathname;
-const CONTROL_PLANE = new URL("../../install/install-control-plane.sh", import.meta.url).pathname;
+const SCRIPT = new URL("../../scripts/install/install.sh", import.meta.url).pathname;
+const CONTROL_PLANE = new URL("../../scripts/install/install-control-plane.sh", import.meta.url).pathname;
 const UNIT = "etc/systemd/system/fairlead-daemon.service";
 const TOKEN_FILE = "etc/fairlead/bootstrap-token";
 
@@ -18,13 +18,15 @@ test.runIf(hasShellcheck)("shellcheck finds nothing (where it is installed)", ()
 
 describe("install-control-plane.sh", () => {
   test.each([
-    [["--public-url", "ftp://x.example"], 2, "needs an address"],
-    [["--public-url", "https://x.example/\nadmin: yes"], 2, "needs an address"],
-    [["--public-url", "https://x.example/"], 2, "needs an address"],
-    [["--models-url"], 2, "needs an address"],
-    [["--data"], 2, "goes with --uninstall"],
+    [["--public-url", "ftp://x.example"], 2, "requires a URL"],
+    [["--public-url", "https://x.example/\nadmin: yes"], 2, "requires a URL"],
+    [["--public-url", "https://x.example/"], 2, "requires a URL"],
+    [["--public-url", "https://user:secret@x.example"], 2, "requires a URL"],
+    [["--public-url", "https://x.example/?a=b"], 2, "requires a URL"],
+    [["--models-url"], 2, "requires a URL"],
+    [["--data"], 2, "requires --uninstall"],
     [["--nonsense"], 2, "unknown option"],
-    [["--dry-run"], 1, process.getuid?.() === 0 ? "not in an unpacked build" : "needs root"],
+    [["--dry-run"], 1, process.getuid?.() === 0 ? "not in an unpacked build" : "must run as root"],
   ])("refuses %j and changes nothing", (args, code, words) => {
     const { status, stderr } = spawnSync(CONTROL_PLANE, args, { encoding: "utf8" });
     expect(stderr).toContain(words);
@@ -53,7 +55,7 @@ describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () =>
   test("installs the build that the token names, enrols, and leaves no token", async () => {
     const token = machine.token(named());
     const { code, output } = await machine.run([], { token });
-    expect(output).toContain("as the token names it");
+    expect(output).toContain("verified against the token");
     expect(output).toContain("This machine is node nod_1.");
     expect(code).toBe(0);
     expect(readlinkSync(machine.path("opt/fairlead-daemon/current"))).toBe(`versions/${VERSION}`);
@@ -61,6 +63,13 @@ describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () =>
     expect(machine.has(TOKEN_FILE)).toBe(false);
     expect(output + machine.calls().join("\n")).not.toContain(token);
     expect(machine.asked.join(" ")).not.toContain(token);
+  });
+
+  test("installs from a platform below a path", async () => {
+    const publicUrl = `${machine.url}/fairlead`;
+    const { code, output } = await machine.run([], { token: machine.token(named(), publicUrl), publicUrl });
+    expect({ code, output }).toMatchObject({ code: 0, output: expect.stringContaining("This machine is node nod_1.") });
+    expect(machine.asked.filter((path) => !/^\/(fairlead\/|version$)/.test(path))).toEqual([]);
   });
 
   test("repairs when it is run again, and does not reload systemd or download for nothing", async () => {
@@ -101,7 +110,7 @@ describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () =>
     const token = machine.token({ version: VERSION, sha256: { x64: "0".repeat(64) } });
     const { code, output } = await machine.run([], { token });
     expect(code).toBe(1);
-    expect(output).toContain("is not what the token says");
+    expect(output).toContain("does not match the token");
     expect(readdirSync(machine.path("opt/fairlead-daemon/versions"))).toEqual([]);
     expect(machine.has(UNIT)).toBe(false);
   });
@@ -119,8 +128,8 @@ describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () =>
     await machine.stopDocker();
     const { code, output } = await machine.run([], { publicUrl: "http://127.0.0.1:1" });
     expect(code).toBe(1);
-    expect(output).toMatch(/BAD +systemd does not run this machine/);
-    expect(output).toMatch(/BAD +http:\/\/127\.0\.0\.1:1 does not answer: .*7/);
+    expect(output).toMatch(/BAD +this machine does not use systemd/);
+    expect(output).toMatch(/BAD +cannot reach http:\/\/127\.0\.0\.1:1: .*7/);
     expect(output).toMatch(/(BAD|note) +.*Docker/);
     expect(output).toContain("Nothing was installed.");
     nothingInstalled();
@@ -128,9 +137,9 @@ describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () =>
 
   test.each([
     [["--tokenfile"], "unknown option"],
-    [["--token-file"], "needs a value"],
-    [["--version", "../../etc"], "is no version"],
-    [["--containers"], "goes with --uninstall"],
+    [["--token-file"], "requires a value"],
+    [["--version", "../../etc"], "is not a valid version"],
+    [["--containers"], "requires --uninstall"],
     [["flb_secret"], "not as an argument"],
   ])("refuses the call %j", async (args, words) => {
     const { code, output } = await machine.run(args);
@@ -140,9 +149,9 @@ describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () =>
   });
 
   test.each([
-    ["flb_half", "not a bootstrap token"],
-    ["something", "not a bootstrap token"],
-    ['"; touch /opt/x; "', "not a bootstrap token"],
+    ["flb_half", "the bootstrap token is invalid"],
+    ["something", "the bootstrap token is invalid"],
+    ['"; touch /opt/x; "', "the bootstrap token is invalid"],
   ])("refuses what is no token: %s", async (token, words) => {
     const { code, output } = await machine.run([], { token });
     expect(code).toBe(1);
@@ -152,15 +161,15 @@ describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () =>
 
   test("refuses another platform's token, and plain http to another machine", async () => {
     const foreign = await machine.run([], { token: machine.token(named(), "https://other.example") });
-    expect(foreign.output).toContain("the token is of https://other.example");
+    expect(foreign.output).toContain("the token is for https://other.example");
     const plain = await machine.run([], { publicUrl: "http://platform.example" });
-    expect(plain.output).toContain("plain http to another machine");
+    expect(plain.output).toContain("plain HTTP to another machine");
     for (const { code } of [foreign, plain]) expect(code).toBe(1);
     nothingInstalled();
   });
 
   test.each([
-    [[], { offered: false }, "offers no build"],
+    [[], { offered: false }, "offers no daemon build"],
     [["--version", "9.9.9"], {}, "offers no build 9.9.9 for x64"],
     [[], {}, "there is no token"],
   ])("says what is missing: %j %j", async (args, options, words) => {
@@ -175,7 +184,7 @@ describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () =>
     const { code, output } = await machine.run([], { token: machine.token(named()) });
     expect(code).toBe(1);
     expect(output).toContain("said the daemon");
-    expect(output).toContain("Get a fresh token");
+    expect(output).toContain("Get a new token");
   });
 
   test("uninstalling leaves nothing, and touches containers only when asked", async () => {

@@ -1,7 +1,7 @@
 import { memberSchema, type Role } from "@fairlead/protocol/resources";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { FakeBrowser } from "../../packages/control-plane/src/pages/testing/fake-browser.ts";
+import { FakeBrowser } from "../../packages/control-plane/src/people/pages/testing/fake-browser.ts";
 import { StartedServer } from "../support/started-server.ts";
 
 const PASSWORD = "correct horse battery";

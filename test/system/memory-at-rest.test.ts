@@ -15,6 +15,8 @@ afterAll(() => server.remove());
 test("a server that nobody calls collects its garbage by itself, and goes on answering", {
   timeout: 100_000,
 }, async () => {
-  await waitFor("a collection", PATIENCE_MS, async () => server.log.includes("collected garbage while it is quiet"));
+  await waitFor("a collection", PATIENCE_MS, async () =>
+    server.log.includes("collected garbage while the server is idle"),
+  );
   expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
 });

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { BillingStore } from "../../packages/control-plane/src/billing/billing-store.ts";
-import type { LedgerEntry } from "../../packages/control-plane/src/billing/ledger.ts";
-import { LedgerCheck } from "../../packages/control-plane/src/billing/ledger-check.ts";
-import { costOf, type Prices } from "../../packages/control-plane/src/billing/prices.ts";
-import { type OpenedDatabase, openDatabase } from "../../packages/control-plane/src/db/open.ts";
+import { type OpenedDatabase, openDatabase } from "../../packages/control-plane/src/installation/db/open.ts";
+import { BillingStore } from "../../packages/control-plane/src/money/billing/billing-store.ts";
+import type { LedgerEntry } from "../../packages/control-plane/src/money/billing/ledger.ts";
+import { LedgerCheck } from "../../packages/control-plane/src/money/billing/ledger-check.ts";
 import { STORES } from "../../packages/control-plane/src/testing.fixture.ts";
+import { costOf, type Prices } from "../../packages/inference/src/ports/prices.ts";
 import { CACHED_TOKENS, INPUT_TOKENS, MeteredUpstream } from "../support/metered-upstream.ts";
 import {
   type DrillCall,
@@ -27,7 +27,7 @@ import { waitFor } from "../support/wait-for.ts";
 const PRICES: Prices = { input: 3_000_001, cachedInput: 1_500_000, output: 7_000_003, perRequest: 11 };
 const MODEL = { name: "m", maxOutputTokens: 2000, prices: PRICES };
 /** What a call of the drill sets aside, a little more than most. */
-const HOLD = costOf({ inputTokens: 100, cachedInputTokens: 0, outputTokens: LIMIT_TOKENS }, PRICES);
+const HOLD = costOf({ inputTokens: 450, cachedInputTokens: 0, outputTokens: LIMIT_TOKENS }, PRICES);
 const POOR_BUDGET = 3 * HOLD;
 const SOON_MS = 20_000;
 /** Tries of a caller that is told to come again. */
@@ -153,7 +153,7 @@ describe.each(STORES)("money on $name", ({ openShared }) => {
 
     server = await StartedServer.start(settings());
     expect((await balance()).heldNanoDollars).toBe(0);
-    expect(await ledger.openHolds(1)).toEqual([]);
+    expect(await ledger.lostHolds(["inc_none"], 1)).toEqual([]);
     await give(25 * HOLD);
     const second = afterwards.map((call) => ({ ...call, leaves: call.leaves || call.deed === "endless" }));
     await Promise.all(second.map(run));
@@ -167,7 +167,7 @@ describe.each(STORES)("money on $name", ({ openShared }) => {
     await server.remove();
 
     expect(await new LedgerCheck(store.db).run()).toMatchObject({ projects: 1, wrong: [] });
-    expect(await ledger.openHolds(1)).toEqual([]);
+    expect(await ledger.lostHolds(["inc_none"], 1)).toEqual([]);
     const { byCall, entries } = await charges();
     const charged = [...byCall.values()].reduce((sum, cost) => sum + cost, 0);
     const writtenOff = entries.filter(({ kind, callId }) => kind === "adjust" && callId !== null);

@@ -1,6 +1,5 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { request } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -11,13 +10,12 @@ import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { FleetStage } from "../support/fleet-stage.ts";
+import { hasNginx, type Nginx, nginxExamples, startNginx } from "../support/nginx.ts";
 import { twoFreePorts } from "../support/ports.ts";
 import { selfSigned } from "../support/self-signed.ts";
 import { SimulatedDaemon } from "../support/simulated-daemon.ts";
 import { waitFor } from "../support/wait-for.ts";
 
-const NGINX = "/usr/sbin/nginx";
-const OPERATIONS = new URL("../../docs/operations.md", import.meta.url);
 const WAIT_MS = 30_000;
 const EVENT = (content: string): string => `data: {"choices":[{"index":0,"delta":{"content":"${content}"}}]}\n\n`;
 
@@ -58,7 +56,7 @@ interface Way {
 }
 const WAYS: readonly Way[] = [
   { name: "the server's own TLS", settings: (tls) => ({ tls }), throughNginx: false },
-  ...(existsSync(NGINX)
+  ...(hasNginx
     ? [
         {
           name: "nginx as docs/operations.md has it",
@@ -79,7 +77,7 @@ describe.each(WAYS)("behind $name", ({ settings, throughNginx }) => {
   const dir = mkdtempSync(join(tmpdir(), "fairlead-nginx-"));
   const provider = new Provider();
   let stage: FleetStage;
-  let nginx: ChildProcess | null = null;
+  let nginx: Nginx | null = null;
   let platformUrl: string;
   let modelsUrl: string;
   let projectId: string;
@@ -92,25 +90,25 @@ describe.each(WAYS)("behind $name", ({ settings, throughNginx }) => {
     const models = [{ name: "m" }];
     const platform = [{ name: "slow", baseUrl: await provider.start(), protocols: ["chat"], models }];
     stage = await FleetStage.start({ nodes: 1, settings: { server: settings(files), providers: { platform } } });
-    [platformUrl, modelsUrl] = throughNginx ? await startNginx(files) : [stage.platformUrl, stage.modelsUrl];
+    [platformUrl, modelsUrl] = throughNginx ? await startOurNginx(files) : [stage.platformUrl, stage.modelsUrl];
     projectId = projectsSchema.parse(await stage.call("GET", "/v1/projects")).projects[0]?.id ?? "";
     const made = await stage.call("POST", `/v1/projects/${projectId}/keys`, { projectId, name: "through TLS" });
     key = keySchema.parse(made).key.keyValue;
   });
 
   afterAll(async () => {
-    if (nginx !== null && nginx.exitCode === null) {
-      nginx.kill("SIGTERM");
-      await once(nginx, "exit");
-    }
+    await nginx?.stop();
     await stage?.remove();
     provider.close();
     rmSync(dir, { recursive: true, force: true });
   });
 
   /** The example of the page, with this test's ports and files. */
-  async function startNginx(files: { readonly certFile: string; readonly keyFile: string }): Promise<[string, string]> {
-    const [example = ""] = /(?<=```nginx\n).*?(?=```)/s.exec(readFileSync(OPERATIONS, "utf8")) ?? [];
+  async function startOurNginx(files: {
+    readonly certFile: string;
+    readonly keyFile: string;
+  }): Promise<[string, string]> {
+    const [example = ""] = nginxExamples();
     const [first, second] = await twoFreePorts();
     const replaced = example
       .replace("127.0.0.1:8080", new URL(stage.platformUrl).host)
@@ -119,12 +117,7 @@ describe.each(WAYS)("behind $name", ({ settings, throughNginx }) => {
       .replace("listen 443 ssl", `listen 127.0.0.1:${second} ssl`)
       .replace("/etc/ssl/fairlead/fullchain.pem", files.certFile)
       .replace("/etc/ssl/fairlead/privkey.pem", files.keyFile);
-    const user = process.getuid?.() === 0 ? "user root;" : "";
-    const folders = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((of) => `${of}_temp_path ${dir}/${of};`);
-    const http = ["access_log off;", ...folders, replaced].join("\n");
-    const head = `${user} pid ${dir}/nginx.pid; error_log ${dir}/error.log; daemon off; events {}`;
-    writeFileSync(join(dir, "nginx.conf"), `${head}\nhttp {\n${http}\n}\n`);
-    nginx = spawn(NGINX, ["-c", join(dir, "nginx.conf"), "-e", join(dir, "error.log")], { stdio: "ignore" });
+    nginx = startNginx(dir, replaced);
     const urls: [string, string] = [`https://127.0.0.1:${first}`, `https://127.0.0.1:${second}`];
     await waitFor("nginx", WAIT_MS, async () => (await fetch(`${urls[0]}/healthz`)).ok);
     return urls;

@@ -1,3 +1,5 @@
+import { statSync, truncateSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { describeWithDocker } from "../support/docker.ts";
 import { Installation } from "../support/installation.ts";
@@ -76,8 +78,8 @@ describeWithDocker("the life of a node", () => {
     log.leave();
     const events = await machine.events();
     const said = events.map(({ message }) => message).join("\n");
-    expect(said).toContain("admin@drill.local asked to start the engine anew.");
-    expect(said).toMatch(/stopped fairlead-\S+: another container of the workload takes its place/);
+    expect(said).toContain("admin@drill.local restarted the engine.");
+    expect(said).toMatch(/stopped fairlead-\S+: replaced by another container of the workload/);
     expect(said).toMatch(/fairlead-\S+ is ready/);
   });
 
@@ -131,9 +133,38 @@ describeWithDocker("the life of a node", () => {
     const path = `/v1/nodes/${machine.nodeId}/events?kind=workload_exited,workload_started&pageSize=2`;
     const { events } = (await (await installation.call("GET", path)).json()) as { events: { message: string }[] };
     expect(events.map(({ message }) => message)).toEqual([
-      expect.stringMatching(/^started fairlead-\S+ again: its last run ended: exit code 137$/),
-      expect.stringMatching(/^fairlead-\S+ ended: exit code 137; it is started again$/),
+      expect.stringMatching(/^started fairlead-\S+ again; the last run exited: killed \(signal 9\)$/),
+      expect.stringMatching(/^fairlead-\S+ exited: killed \(signal 9\); restarting$/),
     ]);
+  });
+
+  test("a daemon that is stopped is shown so at once, its engine runs on, and calls say why they cannot reach it", async () => {
+    await machine.daemon.stop();
+    expect(await machine.node()).toMatchObject({
+      status: "unreachable",
+      statusMessage: expect.stringContaining("systemctl start fairlead-daemon"),
+    });
+    expect(await machine.running()).toHaveLength(1);
+    await expect(machine.ask()).rejects.toThrow(
+      /Node `living` has been unreachable since .* was stopped.*no_running_engine/,
+    );
+    truncateSync(join(machine.stateDir, "identity.json"), 20);
+    machine.startDaemon();
+    await machine.untilActive();
+    expect(await machine.untilItAnswers()).toBe(ANSWER);
+    const restored = "identity.json was damaged or missing and has been restored from its copy";
+    expect((await machine.events()).map(({ message }) => message)).toContain(restored);
+    expect(statSync(join(machine.stateDir, "identity.json")).size).toBeGreaterThan(20);
+  });
+
+  test("a call right after a restart of the server waits for the daemon, and is answered", async () => {
+    // Without a word, and long before its node would be taken for lost.
+    await machine.daemon.kill();
+    await installation.server.kill();
+    await installation.startServer();
+    const asked = machine.ask();
+    machine.startDaemon();
+    expect(await asked).toBe(ANSWER);
   });
 
   test("is deleted: its identity is void, and its daemon takes down all that ran", async () => {

@@ -1,11 +1,13 @@
-import { systemClock } from "@fairlead/protocol/clock";
-import { systemIds } from "@fairlead/protocol/ids";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { BillingService } from "../../packages/control-plane/src/billing/billing-service.ts";
-import { loadConfig } from "../../packages/control-plane/src/config.ts";
-import type { OpenedDatabase } from "../../packages/control-plane/src/db/open.ts";
+import { aloneOn } from "../../packages/control-plane/src/installation/cluster/membership.ts";
+import { loadConfig } from "../../packages/control-plane/src/installation/config/config.ts";
+import type { OpenedDatabase } from "../../packages/control-plane/src/installation/db/open.ts";
+import { BillingService } from "../../packages/control-plane/src/money/billing/billing-service.ts";
+import { BoundCounters } from "../../packages/control-plane/src/telemetry/bounds/bound-counters.ts";
 import { openMemoryStore } from "../../packages/control-plane/src/testing.fixture.ts";
+import { systemClock } from "../../packages/protocol/src/values/clock.ts";
+import { systemIds } from "../../packages/protocol/src/values/ids.ts";
 import { DataPlane, PROJECT_KEY } from "../support/data-plane.ts";
 
 const PROJECT = "prj_1";
@@ -31,7 +33,13 @@ describe("prices of nodes' engines", () => {
     const env = { FAIRLEAD_BILLING_MODE: "prepaid", FAIRLEAD_PROVIDERS_NODE_MODELS: JSON.stringify(nodeModels) };
     const { billing: settings, providers } = loadConfig({ env });
     const ports = { clock: systemClock, ids: systemIds(() => Date.now()), log: pino({ level: "silent" }) };
-    billing = new BillingService({ ...ports, ...store, mode: settings.mode });
+    billing = new BillingService({
+      ...ports,
+      bounds: new BoundCounters(),
+      membership: aloneOn("inc_1"),
+      ...store,
+      mode: settings.mode,
+    });
     const credit = { projectId: PROJECT, kind: "credit", amount: 10_000, note: "" } as const;
     await billing.change(credit, (write) => store.db.transaction().execute(write));
     plane = new DataPlane({ nodeModels: providers.nodeModels, billing });

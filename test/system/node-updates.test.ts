@@ -52,7 +52,7 @@ describeWithDocker("the updates of a node", () => {
       while (!asking.signal.aborted) if ((await machine.ask().catch(() => "")) !== ANSWER) failed += 1;
     })();
     await configure({ args: ["--no-such-argument"] });
-    await untilSaid("was rolled back");
+    await untilSaid("failed and was undone");
     asking.abort();
     await asked;
     expect(failed).toBe(0);
@@ -67,8 +67,10 @@ describeWithDocker("the updates of a node", () => {
     const before = await machine.running();
     await machine.daemon.kill();
     machine.startDaemon();
-    await machine.untilItLogs("the link is live");
-    await waitFor("the report", UPDATE_MS, async () => (await machine.node()).statusMessage.includes("rolled back"));
+    await machine.untilItLogs("link established");
+    await waitFor("the report", UPDATE_MS, async () =>
+      (await machine.node()).statusMessage.includes("failed and was undone"),
+    );
     expect(await machine.running()).toEqual(before);
   });
 
@@ -76,7 +78,7 @@ describeWithDocker("the updates of a node", () => {
     const before = await machine.running();
     await configure({ args: ARGS });
     await untilReplaced(before);
-    await untilSaid("All workloads are ready.");
+    await untilSaid("Engine is ready.");
   });
 
   test("stop-first: a stream that runs is answered to its end before the engine makes way", async () => {

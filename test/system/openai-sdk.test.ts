@@ -70,7 +70,7 @@ describe("the openai SDK", () => {
       type: "not_found_error",
     });
     const { target } = plane;
-    plane.target = { ...target, ready: false };
+    plane.target = { ...target, absence: "It starts." };
     await expect(call(client(), "node-1/tiny")).rejects.toMatchObject({
       constructor: OpenAI.InternalServerError,
       status: 503,

@@ -142,7 +142,7 @@ describe("renting a machine from a provider that fails", () => {
       await rental.untilStatus(id, "bootstrapping");
       rental.passDeadline(id);
       const { statusMessage } = await rental.untilStatus(id, "failed");
-      expect(statusMessage).toMatch(/No daemon enrolled within \d+ minutes.*The machine runs at 198\.51\.100/s);
+      expect(statusMessage).toMatch(/No daemon enrolled within \d+ minutes.*The machine is running at 198\.51\.100/s);
       await untilEmpty();
     });
 

@@ -92,7 +92,7 @@ describe("the sweep", () => {
     await rental.installation.server.kill();
     await rental.installation.startServer();
     await waitFor("the log", SOON_MS, async () =>
-      rental.installation.server.log.includes("a machine that no node has"),
+      rental.installation.server.log.includes("found a machine without a node"),
     );
     const [orphan = ""] = idsOf(PLANTED);
     expect(rental.installation.server.log).toContain(`"machineId":"${orphan}"`);

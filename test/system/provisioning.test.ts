@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { buildDaemon } from "../../scripts/builds/build-daemon.ts";
 import { readSource } from "../../scripts/builds/checkout.ts";
-import { docker, ensureDemoImage } from "../support/docker.ts";
+import { bridgeAddress, docker, ensureDemoImage } from "../support/docker.ts";
 import { ANSWER, Machine } from "../support/machine.ts";
 import { Rental } from "../support/rental.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -25,7 +25,7 @@ describeOnSystemd("a node that brings its machine", () => {
     await buildMachineImage();
     await ensureDemoImage();
     await buildDaemon(readSource(VERSION), { architectures: ["x64"], out: builds });
-    const address = await docker("network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}");
+    const address = await bridgeAddress();
     const settings = { builds: { dir: builds } };
     const provisioning = { docker: { enabled: true } };
     rental = await Rental.start({ address, settings, provisioning, starter: machines });
@@ -103,7 +103,7 @@ describeOnSystemd("a node that brings its machine", () => {
     await rental.installation.server.kill();
     await rental.installation.startServer();
     await waitFor("the event", SOON_MS, async () =>
-      JSON.stringify(await rental.events(id)).includes(`hetzner does not know machine ${machineId}`),
+      JSON.stringify(await rental.events(id)).includes(`hetzner no longer has machine ${machineId}`),
     );
     await rental.delete(id);
     await rental.untilGone(id);

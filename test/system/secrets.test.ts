@@ -70,6 +70,8 @@ describeWithDocker("secrets of a node, from the call to the container", () => {
   const inside = (container: string, ...command: readonly string[]): Promise<string> =>
     docker("exec", container, "/bin/busybox", ...command);
   const folder = (of = machine): string => join(runtimeDir, "secrets", of.nodeId);
+  /** Beside them lies what names the container engine. */
+  const containerFolders = (): string[] => readdirSync(folder()).filter((name) => !name.startsWith("."));
   const untilFile = (container: string, text: string): Promise<unknown> =>
     waitFor("the file to change", SOON_MS, async () =>
       (await inside(container, "cat", "/run/secrets/TOKEN")).includes(text),
@@ -87,7 +89,7 @@ describeWithDocker("secrets of a node, from the call to the container", () => {
   test("a workload waits for its secrets by name, and starts once the last one is set", async () => {
     await untilCondition(machine, "KEY is not set; TOKEN is not set");
     await put("TOKEN", FILE_VALUE);
-    await waitFor("the first one to come", SOON_MS, async () => machine.daemon.log.includes("a secret came"));
+    await waitFor("the first one to come", SOON_MS, async () => machine.daemon.log.includes("received a secret"));
     expect(await machine.containers()).toEqual([]);
     await put("KEY", ENV_CANARY);
     await machine.untilActive();
@@ -95,7 +97,7 @@ describeWithDocker("secrets of a node, from the call to the container", () => {
 
   test("a file holds the exact bytes, on a tmpfs, for the image's own user alone; a variable is in the environment", async () => {
     const container = await engine();
-    const [name = ""] = readdirSync(folder());
+    const [name = ""] = containerFolders();
     const path = join(folder(), name, "TOKEN");
     expect(readFileSync(path, "utf8")).toBe(FILE_VALUE);
     expect([statSync(path).uid, statSync(path).mode & 0o777]).toEqual([APP_UID, 0o400]);
@@ -122,7 +124,7 @@ describeWithDocker("secrets of a node, from the call to the container", () => {
     });
     expect(await inside(next, "sh", "-c", "echo $KEY")).toBe(NEXT_ENV_CANARY);
     expect(await inside(next, "cat", "/run/secrets/TOKEN")).toBe(NEXT_CANARY);
-    await waitFor("the old folder to go", SOON_MS, async () => readdirSync(folder()).length === 1);
+    await waitFor("the old folder to go", SOON_MS, async () => containerFolders().length === 1);
   });
 
   test("a deleted file leaves the running container, whose next start waits for it", async () => {
@@ -171,7 +173,7 @@ describeWithDocker("secrets of a node, from the call to the container", () => {
     rmSync(direct.stateDir, { recursive: true });
     direct.giveToken(await installation.bootstrapToken(direct.nodeId));
     direct.startDaemon();
-    await untilCondition(direct, "TOKEN was sealed to a former key of this node: set it again");
+    await untilCondition(direct, "TOKEN was encrypted to a former key of this node: set it again");
     expect(await list(direct)).toMatchObject([{ name: "TOKEN", version: 1, stale: true }]);
     await put("TOKEN", DIRECT_CANARY, direct);
     await direct.untilActive();
@@ -198,7 +200,7 @@ describeWithDocker("secrets of a node, from the call to the container", () => {
   test("nothing is left behind once the workload is wanted no more", async () => {
     await installation.call("PATCH", `/v1/nodes/${machine.nodeId}`, { node: {}, updateMask: "engineConfig" });
     await waitFor("its containers to go", SOON_MS, async () => (await machine.containers()).length === 0);
-    await waitFor("its folders to go", SOON_MS, async () => readdirSync(folder()).length === 0);
+    await waitFor("its folders to go", SOON_MS, async () => containerFolders().length === 0);
     await waitFor("the sealed ones to go", SOON_MS, async () => {
       return !readFileSync(join(machine.stateDir, "secrets.json"), "utf8").includes("jwe");
     });

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { RealProvider } from "../../packages/control-plane/src/sign-in/real-provider.fixture.ts";
+import { RealProvider } from "../../packages/control-plane/src/people/sign-in/oidc/real-provider.fixture.ts";
 import { apiAt } from "../../scripts/quickstart-steps/fairlead.ts";
 import { describeWithBrowser, expectAccessible, Person } from "../support/browser.ts";
 import { StartedServer } from "../support/started-server.ts";
@@ -47,7 +47,7 @@ describeWithBrowser("signing in", (browser) => {
   const heading = (page: Page): Promise<string | null> => page.locator("h1").textContent();
   const signIn = async (page: Page, { email, password }: typeof ann): Promise<void> => {
     await page.goto(`${server.url}/sign-in`);
-    await page.getByLabel("E-mail address").fill(email);
+    await page.getByLabel("Email address").fill(email);
     await page.getByLabel("Password").fill(password);
     await button(page, "Sign in");
   };
@@ -68,21 +68,21 @@ describeWithBrowser("signing in", (browser) => {
     for (const _ of [1, 2, 3]) expect((await fetch(link)).status).toBe(200);
     await page.goto(link);
     await expectAccessible(page);
-    await page.getByLabel("E-mail address").fill(ann.email);
+    await page.getByLabel("Email address").fill(ann.email);
     await page.getByLabel("Your name").fill(ann.name);
     await page.getByLabel("New password").fill("password123");
-    await button(page, "Make the administrator's account");
-    expect(await page.locator("#password-error").textContent()).toMatch(/first that others would try/);
-    expect(await page.getByLabel("E-mail address").inputValue()).toBe(ann.email);
+    await button(page, "Create administrator account");
+    expect(await page.locator("#password-error").textContent()).toMatch(/too common/);
+    expect(await page.getByLabel("Email address").inputValue()).toBe(ann.email);
     await expectAccessible(page);
     await page.getByLabel("New password").fill(ann.password);
-    await button(page, "Make the administrator's account");
+    await button(page, "Create administrator account");
     expect(path(page)).toBe("/account");
-    expect(await page.locator("dl").textContent()).toContain("Administrator of this platform");
+    expect(await page.locator("dl").textContent()).toContain("Platform administrator");
     expect(await page.locator("dl").textContent()).toContain(ann.name);
     await expectAccessible(page);
     await page.goto(link);
-    expect(await heading(page)).toBe("This leads nowhere");
+    expect(await heading(page)).toBe("This link does not work");
     await expectAccessible(page);
   });
 
@@ -92,7 +92,7 @@ describeWithBrowser("signing in", (browser) => {
     const invitation = { email: bob.email, role: "member" };
     const { url } = await api.create(`/v1/projects/${project.id}/members`, invitation, invitedMember);
     await annThere.page.goto(url);
-    expect(await heading(annThere.page)).toBe("This invitation is for somebody else");
+    expect(await heading(annThere.page)).toBe("This invitation is for a different user");
     await expectAccessible(annThere.page);
     const { page } = bobThere;
     await page.goto(url);
@@ -100,13 +100,13 @@ describeWithBrowser("signing in", (browser) => {
     await expectAccessible(page);
     await page.getByLabel("Your name").fill(bob.name);
     await page.getByLabel("New password").fill(bob.password);
-    await button(page, "Make an account and join");
+    await button(page, "Create account and join");
     expect(path(page)).toBe("/account");
     expect(await page.getByRole("status").textContent()).toContain("member of the project Harbour <i>&");
     await page.goto(url);
     expect(await page.getByRole("status").textContent()).toContain("member of the project Harbour <i>&");
     await annThere.page.goto(url);
-    expect(await heading(annThere.page)).toBe("This leads nowhere");
+    expect(await heading(annThere.page)).toBe("This link does not work");
   });
 
   test("signing out and in again, with a wrong password in between", async () => {
@@ -117,8 +117,8 @@ describeWithBrowser("signing in", (browser) => {
     await page.goto(`${server.url}/account`);
     expect(page.url()).toBe(`${server.url}/sign-in?return_to=%2Faccount`);
     await signIn(page, { ...bob, password: "not my password" });
-    expect(await page.getByRole("alert").textContent()).toBe("The e-mail address or the password is wrong.");
-    expect(await page.getByLabel("E-mail address").inputValue()).toBe(bob.email);
+    expect(await page.getByRole("alert").textContent()).toBe("The email address or password is wrong.");
+    expect(await page.getByLabel("Email address").inputValue()).toBe(bob.email);
     expect(await page.getByLabel("Password").inputValue()).toBe("");
     await expectAccessible(page);
     await signIn(page, bob);
@@ -151,14 +151,14 @@ describeWithBrowser("signing in", (browser) => {
     await page.goto(url);
     await expectAccessible(page);
     await page.getByLabel("New password").fill("a password after the reset");
-    await button(page, "Set the password");
+    await button(page, "Set password");
     expect(await page.getByRole("status").textContent()).toContain("Your password was set");
     await bobThere.page.reload();
     expect(path(bobThere.page)).toBe("/sign-in");
     await signIn(bobThere.page, bob);
     expect(await bobThere.page.getByRole("alert").count()).toBe(1);
     await page.goto(url);
-    expect(await heading(page)).toBe("This leads nowhere");
+    expect(await heading(page)).toBe("This link does not work");
     expect(elsewhere.complaints).toEqual([]);
     await elsewhere.leave();
   });
@@ -190,13 +190,17 @@ describeWithBrowser("signing in", (browser) => {
     await expectAccessible(page);
     await page.getByLabel("Code").fill("XXXX-XXXX");
     await button(page, "Continue");
-    expect(await page.locator("#user_code-error").textContent()).toMatch(/No program waits behind this code/);
+    expect(await page.locator("#user_code-error").textContent()).toMatch(/This code is invalid/);
     await expectAccessible(page);
     await page.getByLabel("Code").fill(code.user_code.toLowerCase().replace("-", " "));
     await button(page, "Continue");
-    expect(await heading(page)).toBe("Let Fairlead command line act as you?");
+    expect(await heading(page)).toBe("Allow Fairlead CLI to act as you?");
     expect(await page.locator("p.code").textContent()).toBe(code.user_code);
     await expectAccessible(page);
+    await button(page, "Allow");
+    expect(await page.locator("#started-error").textContent()).toMatch(/started this yourself/);
+    await expectAccessible(page);
+    await page.getByLabel(/^I just started this myself/).check();
     await button(page, "Allow");
     expect(await heading(page)).toBe("The program is connected");
     await expectAccessible(page);
@@ -209,7 +213,7 @@ describeWithBrowser("signing in", (browser) => {
     const { access_token: token } = tokenAnswer.parse(await answer.json());
     expect(await isSignedIn(token)).toBe(true);
     await page.goto(`${server.url}/account`);
-    await page.getByRole("button", { name: /^Sign out Fairlead command line/ }).click();
+    await page.getByRole("button", { name: /^Sign out Fairlead CLI/ }).click();
     expect(await page.getByRole("status").textContent()).toBe("That session was signed out.");
     expect(await isSignedIn(token)).toBe(false);
   });

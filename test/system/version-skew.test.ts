@@ -2,12 +2,12 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type AgentLifecycleState, agentSchema } from "@fairlead/protocol/agents";
-import { AGENTS_PROTOCOL_VERSION, PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
+import { PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
 import { nodeEventSchema, nodeSchema } from "@fairlead/protocol/resources";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { openLocalAdmin } from "../../packages/control-plane/src/admin/local-admin.ts";
-import { loadConfig } from "../../packages/control-plane/src/config.ts";
+import { openLocalAdmin } from "../../packages/control-plane/src/installation/admin/local-admin.ts";
+import { loadConfig } from "../../packages/control-plane/src/installation/config/config.ts";
 import { type RunningServer, startServer } from "../../packages/control-plane/src/server.ts";
 import { type Api, apiAt } from "../../scripts/quickstart-steps/fairlead.ts";
 import { RecordedDaemon } from "../support/recorded-daemon.ts";
@@ -25,7 +25,6 @@ describe.each(PROTOCOL_VERSIONS.map((version) => ({ version })))(
   "a daemon of protocol $version, as recorded",
   ({ version }) => {
     const dir = mkdtempSync(join(tmpdir(), "fairlead-skew-"));
-    const knowsAgents = version >= AGENTS_PROTOCOL_VERSION;
     let recording: Recording;
     let server: RunningServer;
     let api: Api;
@@ -89,7 +88,7 @@ describe.each(PROTOCOL_VERSIONS.map((version) => ({ version })))(
       expect.poll(() => api.find(`/v1/agents/${id}`, agentSchema)).toMatchObject({ lifecycleState });
 
     async function expectAtWork({ nodeId, agentId }: Played): Promise<void> {
-      await expectAgent(agentId, knowsAgents ? "stopped" : "created");
+      await expectAgent(agentId, "stopped");
       expect(await api.find(`/v1/nodes/${nodeId}`, nodeSchema)).toMatchObject({ status: "active" });
       const version = await api.find(`/v1/nodes/${nodeId}/engine-version`, z.object({ version: z.string() }));
       expect(version?.version).not.toBe("");
@@ -103,11 +102,6 @@ describe.each(PROTOCOL_VERSIONS.map((version) => ({ version })))(
     test("enrols, links, reports, becomes active, and comes back after a restart", async () => {
       expect(recording.protocolVersion).toBe(version);
       await expectAtWork(await play());
-    });
-
-    test.runIf(!knowsAgents)("is asked for no agent, and whoever starts one is told to update it", async () => {
-      const { agentId } = await play();
-      await expect(api.create(`/v1/agents/${agentId}:start`, {}, agentSchema)).rejects.toThrow(/too old to run agents/);
     });
 
     test("may say more than this server knows, in every object of every message", async () => {

@@ -1,9 +1,9 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "@fairlead/protocol/clock";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { DockerMachines } from "../../packages/control-plane/src/machines/docker-machines.ts";
+import { DockerMachines } from "../../packages/control-plane/src/fleet/machines/docker/docker-machines.ts";
+import { systemClock } from "../../packages/protocol/src/values/clock.ts";
 import { buildDaemon } from "../../scripts/builds/build-daemon.ts";
 import { readSource } from "../../scripts/builds/checkout.ts";
 import { docker, ensureDemoImage } from "../support/docker.ts";

@@ -29,18 +29,18 @@ describeOnSystemd("install.sh", () => {
   test("a platform on plain http is refused without --insecure", async () => {
     const { code, errors } = await node.install([], await node.token());
     expect(code).toBe(1);
-    expect(errors).toContain("is plain http to another machine");
+    expect(errors).toContain("is plain HTTP to another machine");
   });
 
   test("half of a token, and no token at all, are refused", async () => {
     const half = await node.install(["--insecure"], (await node.token()).slice(0, 60));
     expect(half.code).toBe(1);
-    expect(half.errors).toContain("that is not a bootstrap token, or not all of it");
+    expect(half.errors).toContain("the bootstrap token is invalid or incomplete");
     const none = await node.install(["--insecure", "--no-start"]);
     expect(none.code).toBe(0);
     const started = await node.install(["--insecure"]);
     expect(started.code).toBe(1);
-    expect(started.errors).toContain("this machine is not enrolled, and there is no token");
+    expect(started.errors).toContain("this machine is not enrolled and there is no token");
   });
 
   test("what was begun without a token is taken away again without a trace", async () => {

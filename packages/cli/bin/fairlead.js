@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Plain JavaScript that any Node since 18 reads: an older one hands over to the Node that npm brought along.
+// Plain JavaScript for Node 18 and later: an older Node hands over to the one installed by npm.
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { constants } from "node:os";
@@ -11,7 +11,7 @@ function pinnedNode() {
   try {
     return createRequire(import.meta.url).resolve(`node-linux-${process.arch}/bin/node`);
   } catch {
-    process.stderr.write("This program needs Node 24.11 or later. Run `npm ci --ignore-scripts`, which brings one.\n");
+    process.stderr.write("This program needs Node 24.11 or later. Run `npm ci --ignore-scripts` to install it.\n");
     process.exit(1);
   }
 }
@@ -19,7 +19,7 @@ function pinnedNode() {
 function runPinned() {
   const args = [fileURLToPath(import.meta.url), ...process.argv.slice(2)];
   const child = spawn(pinnedNode(), args, { stdio: "inherit" });
-  // A terminal sends Ctrl-C to both processes; a second copy would count as a second Ctrl-C.
+  // A terminal sends Ctrl-C to both processes; forwarding it would count as a second Ctrl-C.
   process.on("SIGINT", () => process.stdin.isTTY || child.kill("SIGINT"));
   for (const signal of ["SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
   child.on("exit", (code, signal) => process.exit(code ?? 128 + constants.signals[signal]));

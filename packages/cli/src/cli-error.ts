@@ -1,16 +1,16 @@
-/** A failure that the person at the terminal can act on. The message says what to do. */
+/** An error that the user can act on; the message says how. */
 export class CliError extends Error {
   override readonly name: string = "CliError";
   readonly exitCode: number = 1;
 }
 
-/** The command line itself is wrong. */
+/** Invalid command line. */
 export class UsageError extends CliError {
   override readonly name = "UsageError";
   override readonly exitCode = 2;
 }
 
-/** The person pressed Ctrl-C. The shell's convention: 128 + SIGINT. */
+/** Ctrl-C. The exit code is 128 + SIGINT by shell convention. */
 export class Interrupted extends CliError {
   override readonly name = "Interrupted";
   override readonly exitCode = 130;

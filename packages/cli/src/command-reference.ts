@@ -1,15 +1,15 @@
 import type { Command } from "commander";
 
-/** The text of `docs/cli.md`, from the commands' own help; a test compares the two. */
+/** Generates `docs/cli.md` from the help of the commands. */
 
 const WIDTH = 110;
 
-/** @param program with all its commands. */
+/** @param program with all commands. */
 export function commandReference(program: Command): string {
   const commands = leavesOf(program);
   return [
     ...HEAD,
-    "| command | what it does |",
+    "| command | description |",
     "| --- | --- |",
     ...commands.map((command) => `| [\`${nameOf(command)}\`](#${anchorOf(command)}) | ${command.description()} |`),
     "",
@@ -18,19 +18,21 @@ export function commandReference(program: Command): string {
 }
 
 const HEAD = [
-  "# The command line",
+  "# Command-line reference",
   "",
   "Generated from the commands' own help (`fairlead COMMAND --help`).",
   "",
-  "**Who calls.** `fairlead login` signs you in; its tokens rest in `$XDG_CONFIG_HOME/fairlead/credentials.json` (mode 0600, one entry a platform)",
-  "and are renewed by themselves. `FAIRLEAD_TOKEN` goes before it, for scripts. The inference host takes a project key, `FAIRLEAD_API_KEY`.",
+  "**Authentication.** `fairlead login` signs you in. Its tokens are stored in `$XDG_CONFIG_HOME/fairlead/credentials.json` (mode 0600, one entry per platform)",
+  "and renewed automatically. `FAIRLEAD_TOKEN`, for scripts, takes precedence. The inference host uses a project key, `FAIRLEAD_API_KEY`.",
   "",
-  "**Where.** `--base-url`, else `FAIRLEAD_BASE_URL`, else the platform of the last login, else `http://127.0.0.1:8080`. The project: `--project`, else",
-  "`FAIRLEAD_PROJECT_ID`, else that of `fairlead project use`. Flags go before the environment, and that before `--env-file`.",
+  "**Platform and project.** The platform is `--base-url`, or else `FAIRLEAD_BASE_URL`, the platform of the last login, or `http://127.0.0.1:8080`. The project",
+  "is `--project`, or else `FAIRLEAD_PROJECT_ID`, or the one set with `fairlead project use`. Flags take precedence over the environment, and that over `--env-file`.",
   "",
-  "**What comes out.** Results go to standard output, notes and errors to standard error. `--json` prints the answer as the API gives it; lists are",
-  "followed to their end. Exit codes: 0 done, 1 failed, 2 the command line is wrong, 130 Ctrl-C. A create is sent with an `Idempotency-Key`, and",
-  "sent again when its answer was lost, so it never makes two.",
+  "**Network.** `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` are used ([syntax](daemon.md)). `FAIRLEAD_CA_FILE` names a PEM file of additional certificate authorities.",
+  "",
+  "**Output.** Results go to stdout, notes and errors to stderr. `--json` prints the API's response; lists contain all pages. Exit codes: 0 success,",
+  "1 failure, 2 invalid command line, 130 Ctrl-C. Creates are sent with an `Idempotency-Key` and retried if the response is lost, so nothing is created",
+  "twice.",
   "",
 ];
 

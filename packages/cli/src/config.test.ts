@@ -21,6 +21,24 @@ describe("readSettings", () => {
     expect(settings.required("FAIRLEAD_TOKEN")).toBe("file");
   });
 
+  test("takes an empty variable for an unset one, so that the env file counts, and the default after it", () => {
+    const envFile = join(folder, "quickstart.env");
+    writeFileSync(envFile, "FAIRLEAD_API_KEY=file\nFAIRLEAD_MODEL=\n");
+    const env = { FAIRLEAD_API_KEY: "", FAIRLEAD_MODELS_URL: "", FAIRLEAD_BASE_URL: "", FAIRLEAD_TOKEN: "" };
+    const settings = readSettings({ env, flags: {}, envFile });
+    expect(settings.required("FAIRLEAD_API_KEY")).toBe("file");
+    expect([settings.baseUrl, settings.modelsUrl]).toEqual([null, "http://127.0.0.1:8081"]);
+    expect([settings.find("FAIRLEAD_TOKEN"), settings.find("FAIRLEAD_MODEL")]).toEqual([null, null]);
+  });
+
+  test("says where a setting comes from", () => {
+    const envFile = join(folder, "quickstart.env");
+    writeFileSync(envFile, "FAIRLEAD_API_KEY=file\nFAIRLEAD_TOKEN=file\n");
+    const settings = readSettings({ env: { FAIRLEAD_TOKEN: "env" }, flags: { FAIRLEAD_MODEL: "flag" }, envFile });
+    const names = ["FAIRLEAD_MODEL", "FAIRLEAD_TOKEN", "FAIRLEAD_API_KEY", "FAIRLEAD_PROJECT_ID"] as const;
+    expect(names.map((name) => settings.sourceOf(name))).toEqual(["an option", "the environment", envFile, null]);
+  });
+
   test("leaves the platform host open when nobody names it, since a login may", () => {
     const settings = readSettings({ env: {}, flags: {} });
     expect([settings.baseUrl, settings.modelsUrl]).toEqual([null, "http://127.0.0.1:8081"]);

@@ -1,13 +1,13 @@
-import type { Clock } from "@fairlead/protocol/clock";
-import type { IdSource } from "@fairlead/protocol/ids";
+import type { Clock } from "@fairlead/protocol/values/clock";
+import type { IdSource } from "@fairlead/protocol/values/ids";
 import type { Environment } from "./config.ts";
-import type { LoadControlPlane } from "./control-plane.ts";
+import type { LoadControlPlane } from "./platform/control-plane.ts";
 import type { OpenBrowser } from "./sign-in/browser.ts";
 import type { Logins } from "./sign-in/logins.ts";
-import type { Terminal } from "./terminal.ts";
+import type { Terminal } from "./terminal/terminal.ts";
 
-/** All that the commands need from outside. */
-export interface Context {
+/** External dependencies of the commands. */
+export interface CommandContext {
   readonly terminal: Terminal;
   readonly env: Environment;
   readonly logins: Logins;
@@ -16,6 +16,6 @@ export interface Context {
   readonly ids: IdSource;
   readonly loadControlPlane: LoadControlPlane;
   readonly version: string;
-  /** That this program was built of. */
+  /** The commit of this build. */
   readonly commit: string;
 }

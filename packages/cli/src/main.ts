@@ -1,22 +1,22 @@
-import { BUILD } from "@fairlead/protocol/build-info";
-import { systemClock } from "@fairlead/protocol/clock";
-import { systemIds } from "@fairlead/protocol/ids";
+import { BUILD } from "@fairlead/protocol/values/build-info";
+import { systemClock } from "@fairlead/protocol/values/clock";
+import { systemIds } from "@fairlead/protocol/values/ids";
 import { processEnvironment, userConfigDir } from "./config.ts";
-import type { Context } from "./context.ts";
-import { loadControlPlane } from "./control-plane.ts";
+import type { CommandContext } from "./context.ts";
+import { loadControlPlane } from "./platform/control-plane.ts";
 import { runProgram } from "./program.ts";
 import { browserOpener } from "./sign-in/browser.ts";
 import { CredentialsFile } from "./sign-in/credentials-file.ts";
 import { Logins } from "./sign-in/logins.ts";
-import { processTerminal } from "./terminal.ts";
+import { processTerminal } from "./terminal/terminal.ts";
 
 /** @param argv the arguments after the program's name. @returns the exit code. */
 export async function main(argv: string[]): Promise<number> {
   return runProgram(processContext(), argv);
 }
 
-/** What this process has. */
-export function processContext(): Context {
+/** The real dependencies. */
+export function processContext(): CommandContext {
   const terminal = processTerminal();
   const env = processEnvironment();
   const clock = systemClock;

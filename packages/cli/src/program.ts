@@ -1,33 +1,34 @@
-import { versionLine } from "@fairlead/protocol/build-info";
 import { DomainError } from "@fairlead/protocol/errors";
+import { versionLine } from "@fairlead/protocol/values/build-info";
 import { Command, CommanderError } from "commander";
 import { CliError } from "./cli-error.ts";
-import { addAdminCommands } from "./commands/admin.ts";
-import { addAgentCommands } from "./commands/agent.ts";
-import { addAliasCommands } from "./commands/alias.ts";
-import { addAuditCommand } from "./commands/audit.ts";
-import { addBackupCommands } from "./commands/backup.ts";
-import { addChatCommand } from "./commands/chat.ts";
-import { addChatSessionCommands } from "./commands/chat-session.ts";
-import { addConnectorCommands } from "./commands/connector.ts";
-import { addCreditsCommands } from "./commands/credits.ts";
-import { addDoctorCommand } from "./commands/doctor.ts";
-import { addKeyCommands } from "./commands/key.ts";
-import { addMemberCommands } from "./commands/member.ts";
-import { addModelsCommand } from "./commands/models.ts";
-import { addNodeCommands } from "./commands/node.ts";
-import { addPlansCommand } from "./commands/plans.ts";
-import { addProjectCommands } from "./commands/project.ts";
-import { addProviderCommands } from "./commands/provider.ts";
-import { addServerCommand } from "./commands/server.ts";
-import { addSessionCommands } from "./commands/session.ts";
-import { addSignInCommands } from "./commands/sign-in.ts";
-import { addUsageCommand } from "./commands/usage.ts";
-import type { Context } from "./context.ts";
-import type { Terminal } from "./terminal.ts";
+import { addAgentCommands } from "./commands/agents/agent.ts";
+import { addAliasCommands } from "./commands/models/alias.ts";
+import { addChatCommand } from "./commands/models/chat.ts";
+import { addChatSessionCommands } from "./commands/models/chat-session.ts";
+import { addConnectorCommands } from "./commands/models/connector.ts";
+import { addModelsCommand } from "./commands/models/models.ts";
+import { addProviderCommands } from "./commands/models/provider.ts";
+import { addSessionCommands } from "./commands/models/session.ts";
+import { addNodeCommands } from "./commands/nodes/node.ts";
+import { addPlansCommand } from "./commands/nodes/plans.ts";
+import { addAuditCommand } from "./commands/projects/audit.ts";
+import { addCreditsCommands } from "./commands/projects/credits.ts";
+import { addKeyCommands } from "./commands/projects/key.ts";
+import { addMemberCommands } from "./commands/projects/member.ts";
+import { addProjectCommands } from "./commands/projects/project.ts";
+import { addUsageCommand } from "./commands/projects/usage.ts";
+import { addAdminCommands } from "./commands/server/admin.ts";
+import { addBackupCommands } from "./commands/server/backup.ts";
+import { addDoctorCommand } from "./commands/server/doctor.ts";
+import { addServerCommand } from "./commands/server/server.ts";
+import { addSignInCommands } from "./commands/server/sign-in.ts";
+import type { CommandContext } from "./context.ts";
+import { prepareOutgoing } from "./platform/outgoing.ts";
+import type { Terminal } from "./terminal/terminal.ts";
 
-/** Runs one command line. @returns the process's exit code: 0, 1 for a failure, 2 for bad usage, 130 for Ctrl-C. */
-export async function runProgram(context: Context, argv: readonly string[]): Promise<number> {
+/** Runs one command line. @returns the exit code: 0, 1 failure, 2 invalid command line, 130 Ctrl-C. */
+export async function runProgram(context: CommandContext, argv: readonly string[]): Promise<number> {
   try {
     await buildProgram(context).parseAsync(argv, { from: "user" });
     return 0;
@@ -37,12 +38,13 @@ export async function runProgram(context: Context, argv: readonly string[]): Pro
 }
 
 /** All commands. */
-export function buildProgram(context: Context): Command {
+export function buildProgram(context: CommandContext): Command {
   const program = new Command("fairlead")
-    .description("Run your own AI platform: projects, keys, chat and an inference host over your own machines.")
+    .description("Self-hosted AI platform: projects, keys, chat and an inference API on your own machines.")
     .version(versionLine(context))
-    .showHelpAfterError("(add --help for the options and examples)")
+    .showHelpAfterError("(run with --help for options and examples)")
     .exitOverride()
+    .hook("preAction", () => prepareOutgoing(context.env))
     .configureOutput({
       writeOut: (text) => context.terminal.out(text),
       writeErr: (text) => context.terminal.note(text.trimEnd()),
@@ -72,7 +74,7 @@ export function buildProgram(context: Context): Command {
 }
 
 function report(terminal: Terminal, error: unknown): number {
-  // Commander has printed its own errors, and help, by now.
+  // Commander has already printed its errors and help.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   if (error instanceof DomainError) {
     terminal.note(`fairlead: ${error.message} (${error.code})`);

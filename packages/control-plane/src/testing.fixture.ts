@@ -1,44 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import type { Clock } from "@fairlead/protocol/clock";
-import { encodeId, type IdSource } from "@fairlead/protocol/ids";
-import type { KeyLimits, Role } from "@fairlead/protocol/resources";
+import type { Role } from "@fairlead/protocol/resources";
+import { TestClock } from "@fairlead/protocol/testing/test-clock";
 import { sql } from "kysely";
-import type { Memberships } from "./auth/access.ts";
-import type { KeyPrincipal, UserPrincipal, WorkerPrincipal } from "./auth/principal.ts";
-import { migrate } from "./db/migrate.ts";
-import { type OpenedDatabase, openDatabase, type StoreLocation } from "./db/open.ts";
-import { NO_LIMITS } from "./keys/key-limits.ts";
-import { UserStore } from "./users/user-store.ts";
+import type { Memberships } from "./access/auth/access.ts";
+import type { UserPrincipal } from "./access/auth/principal.ts";
+import { migrate } from "./installation/db/migrations/migrate.ts";
+import { type OpenedDatabase, openDatabase, type StoreLocation } from "./installation/db/open.ts";
+import { UserStore } from "./people/users/user-store.ts";
 
-/** What many tests stand on: time that only the test moves, ids in order, a migrated store. */
-
-export class TestClock implements Clock {
-  #now = Date.UTC(2026, 0, 1);
-
-  now(): number {
-    return this.#now;
-  }
-
-  monotonic(): number {
-    return this.#now;
-  }
-
-  advance(milliseconds: number): void {
-    this.#now += milliseconds;
-  }
-}
-
-/** Ids that sort in the order they were made. @param series tells two sources that write into one store apart. */
-export function countingIds(series = 0): IdSource {
-  let count = 0;
-  return {
-    next: (kind) => {
-      count += 1;
-      return encodeId(kind, count, new Uint8Array(10).fill(series));
-    },
-  };
-}
+/** What many tests stand on: a migrated store, people and projects. */
 
 /** A store of its own for one test; every store's contract suite takes such a function, so that it can run on each database. */
 export type OpenStore = () => Promise<OpenedDatabase>;
@@ -118,27 +89,6 @@ export const openMemoryStore: OpenStore = SQLITE.open;
 
 export function asUser(userId: string): UserPrincipal {
   return { kind: "user", userId: userId as UserPrincipal["userId"], platformAdmin: false };
-}
-
-export function asKey(projectId: string, limits: Partial<KeyLimits> = {}): KeyPrincipal {
-  return {
-    kind: "key",
-    keyId: "key_1",
-    projectId: projectId as KeyPrincipal["projectId"],
-    userId: "usr_1",
-    limits: { ...NO_LIMITS, ...limits },
-  };
-}
-
-/** An agent on a node, with a worker-plane token. */
-export function asAgent(projectId: string, limits: Partial<KeyLimits> = {}): WorkerPrincipal {
-  return {
-    kind: "worker",
-    agentId: "agt_1",
-    nodeId: "nod_1",
-    projectId: projectId as WorkerPrincipal["projectId"],
-    limits: { ...NO_LIMITS, ...limits },
-  };
 }
 
 /** Puts a user into the store, since most rows belong to one. */

@@ -7,14 +7,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { formatBootstrapToken } from "@fairlead/protocol/enrollment";
+import { NO_PROXIES } from "@fairlead/wire/proxy/proxy-rules";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { DaemonConfig } from "./config.ts";
 import { runDaemon } from "./daemon.ts";
 import { generateNodeKeys } from "./link/node-keys.ts";
+import type { DaemonConfig } from "./process/config.ts";
+import { EXIT } from "./process/start-error.ts";
 import type { Container } from "./runtime/container-runtime.ts";
-import { DockerRuntime } from "./runtime/docker-runtime.ts";
-import { EXIT } from "./start-error.ts";
+import { DockerRuntime } from "./runtime/docker/docker-runtime.ts";
 import { DesiredStore } from "./state/desired-store.ts";
 import { diskFiles } from "./state/files.ts";
 import { IdentityStore } from "./state/identity-store.ts";
@@ -23,13 +24,13 @@ import { DOCKER_SOCKET, dockerCorner, removeAllOf, whyNoDocker } from "./testing
 
 const reason = await whyNoDocker();
 
-/** A platform host that only knows HTTP: it enrols, and refuses the link and the tunnel. */
+/** A platform host that enrols nodes but rejects the link and the tunnel. */
 let folder = "";
 let server: Server;
 let url = "";
 let requests: { path: string; body: string; authorization: string | undefined }[] = [];
 let answer: (path: string) => { status: number; body: unknown };
-/** No answer comes before this is resolved. */
+/** Delays responses until resolved. */
 let gate: Promise<void>;
 let closing: AbortController;
 const ids = { nodeId: "nod_1", projectId: "prj_1", installationId: "ins_1" };
@@ -52,7 +53,7 @@ beforeEach(async () => {
     });
   });
   server.on("upgrade", (_, socket) => {
-    // A daemon that is stopped meanwhile resets it.
+    // A stopping daemon resets the connection.
     socket.on("error", () => undefined);
     socket.end("HTTP/1.1 503 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
   });
@@ -72,16 +73,19 @@ const config = (changes: Partial<DaemonConfig> = {}): DaemonConfig => ({
   runtimeDir: join(folder, "run"),
   bootstrapTokenFile: join(folder, "token"),
   dockerSocket: join(folder, "no-engine.sock"),
+  workloadSubnets: "198.19.0.0/16",
   logLevel: "error",
   insecure: false,
+  caFile: null,
+  proxies: NO_PROXIES,
   trialSeconds: 300,
   serviceManager: { listens: false, watchdogMs: null },
   ...changes,
 });
 const run = (changes: Partial<DaemonConfig> = {}) =>
   runDaemon(config(changes), { log: pino({ level: "silent" }), signal: closing.signal });
-const giveToken = (): Promise<void> =>
-  writeFile(join(folder, "token"), `${formatBootstrapToken({ url, nodeId: "nod_1", secret: "s".repeat(32) })}\n`);
+const giveToken = (at = url): Promise<void> =>
+  writeFile(join(folder, "token"), `${formatBootstrapToken({ url: at, nodeId: "nod_1", secret: "s".repeat(32) })}\n`);
 const pathsSeen = (): string[] => requests.map((request) => request.path);
 
 test("a first start enrols, keeps the identity for itself, and ends with 0 when it is stopped", async () => {
@@ -94,6 +98,15 @@ test("a first start enrols, keeps the identity for itself, and ends with 0 when 
   );
   expect(pathsSeen()[0]).toBe("/v1/nodes/nod_1/enroll");
   expect((await stat(file)).mode & 0o777).toBe(0o600);
+  closing.abort();
+  expect(await ended).toBe(EXIT.ok);
+});
+
+test("a platform below a path is asked below it", async () => {
+  await giveToken(`${url}/fairlead`);
+  const ended = run();
+  await vi.waitFor(() => expect(pathsSeen()).toContain("/fairlead/v1/nodes/nod_1/enroll"), { timeout: 30_000 });
+  expect(pathsSeen().filter((path) => !path.startsWith("/fairlead/"))).toEqual([]);
   closing.abort();
   expect(await ended).toBe(EXIT.ok);
 });
@@ -146,7 +159,7 @@ describe("an enrolled node", () => {
     expect(await ended).toBe(EXIT.ok);
   });
 
-  /** An enrolled node whose engine runs on the real container engine. */
+  /** An enrolled node with an engine on the real container engine. */
   const whileRunning = async (platformUrl: string, check: (running: RunningNode) => Promise<void>): Promise<void> => {
     const nodeId = `nod_${randomBytes(6).toString("hex")}`;
     const owner = { installationId: "ins_1", nodeId };
@@ -171,7 +184,7 @@ describe("an enrolled node", () => {
   };
 
   onDocker("runs its workloads with the control plane down, and leaves them running when it is stopped", () =>
-    // A port where nobody listens.
+    // A port without a listener.
     whileRunning("http://127.0.0.1:9", async ({ ended, containers }) => {
       closing.abort();
       expect(await ended).toBe(EXIT.ok);
@@ -199,7 +212,7 @@ describe("an enrolled node", () => {
       expect(await ended).toBe(EXIT.refused);
       expect(await containers()).toEqual([]);
     });
-    // Started again by hand, it starts nothing.
+    // After a manual restart it starts no workloads.
     const { nodeId } = JSON.parse(await readFile(join(config().stateDir, "identity.json"), "utf8")) as {
       nodeId: string;
     };

@@ -1,43 +1,44 @@
 import { randomUUID } from "node:crypto";
 import { fileURLToPath } from "node:url";
-import { rfc3339, systemClock } from "@fairlead/protocol/clock";
-import { AGENTS_PROTOCOL_VERSION, type Heartbeat, PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
+import { type Heartbeat, PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
+import { rfc3339, systemClock } from "@fairlead/protocol/values/clock";
 import type { Logger } from "pino";
-import type { DaemonConfig } from "./config.ts";
 import { readHostFacts, readStaticFacts } from "./host/host-facts.ts";
 import { notifier, Watchdog } from "./host/systemd.ts";
 import { enroll } from "./link/enroll.ts";
-import { nodeHttpClient } from "./link/http-client.ts";
+import { createHttpClient } from "./link/http-client.ts";
 import { IdentityTokens } from "./link/identity.ts";
 import { startLink } from "./link/link-loop.ts";
 import { type PreparedIdentity, prepareIdentity } from "./link/prepare-identity.ts";
 import { ServerClock } from "./link/server-clock.ts";
 import { createTrpcLink } from "./link/trpc-link.ts";
-import { reasonOf } from "./log.ts";
+import { trustFile } from "./link/trust-file.ts";
 import { type DaemonBase, type NodeParts, startWorkloads } from "./node-parts.ts";
-import { DockerRuntime } from "./runtime/docker-runtime.ts";
-import { EXIT, type ExitCode, StartError } from "./start-error.ts";
+import type { DaemonConfig } from "./process/config.ts";
+import { reasonOf } from "./process/log.ts";
+import { DaemonStartError, EXIT, type ExitCode } from "./process/start-error.ts";
+import { systemTimers } from "./process/timers.ts";
+import { DAEMON_VERSION } from "./process/version.ts";
+import { DockerRuntime } from "./runtime/docker/docker-runtime.ts";
+import { restoredWords } from "./state/durable-record.ts";
 import { diskFiles } from "./state/files.ts";
 import { type EnrolledIdentity, IdentityStore, isEnrolled } from "./state/identity-store.ts";
 import { lockStateFolder } from "./state/state-lock.ts";
-import { systemTimers } from "./timers.ts";
 import { startTunnel, type Tunnel } from "./tunnel/tunnel-client.ts";
 import { diskFolders } from "./update/folder-layer.ts";
 import { installedAs } from "./update/install-layout.ts";
 import { openUpdates, type UpdatesAtStart } from "./update/open-updates.ts";
-import { DAEMON_VERSION } from "./version.ts";
 
-/** The composition root: builds every part and joins them. */
+/** The composition root. */
 
 const clock = systemClock;
 const timers = systemTimers;
 const random = Math.random;
-const http = nodeHttpClient;
 const program = fileURLToPath(import.meta.url);
 
 /**
- * Runs until the signal aborts or the platform host disowns this node. Workloads stay as they are either way.
- * @throws StartError where the daemon cannot run at all.
+ * Runs until the signal aborts or the platform revokes this node's identity. Workloads keep running unless the node was deleted.
+ * @throws StartError if the daemon cannot run.
  */
 export async function runDaemon(
   config: DaemonConfig,
@@ -51,7 +52,7 @@ export async function runDaemon(
   watchdog.start();
   options.signal.addEventListener("abort", () => notify("STOPPING=1"), { once: true });
   try {
-    // First of all, since a version on trial may end anywhere.
+    // First, because a version on trial may crash anywhere.
     const updates = await openOwnUpdates(config, options.log);
     const onTrial = updates.start.kind === "on-trial";
     const parts = { config, watchdog, notify, updates, ...options };
@@ -66,19 +67,24 @@ type OwnParts = Pick<DaemonBase, "config" | "watchdog" | "notify" | "updates" | 
 
 async function runOnce(parts: OwnParts): Promise<ExitCode> {
   const { config, notify, log } = parts;
+  trustFile(config.caFile);
   const store = new IdentityStore(diskFiles, config.stateDir);
   const token = config.bootstrapTokenFile === null ? null : await readToken(config.bootstrapTokenFile);
   const prepared = await prepareIdentity({ store, stateDir: config.stateDir, token, insecure: config.insecure });
+  if (prepared.restored.length > 0) log.error(restoredWords(prepared.restored));
   const base: DaemonBase = {
     ...parts,
+    http: createHttpClient(config.proxies),
     facts: await readStaticFacts(),
-    runtime: new DockerRuntime(config.dockerSocket),
+    runtime: new DockerRuntime(config.dockerSocket, config.workloadSubnets),
     serverClock: new ServerClock(clock),
     store,
+    restored: prepared.restored,
   };
-  // Ready means that this program works, not that the platform host answers: a start must not hang on the network.
+  // Ready means that this program works. A start must not depend on the network.
   notify("READY=1");
-  log.info({ nodeId: prepared.identity.nodeId, version: DAEMON_VERSION }, "the daemon has started");
+  const proxy = config.proxies.find(new URL(prepared.identity.platformUrl))?.url;
+  log.info({ nodeId: prepared.identity.nodeId, version: DAEMON_VERSION, proxy }, "daemon started");
   return runNode(base, prepared);
 }
 
@@ -87,14 +93,14 @@ function openOwnUpdates({ stateDir }: DaemonConfig, log: Logger): Promise<Update
   return openUpdates({ files: diskFiles, folders: diskFolders, stateDir, installed: installedAs(program), now, log });
 }
 
-/** That nothing can be done is believed of a version that is proven alone: one on trial is started again, and gives way in the end. */
+/** A version on trial is restarted instead of exiting, and eventually rolled back. */
 async function untilProven(onTrial: boolean, run: () => Promise<ExitCode>): Promise<ExitCode> {
   if (!onTrial) return run();
   try {
     const code = await run();
     return code === EXIT.refused ? EXIT.fault : code;
   } catch (error) {
-    throw error instanceof StartError ? new StartError(EXIT.fault, error.message, { cause: error }) : error;
+    throw error instanceof DaemonStartError ? new DaemonStartError(EXIT.fault, error.message, { cause: error }) : error;
   }
 }
 
@@ -103,20 +109,23 @@ async function readToken(path: string): Promise<string | null> {
   return text ? text : null;
 }
 
-/** An enrolled node's workloads come first, whether the platform host answers or not. */
-async function runNode(base: DaemonBase, { identity, enrollWith }: PreparedIdentity): Promise<ExitCode> {
+/** Workloads of an enrolled node start first, whether or not the platform responds. */
+async function runNode(
+  base: DaemonBase,
+  { identity, enrollWith }: Omit<PreparedIdentity, "restored">,
+): Promise<ExitCode> {
   if (!isEnrolled(identity)) {
-    if (enrollWith === null) throw new StartError(EXIT.usage, "this machine is not enrolled");
+    if (enrollWith === null) throw new DaemonStartError(EXIT.usage, "this machine is not enrolled");
     const enrolled = await enrollNode(base, { identity, token: enrollWith });
     return runEnrolled(base, enrolled.identity, async (tokens) => tokens.accept(enrolled.answer));
   }
   return runEnrolled(base, identity, async (tokens) => {
     if (enrollWith === null) return;
-    // A token that is no good must not end a node that works; if the identity is gone too, that will show.
+    // A bad token must not stop a working node. If its identity is revoked too, the link will find out.
     await enrollNode(base, { identity, token: enrollWith }).then(
       ({ answer }) => tokens.accept(answer),
       (error: unknown) =>
-        base.log.warn({ reason: reasonOf(error) }, "could not enrol anew; going on with the identity that is there"),
+        base.log.warn({ reason: reasonOf(error) }, "could not re-enrol; keeping the existing identity"),
     );
   });
 }
@@ -125,7 +134,7 @@ function enrollNode(
   base: DaemonBase,
   { identity, token }: { identity: PreparedIdentity["identity"]; token: string },
 ): ReturnType<typeof enroll> {
-  const { store, serverClock, log, signal } = base;
+  const { http, store, serverClock, log, signal } = base;
   const { operatingSystem } = base.facts;
   return enroll({ http, store, serverClock, timers, random, log }, { identity, token, operatingSystem, signal });
 }
@@ -135,7 +144,7 @@ async function runEnrolled(
   identity: EnrolledIdentity,
   enrollAnew: (tokens: IdentityTokens) => Promise<void>,
 ): Promise<ExitCode> {
-  const { log, signal, serverClock } = base;
+  const { http, log, signal, serverClock } = base;
   const tokens = new IdentityTokens({ identity, http, clock, serverClock, newNonce: randomUUID, log });
   const node = await startWorkloads(base, identity, tokens);
   const closing = new AbortController();
@@ -148,21 +157,24 @@ async function runEnrolled(
     tokens.revoked.then((revoked) => {
       log.error(
         { reason: revoked.message },
-        "this node's identity is no longer accepted; enrol it anew with a fresh bootstrap token",
+        "this node's identity is no longer accepted; re-enrol it with a new bootstrap token",
       );
       return revoked.nodeDeleted ? "deleted" : EXIT.refused;
     }),
   ]);
   closing.abort();
-  // Enrolling anew goes on until it is answered; a new version does not wait for that.
+  // Enrolment retries until the platform responds; an update does not wait for that.
   const open = ended === EXIT.updated ? Promise.race([connections, Promise.resolve(null)]) : connections;
-  await (await open)?.close();
-  // On the word of a version that is proven alone.
+  const opened = await open;
+  // The new version starts within seconds, so the platform is not notified.
+  if (ended === EXIT.ok) await opened?.goodbye();
+  await opened?.close();
+  // Only a version that passed its trial may do this.
   const gone = ended === "deleted" && !node.updater.isOnTrial && (await node.takeDown(signal));
   await node.close();
   log.info(
     { ended },
-    gone ? "the daemon has ended, and so have its workloads" : "the daemon has ended; its workloads run on",
+    gone ? "daemon stopped; its workloads were removed" : "daemon stopped; its workloads keep running",
   );
   return ended === "deleted" ? EXIT.refused : ended;
 }
@@ -173,9 +185,16 @@ interface ConnectParts {
   readonly node: NodeParts;
 }
 
-/** The daemon link and the tunnel; each keeps itself up. */
-function connect(base: DaemonBase, { identity, tokens, node }: ConnectParts): { close(): Promise<void> } {
+interface Connections {
+  /** Sent to the platform before a stop. */
+  goodbye(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The daemon link and the tunnel; both reconnect on their own. */
+function connect(base: DaemonBase, { identity, tokens, node }: ConnectParts): Connections {
   const { log, serverClock, notify } = base;
+  const { proxies } = base.config;
   const { nodeId, platformUrl } = identity;
   const token = (): Promise<string> => tokens.token();
   const bootId = randomUUID();
@@ -183,15 +202,11 @@ function connect(base: DaemonBase, { identity, tokens, node }: ConnectParts): { 
     const current = node.desired.current();
     return { epoch: current?.epoch ?? "", generation: current?.generation ?? 0 };
   };
-  notify("STATUS=Connecting to the platform; workloads run meanwhile.");
+  const onTokenRefused = (refused: string): void => tokens.invalidate(refused);
+  const control = createTrpcLink({ platformUrl, nodeId, token, onTokenRefused, proxies, log });
+  notify("STATUS=Connecting to the platform; workloads keep running.");
   const link = startLink({
-    control: createTrpcLink({
-      platformUrl,
-      nodeId,
-      token,
-      onTokenRefused: (refused) => tokens.invalidate(refused),
-      log,
-    }),
+    control,
     serverClock,
     timers,
     random,
@@ -207,17 +222,16 @@ function connect(base: DaemonBase, { identity, tokens, node }: ConnectParts): { 
       node.onDesired(state);
       node.updater.asked(state.daemon ?? null);
     },
-    onLive: (connection, protocolVersion) => {
+    onLive: (connection) => {
       notify("STATUS=Connected to the platform.");
       node.linkChanged(true);
-      node.reporter.attach(connection, protocolVersion);
+      node.reporter.attach(connection);
       node.events.attach(connection);
       node.secrets.attach(connection);
-      // One that does not know agents wants none, and is asked for nothing that it does not know.
-      if (protocolVersion >= AGENTS_PROTOCOL_VERSION) node.workloadTokens.attach(connection);
+      node.workloadTokens.attach(connection);
     },
     onDown: () => {
-      notify("STATUS=The platform does not answer; workloads run on, and the daemon goes on trying.");
+      notify("STATUS=Cannot reach the platform, retrying; workloads keep running.");
       node.linkChanged(false);
       node.reporter.detach();
       node.events.detach();
@@ -225,8 +239,10 @@ function connect(base: DaemonBase, { identity, tokens, node }: ConnectParts): { 
       node.workloadTokens.detach();
     },
   });
-  const tunnel: Tunnel = startTunnel({ platformUrl, nodeId, token, handler: node.handler, clock, random, log });
+  const { handler } = node;
+  const tunnel: Tunnel = startTunnel({ platformUrl, nodeId, token, handler, proxies, clock, random, log });
   return {
+    goodbye: () => link.goodbye(),
     close: async () => {
       await Promise.all([link.close(), tunnel.close()]);
     },

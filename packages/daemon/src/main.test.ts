@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { main } from "./main.ts";
-import { DAEMON_VERSION } from "./version.ts";
+import { DAEMON_VERSION } from "./process/version.ts";
 
 let folder = "";
 let out = "";
@@ -57,9 +57,9 @@ test("doctor says of each thing in one line how it is, and ends with 1 where the
   const argv = ["doctor", "--state-dir", folder, "--runtime-dir", folder, "--docker-socket", socket];
   expect(await main(argv)).toBe(1);
   expect(out).toMatch(/^ok {4}system /m);
-  expect(out).toMatch(/^FAIL {2}docker +cannot be asked: /m);
+  expect(out).toMatch(/^FAIL {2}docker +cannot connect: /m);
   expect(out).toMatch(/^skip {2}platform /m);
-  expect(out.trimEnd().split("\n").at(-1)).toBe("1 of these must be put right before the daemon can work");
+  expect(out.trimEnd().split("\n").at(-1)).toBe("1 of these must be fixed before the daemon can run");
   out = "";
   expect(await main([...argv, "--json", "--platform-url", "http://127.0.0.1:1"])).toBe(1);
   const { ok, checks } = JSON.parse(out) as { ok: boolean; checks: { name: string; level: string }[] };
@@ -70,5 +70,5 @@ test("doctor says of each thing in one line how it is, and ends with 1 where the
 
 test("version tells what this program is", async () => {
   expect(await main(["version", "--json"])).toBe(0);
-  expect(JSON.parse(out)).toMatchObject({ daemon: DAEMON_VERSION, protocols: [1, 2] });
+  expect(JSON.parse(out)).toMatchObject({ daemon: DAEMON_VERSION, protocols: [1] });
 });

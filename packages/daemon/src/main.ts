@@ -1,45 +1,51 @@
-import { BUILD, versionLine } from "@fairlead/protocol/build-info";
-import { systemClock } from "@fairlead/protocol/clock";
+import { parseEnv } from "node:util";
 import { PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
+import { BUILD, versionLine } from "@fairlead/protocol/values/build-info";
+import { systemClock } from "@fairlead/protocol/values/clock";
 import { Command, CommanderError } from "commander";
-import { type Environment, type Flags, processEnvironment, readConfig } from "./config.ts";
 import { runDaemon } from "./daemon.ts";
-import { doctorText, examine, isWell } from "./doctor/doctor.ts";
-import { weighBuffersWithHeap } from "./garbage-collection.ts";
-import { nodeHttpClient } from "./link/http-client.ts";
-import { createLog, LOG_LEVELS, reasonOf } from "./log.ts";
+import { doctorText, examineMachine, isWell } from "./doctor/doctor.ts";
+import { createHttpClient } from "./link/http-client.ts";
+import { trustFile } from "./link/trust-file.ts";
+import { type DaemonEnvironment, daemonEnvironment, type Flags, readConfig } from "./process/config.ts";
+import { weighBuffersWithBallast } from "./process/garbage-collection.ts";
+import { createDaemonLog, DAEMON_LOG_LEVELS, reasonOf } from "./process/log.ts";
+import { DaemonStartError, EXIT } from "./process/start-error.ts";
+import { DAEMON_VERSION } from "./process/version.ts";
 import { purgedText, purgeNode } from "./purge-node.ts";
-import { DockerRuntime } from "./runtime/docker-runtime.ts";
-import { EXIT, StartError } from "./start-error.ts";
+import { DockerRuntime } from "./runtime/docker/docker-runtime.ts";
+import { DEFAULT_WORKLOAD_SUBNETS } from "./runtime/subnets.ts";
 import { diskFiles } from "./state/files.ts";
 import { readStatus, statusText } from "./status.ts";
 import { checkState } from "./update/check-state.ts";
-import { DAEMON_VERSION } from "./version.ts";
 
 const STOP_SIGNALS = ["SIGTERM", "SIGINT"] as const;
 
 const RUN_HELP = `
 Examples:
-  fairlead-daemon run --state-dir /var/lib/fairlead-daemon --bootstrap-token-file ./token   the first start: enrols this machine
-  fairlead-daemon run --state-dir /var/lib/fairlead-daemon                                  every later start
+  fairlead-daemon run --state-dir /var/lib/fairlead-daemon --bootstrap-token-file ./token   first start: enrols this machine
+  fairlead-daemon run --state-dir /var/lib/fairlead-daemon                                  later starts
 
-Every flag may come from the environment: FAIRLEAD_DAEMON_STATE_DIR, FAIRLEAD_DAEMON_RUNTIME_DIR,
-FAIRLEAD_DAEMON_BOOTSTRAP_TOKEN_FILE, FAIRLEAD_DAEMON_DOCKER_SOCKET, FAIRLEAD_DAEMON_LOG_LEVEL, FAIRLEAD_DAEMON_INSECURE. Under systemd the token may be the
-credential "bootstrap-token". FAIRLEAD_DAEMON_TRIAL_SECONDS (300) is how long a new version has to prove itself. Stopping the daemon leaves its workloads running.
+Every flag can also be set in the environment: FAIRLEAD_DAEMON_STATE_DIR, FAIRLEAD_DAEMON_RUNTIME_DIR,
+FAIRLEAD_DAEMON_BOOTSTRAP_TOKEN_FILE, FAIRLEAD_DAEMON_DOCKER_SOCKET, FAIRLEAD_DAEMON_WORKLOAD_SUBNETS, FAIRLEAD_DAEMON_LOG_LEVEL, FAIRLEAD_DAEMON_INSECURE, FAIRLEAD_DAEMON_CA_FILE. Under systemd, the token can be the
+credential "bootstrap-token". HTTPS_PROXY, HTTP_PROXY and NO_PROXY are supported in upper and lower case. FAIRLEAD_DAEMON_TRIAL_SECONDS (300) is the length of a new version's trial. Workloads keep running when the daemon stops.
 
-Exit codes: 0 stopped; 1 fault; 2 wrong call or not enrolled; 3 another daemon runs on the state folder;
-5 the platform refuses this node for good: get a fresh bootstrap token; 6 another version takes over.`;
+Exit codes: 0 stopped; 1 error; 2 invalid command line or not enrolled; 3 another daemon uses the state folder;
+5 the platform rejects this node permanently: get a new bootstrap token; 6 another version takes over.`;
 
 const DOCTOR_HELP = `
-Looks at the system, its architecture, systemd, Docker, disk space, where opened secrets rest, the platform host, the clock
-and GPUs, and changes nothing. Exit codes: 0 where the daemon can work; 1 where something must be put right first.
+Checks the system, its architecture, systemd, Docker, the packet filter, disk space, the folder of decrypted secrets, the proxy, the platform host,
+the clock and GPUs. Changes nothing. Reads /etc/fairlead/daemon.env like the service; the environment takes precedence. Exit codes: 0 the daemon can run; 1 something must be fixed first.
 
 Examples:
   fairlead-daemon doctor --platform-url https://fairlead.example.org
   fairlead-daemon doctor --bootstrap-token-file ./token --json`;
 
+/** The unit's EnvironmentFile. */
+const SERVICE_ENVIRONMENT = "/etc/fairlead/daemon.env";
+
 const CHECK_HELP = `
-A daemon asks this of a newer version before that one takes over; so can you, of any version beside it.
+Before an update, the daemon runs this check with the new version. You can run it with any installed version.
 
 Example:
   /opt/fairlead-daemon/versions/1.3.0/bin/fairlead-daemon check`;
@@ -49,14 +55,14 @@ Example:
   fairlead-daemon version --json`;
 
 /** Where the unit keeps it. */
-const USUAL_FOLDERS: Environment = { STATE_DIRECTORY: "/var/lib/fairlead-daemon" };
+const USUAL_FOLDERS: DaemonEnvironment = { STATE_DIRECTORY: "/var/lib/fairlead-daemon" };
 
 const STATUS_HELP = `
 Example:
   fairlead-daemon status --state-dir /var/lib/fairlead-daemon --json`;
 
 const PURGE_HELP = `
-Its data is gone with its volumes. What somebody else uses stays, and is named.
+Deletes the node's data with its volumes. Volumes and images that others use are kept and listed.
 
 Example:
   systemctl stop fairlead-daemon && fairlead-daemon purge`;
@@ -73,35 +79,37 @@ export async function main(argv: string[]): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
     process.stderr.write(`fairlead-daemon: ${reasonOf(error)}\n`);
-    return error instanceof StartError ? error.exitCode : EXIT.fault;
+    return error instanceof DaemonStartError ? error.exitCode : EXIT.fault;
   }
 }
 
 function createProgram(onCode: (code: number) => void): Command {
   const program = new Command("fairlead-daemon")
-    .description("Runs this machine's engine and agents for a Fairlead platform.")
+    .description("Runs the engine and agents of a Fairlead node on this machine.")
     .version(versionLine(BUILD))
     .exitOverride();
   program
     .command("run")
-    .description("keep this node's workloads running, and report them to the platform")
-    .option("--state-dir <dir>", "folder of this node's identity and desired state")
-    .option("--runtime-dir <dir>", "folder of opened secrets, on a tmpfs (default: /run/fairlead-daemon)")
-    .option("--bootstrap-token-file <file>", "file with the bootstrap token, for the first start")
+    .description("run this node's workloads and report them to the platform")
+    .option("--state-dir <dir>", "folder with this node's identity and desired state")
+    .option("--runtime-dir <dir>", "folder for decrypted secrets, on a tmpfs (default: /run/fairlead-daemon)")
+    .option("--bootstrap-token-file <file>", "file with the bootstrap token, required for the first start")
     .option("--docker-socket <path>", "socket of the container engine (default: /var/run/docker.sock)")
-    .option("--log-level <level>", `one of ${LOG_LEVELS.join(", ")} (default: info)`)
-    .option("--insecure", "allow plain http to a platform host on another machine")
+    .option("--workload-subnets <subnet>", `address pool for workload networks (default: ${DEFAULT_WORKLOAD_SUBNETS})`)
+    .option("--log-level <level>", `one of ${DAEMON_LOG_LEVELS.join(", ")} (default: info)`)
+    .option("--insecure", "allow plain HTTP to a platform host on another machine")
+    .option("--ca-file <file>", "PEM file with additional certificate authorities")
     .addHelpText("after", RUN_HELP)
     .action(async (flags: Flags) => onCode(await run(flags)));
   program
     .command("status")
-    .description("show which node this machine is, and whether its daemon runs")
-    .option("--state-dir <dir>", "folder of this node's identity and desired state")
+    .description("show this machine's node and whether its daemon is running")
+    .option("--state-dir <dir>", "folder with this node's identity and desired state")
     .option("--docker-socket <path>", "socket of the container engine (default: /var/run/docker.sock)")
     .option("--json", "print JSON")
     .addHelpText("after", STATUS_HELP)
     .action(async (flags: Flags & { json?: boolean }) => {
-      const config = readConfig(flags, { ...USUAL_FOLDERS, ...processEnvironment() });
+      const config = readConfig(flags, { ...USUAL_FOLDERS, ...daemonEnvironment() });
       const status = await readStatus(config, new DockerRuntime(config.dockerSocket));
       process.stdout.write(`${flags.json ? JSON.stringify(status) : statusText(status)}\n`);
     });
@@ -110,7 +118,7 @@ function createProgram(onCode: (code: number) => void): Command {
   addCheck(program);
   program
     .command("version")
-    .description("show the version of this program and of what it runs on")
+    .description("show the versions of this program and its runtime")
     .option("--json", "print JSON")
     .addHelpText("after", VERSION_HELP)
     .action(({ json }: { json?: boolean }) => {
@@ -125,12 +133,15 @@ function createProgram(onCode: (code: number) => void): Command {
 function addPurge(program: Command, onCode: (code: number) => void): void {
   program
     .command("purge")
-    .description("remove this node's containers, volumes and images from this machine; its daemon must be stopped")
-    .option("--state-dir <dir>", "folder of this node's identity and desired state")
+    .description(
+      "remove this node's containers, networks, volumes and images from this machine; the daemon must be stopped",
+    )
+    .option("--state-dir <dir>", "folder with this node's identity and desired state")
+    .option("--runtime-dir <dir>", "folder for decrypted secrets (default: /run/fairlead-daemon)")
     .option("--docker-socket <path>", "socket of the container engine (default: /var/run/docker.sock)")
     .addHelpText("after", PURGE_HELP)
     .action(async (flags: Flags) => {
-      const config = readConfig(flags, { ...USUAL_FOLDERS, ...processEnvironment() });
+      const config = readConfig(flags, { ...USUAL_FOLDERS, ...daemonEnvironment() });
       const purged = await purgeNode(config, new DockerRuntime(config.dockerSocket));
       process.stdout.write(`${purgedText(purged)}\n`);
       onCode(EXIT.ok);
@@ -143,23 +154,26 @@ function addDoctor(program: Command, onCode: (code: number) => void): void {
   program
     .command("doctor")
     .description("check whether this machine can run the daemon")
-    .option("--state-dir <dir>", "folder of this node's identity and desired state")
-    .option("--runtime-dir <dir>", "folder of opened secrets (default: /run/fairlead-daemon)")
-    .option("--bootstrap-token-file <file>", "a bootstrap token, which names the platform host")
-    .option("--platform-url <url>", "the platform host")
+    .option("--state-dir <dir>", "folder with this node's identity and desired state")
+    .option("--runtime-dir <dir>", "folder for decrypted secrets (default: /run/fairlead-daemon)")
+    .option("--bootstrap-token-file <file>", "file with a bootstrap token, which contains the platform's URL")
+    .option("--platform-url <url>", "URL of the platform host")
+    .option("--ca-file <file>", "PEM file with additional certificate authorities")
     .option("--docker-socket <path>", "socket of the container engine (default: /var/run/docker.sock)")
     .option("--json", "print JSON")
     .addHelpText("after", DOCTOR_HELP)
     .action(async ({ platformUrl, json, ...flags }: DoctorFlags) => {
-      const config = readConfig(flags, { ...USUAL_FOLDERS, ...processEnvironment() });
+      const service = await readEnvironmentFile(SERVICE_ENVIRONMENT);
+      const config = readConfig(flags, { ...USUAL_FOLDERS, ...service, ...daemonEnvironment() });
       if (platformUrl !== undefined && !(URL.canParse(platformUrl) && /^https?:/.test(platformUrl)))
-        throw new StartError(EXIT.usage, "--platform-url: must be an http or https address");
+        throw new DaemonStartError(EXIT.usage, "--platform-url: must be an HTTP or HTTPS URL");
+      trustFile(config.caFile);
       const runtime = new DockerRuntime(config.dockerSocket);
-      const checks = await examine({
+      const checks = await examineMachine({
         config,
         platformUrl: platformUrl ?? null,
         runtime,
-        http: nodeHttpClient,
+        http: createHttpClient(config.proxies),
         clock: systemClock,
       });
       process.stdout.write(`${json ? JSON.stringify({ ok: isWell(checks), checks }) : doctorText(checks)}\n`);
@@ -167,31 +181,37 @@ function addDoctor(program: Command, onCode: (code: number) => void): void {
     });
 }
 
+/** Empty if the file is missing or unreadable. */
+async function readEnvironmentFile(path: string): Promise<DaemonEnvironment> {
+  const text = await diskFiles.read(path).catch(() => null);
+  return text === null ? {} : parseEnv(text);
+}
+
 function addCheck(program: Command): void {
   program
     .command("check")
-    .description("check whether this version can take over what lies in the state folder; changes nothing")
-    .option("--state-dir <dir>", "folder of this node's identity and desired state")
-    .option("--runtime-dir <dir>", "folder of opened secrets (default: /run/fairlead-daemon)")
+    .description("check whether this version can use the existing state folder; changes nothing")
+    .option("--state-dir <dir>", "folder with this node's identity and desired state")
+    .option("--runtime-dir <dir>", "folder for decrypted secrets (default: /run/fairlead-daemon)")
     .option("--docker-socket <path>", "socket of the container engine (default: /var/run/docker.sock)")
-    .option("--log-level <level>", `one of ${LOG_LEVELS.join(", ")}`)
-    .option("--insecure", "as of `run`")
+    .option("--log-level <level>", `one of ${DAEMON_LOG_LEVELS.join(", ")}`)
+    .option("--insecure", "same as for `run`")
     .addHelpText("after", CHECK_HELP)
     .action(async (flags: Flags) => {
-      const config = readConfig(flags, { ...USUAL_FOLDERS, ...processEnvironment() });
+      const config = readConfig(flags, { ...USUAL_FOLDERS, ...daemonEnvironment() });
       process.stdout.write(`${await checkState(diskFiles, config)}\n`);
     });
 }
 
 async function run(flags: Flags): Promise<number> {
-  const config = readConfig(flags, processEnvironment());
-  weighBuffersWithHeap();
-  const log = createLog(config.logLevel);
+  const config = readConfig(flags, daemonEnvironment());
+  weighBuffersWithBallast();
+  const log = createDaemonLog(config.logLevel);
   const stopping = new AbortController();
   const stop = (signal: NodeJS.Signals): void => {
     log.info({ signal }, "stopping");
     stopping.abort();
-    // The next signal ends the process at once.
+    // A second signal ends the process immediately.
     forget();
   };
   const forget = (): void => {

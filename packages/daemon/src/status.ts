@@ -1,6 +1,6 @@
-import type { DaemonConfig } from "./config.ts";
+import type { DaemonConfig } from "./process/config.ts";
+import { DaemonStartError } from "./process/start-error.ts";
 import type { ContainerRuntime, ContainerState, Owner } from "./runtime/container-runtime.ts";
-import { StartError } from "./start-error.ts";
 import { DesiredStore } from "./state/desired-store.ts";
 import { diskFiles } from "./state/files.ts";
 import { IdentityStore } from "./state/identity-store.ts";
@@ -13,7 +13,7 @@ export interface DaemonStatus {
   readonly enrolled: boolean;
   readonly generation: number | null;
   readonly workloads: readonly string[];
-  /** Its containers on this machine; null where the container engine cannot be asked. */
+  /** The node's containers; null if the container engine does not respond. */
   readonly containers: readonly StatusContainer[] | null;
 }
 
@@ -24,7 +24,7 @@ export interface StatusContainer {
   readonly startedAt: string | null;
 }
 
-/** What a state folder tells, and whether a daemon runs on it. */
+/** Reads the status from a state folder and checks whether its daemon is running. */
 export async function readStatus(
   { stateDir }: Pick<DaemonConfig, "stateDir">,
   runtime: Pick<ContainerRuntime, "list">,
@@ -58,16 +58,16 @@ async function isHeld(stateDir: string): Promise<boolean> {
     await (await lockStateFolder(stateDir)).release();
     return false;
   } catch (error) {
-    if (error instanceof StartError) return true;
-    // No such folder: nothing runs on it.
+    if (error instanceof DaemonStartError) return true;
+    // The folder does not exist.
     return false;
   }
 }
 
 export function statusText(status: DaemonStatus): string {
-  const generation = status.generation === null ? "none yet" : `generation ${status.generation}`;
+  const generation = status.generation === null ? "none" : `generation ${status.generation}`;
   return [
-    `daemon     ${status.running ? "runs" : "does not run"}`,
+    `daemon     ${status.running ? "running" : "not running"}`,
     `node       ${status.nodeId ?? "none"}${status.enrolled ? "" : " (not enrolled)"}`,
     `platform   ${status.platformUrl ?? "none"}`,
     `desired    ${generation}`,
@@ -77,6 +77,6 @@ export function statusText(status: DaemonStatus): string {
 }
 
 function containerLines(containers: DaemonStatus["containers"]): string[] {
-  if (containers === null) return ["containers cannot be asked for: Docker does not answer"];
+  if (containers === null) return ["cannot list containers: Docker does not respond"];
   return containers.map(({ name, state, startedAt }) => `container  ${name} ${state}, started ${startedAt ?? "never"}`);
 }

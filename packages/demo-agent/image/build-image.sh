@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds the demo agent's image: the program in one file, this checkout's Node, and the C library of this machine. No image registry is needed.
+# Builds the demo agent's image from the program in one file, this checkout's Node and this machine's C library. No image registry is needed.
 #
-#   build-image.sh [IMAGE]        default fairlead/demo-agent:1; does nothing when that image is up to date
+#   build-image.sh [IMAGE]        default fairlead/demo-agent:1; does nothing if the image is up to date
 #
-# Needs the checkout's dependencies (npm ci), a Docker engine that answers, and a Linux with glibc.
+# Requires the checkout's dependencies (npm ci), a running Docker engine and Linux with glibc.
 set -euo pipefail
 
 image=${1:-fairlead/demo-agent:1}
@@ -21,15 +21,15 @@ require_tools() {
   for tool in docker tar sha256sum ldd; do
     command -v "$tool" >/dev/null || fail "'$tool' is missing. Install it (Debian: apt-get install docker.io tar coreutils libc-bin)."
   done
-  [ -x "$checkout/node_modules/.bin/esbuild" ] || fail "the checkout has no dependencies yet. Run 'npm ci --ignore-scripts' in $checkout."
-  docker info >/dev/null 2>&1 || fail "no Docker engine answers. Start it (systemctl start docker), or check that you may use its socket."
+  [ -x "$checkout/node_modules/.bin/esbuild" ] || fail "dependencies are not installed. Run 'npm ci --ignore-scripts' in $checkout."
+  docker info >/dev/null 2>&1 || fail "Docker does not respond. Start it (systemctl start docker) or check that you have access to its socket."
 }
 
 bundle() {
   "$checkout/scripts/lib/with-node" esbuild "$package/src/main.ts" --bundle --platform=node --target=node24 --format=esm --log-level=warning
 }
 
-# Changes with whatever the image is made of, so that an up-to-date image is recognised.
+# A hash of the image's inputs, to recognize an up-to-date image.
 fingerprint() {
   { cat "$package/image/build-image.sh" "$root/app/agent.mjs" && "$node" --version && ldd --version; } | sha256sum | cut -d' ' -f1
 }
@@ -39,7 +39,7 @@ lay_root() {
   mkdir -p "$root"/{bin,etc,tmp}
   chmod 1777 "$root/tmp"
   install -m 755 "$node" "$root/bin/node"
-  # Whoever resolves names is loaded by name, and so ldd does not tell of it.
+  # Name service libraries are loaded dynamically, so ldd does not list them.
   for library in $(ldd "$node" | grep -o '/[^ ]*') $(ldconfig -p | grep -o '/[^ ]*/libnss_\(dns\|files\)\.so\.2' || true); do
     install -D -m 755 "$library" "$root$library"
   done
@@ -48,7 +48,7 @@ lay_root() {
   echo 'hosts: files dns' >"$root/etc/nsswitch.conf"
 }
 
-# Prints the new image's id.
+# Prints the new image's ID.
 import_root() {
   tar -C "$root" -c --owner=0 --group=0 . | docker import \
     --change 'ENTRYPOINT ["/bin/node","/app/agent.mjs"]' --change 'USER 10001:10001' --change 'EXPOSE 8080' \

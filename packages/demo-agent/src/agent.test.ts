@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createAgent } from "./agent.ts";
-import type { Config } from "./config.ts";
+import type { DemoAgentConfig } from "./config.ts";
 
 interface Seen {
   readonly method: string;
@@ -15,7 +15,7 @@ interface Seen {
   readonly body: unknown;
 }
 
-/** Answers what `answers` has for a path, and remembers who asked. */
+/** Responds with the entry in `answers` for the path and records requests. */
 class Stub {
   readonly seen: Seen[] = [];
   readonly answers = new Map<string, { status: number; body: unknown }>();
@@ -46,7 +46,7 @@ beforeEach(async () => {
   stub = new Stub();
   await listen(stub.server);
   writeFileSync(join(folder, "fairlead-token"), "first-token\n");
-  const config: Config = {
+  const config: DemoAgentConfig = {
     baseUrl: `${stub.url}/v1`,
     tokenFile: join(folder, "fairlead-token"),
     agentId: "agt_1",
@@ -124,7 +124,7 @@ describe("the demo agent", () => {
     const { status, body } = await give({ task: "2+2?", model: "m" });
     expect(status).toBe(502);
     expect(body).toEqual({
-      error: { code: "model_refused", message: "The inference host answered 402: The budget is spent." },
+      error: { code: "model_refused", message: "The inference host returned 402: The budget is spent." },
     });
     expect(stub.seen.map((call) => call.path)).not.toContain("/hook");
   });

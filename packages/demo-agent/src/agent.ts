@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { z } from "zod";
-import type { Config } from "./config.ts";
+import type { DemoAgentConfig } from "./config.ts";
 import { HttpConnector } from "./http-connector.ts";
 import { Models } from "./models.ts";
 import { TaskFailure } from "./task-failure.ts";
@@ -13,7 +13,7 @@ const taskSchema = z.strictObject({
 });
 
 /** `POST /tasks {task, model?}` → `{answer, model, delivered}`, and `GET /healthz`. */
-export function createAgent(config: Config): Server {
+export function createAgent(config: DemoAgentConfig): Server {
   const models = new Models(config);
   const connector = new HttpConnector(config);
 
@@ -27,12 +27,13 @@ export function createAgent(config: Config): Server {
   return createServer((request, response) => {
     const path = request.url?.split("?", 1)[0];
     if (path === "/healthz") return send(response, 200, { status: "ok" });
-    if (path !== "/tasks") return fail(response, new TaskFailure(404, "not_found", "There are /tasks and /healthz."));
+    if (path !== "/tasks")
+      return fail(response, new TaskFailure(404, "not_found", "Not found. Available paths: /tasks and /healthz."));
     if (request.method !== "POST") {
       response.setHeader("allow", "POST");
-      return fail(response, new TaskFailure(405, "method_not_allowed", "Tasks are given by POST."));
+      return fail(response, new TaskFailure(405, "method_not_allowed", "Use POST."));
     }
-    // Nobody pays for an answer that nobody waits for.
+    // Stop the model if the client disconnects.
     const gone = new AbortController();
     response.once("close", () => gone.abort());
     work(request, gone.signal).then(
@@ -48,7 +49,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     if (bytes > MAX_BODY_BYTES)
-      throw new TaskFailure(413, "task_too_large", `A task is at most ${MAX_BODY_BYTES} bytes.`);
+      throw new TaskFailure(413, "task_too_large", `A task can have at most ${MAX_BODY_BYTES} bytes.`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readConfig } from "./config.ts";
+import { readDemoAgentConfig } from "./config.ts";
 
 const ENVIRONMENT = {
   OPENAI_BASE_URL: "http://host.docker.internal:8081/v1/",
@@ -10,13 +10,13 @@ const ENVIRONMENT = {
 
 describe("the demo agent's config", () => {
   it("is what the platform gives every agent", () => {
-    const config = readConfig({ ...ENVIRONMENT, HTTP_CONNECTOR_TOKEN: "t", HTTP_CONNECTOR_URL: "" });
+    const config = readDemoAgentConfig({ ...ENVIRONMENT, HTTP_CONNECTOR_TOKEN: "t", HTTP_CONNECTOR_URL: "" });
     expect(config).toMatchObject({ baseUrl: "http://host.docker.internal:8081/v1", port: 8080, model: null });
     expect(config.variable("HTTP_CONNECTOR_TOKEN")).toBe("t");
     expect(config.variable("HTTP_CONNECTOR_URL")).toBeNull();
   });
 
   it.each(Object.keys(ENVIRONMENT))("names %s where it is missing", (name) => {
-    expect(() => readConfig({ ...ENVIRONMENT, [name]: undefined })).toThrow(name);
+    expect(() => readDemoAgentConfig({ ...ENVIRONMENT, [name]: undefined })).toThrow(name);
   });
 });

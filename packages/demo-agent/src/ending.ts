@@ -1,9 +1,9 @@
 import type { Server } from "node:http";
 
 /**
- * Lets what runs end, and takes in nothing more. Node leaves connections open on which nothing was asked yet, such as a proxy holds
- * ready, and with them the program, until it is killed.
- * @returns the call that begins it
+ * Stops the server when running requests are finished. Node keeps unused connections open, for example of a proxy,
+ * which would keep the program running until it is killed.
+ * @returns a function that starts the shutdown
  */
 export function endsWhenIdle(server: Server): () => void {
   let running = 0;

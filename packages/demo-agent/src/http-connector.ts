@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Config } from "./config.ts";
+import type { DemoAgentConfig } from "./config.ts";
 import { causeOf } from "./models.ts";
 import { TaskFailure } from "./task-failure.ts";
 
@@ -12,15 +12,15 @@ export interface DoneTask {
   readonly answer: string;
 }
 
-/** The `http` connector: somebody's endpoint, which is told of every task that was done. */
+/** The `http` connector: sends each finished task to an endpoint. */
 export class HttpConnector {
-  readonly #config: Config;
+  readonly #config: DemoAgentConfig;
 
-  constructor(config: Config) {
+  constructor(config: DemoAgentConfig) {
     this.#config = config;
   }
 
-  /** False: the agent has no such connector. @throws TaskFailure where its endpoint does not take it. */
+  /** @returns false if the agent has no such connector. @throws TaskFailure if the endpoint does not accept it. */
   async deliver(done: DoneTask, signal: AbortSignal): Promise<boolean> {
     const [url, token] = await Promise.all([this.#secret("HTTP_CONNECTOR_URL"), this.#secret("HTTP_CONNECTOR_TOKEN")]);
     if (url === null || token === null) return false;
@@ -30,14 +30,18 @@ export class HttpConnector {
       body: JSON.stringify(done),
       signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
     }).catch((error: unknown) => {
-      throw new TaskFailure(502, "connector_failed", `The http connector's endpoint did not answer: ${causeOf(error)}`);
+      throw new TaskFailure(
+        502,
+        "connector_failed",
+        `The http connector's endpoint did not respond: ${causeOf(error)}`,
+      );
     });
     await response.body?.cancel();
     if (response.ok) return true;
-    throw new TaskFailure(502, "connector_failed", `The http connector's endpoint answered ${response.status}.`);
+    throw new TaskFailure(502, "connector_failed", `The http connector's endpoint returned ${response.status}.`);
   }
 
-  /** Read each time, since a file follows a change at once. */
+  /** Read on every call, because the file can change. */
   async #secret(name: string): Promise<string | null> {
     const variable = this.#config.variable(name);
     if (variable !== null) return variable;

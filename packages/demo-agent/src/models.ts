@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
-import type { Config } from "./config.ts";
+import type { DemoAgentConfig } from "./config.ts";
 import { TaskFailure } from "./task-failure.ts";
 
 const completionSchema = z.object({
@@ -14,11 +14,11 @@ export interface Answer {
   readonly model: string;
 }
 
-/** The models of the agent's project, asked with the token that the daemon keeps renewing in its file. */
+/** Calls the models of the agent's project with the token from the file that the daemon renews. */
 export class Models {
-  readonly #config: Config;
+  readonly #config: DemoAgentConfig;
 
-  constructor(config: Config) {
+  constructor(config: DemoAgentConfig) {
     this.#config = config;
   }
 
@@ -29,7 +29,7 @@ export class Models {
     const answer = await this.#call("/chat/completions", { method: "POST", body, signal });
     const parsed = completionSchema.safeParse(answer);
     const content = parsed.data?.choices[0]?.message.content;
-    if (!content) throw new TaskFailure(502, "model_failed", `The model ${model} gave no text.`);
+    if (!content) throw new TaskFailure(502, "model_failed", `The model ${model} returned no text.`);
     return { answer: content, model };
   }
 
@@ -37,31 +37,31 @@ export class Models {
     const parsed = modelsSchema.safeParse(await this.#call("/models", { signal }));
     const first = parsed.data?.data[0]?.id;
     if (first === undefined)
-      throw new TaskFailure(502, "model_failed", "The project has no model that this agent may use.");
+      throw new TaskFailure(502, "model_failed", "The project has no model that this agent can use.");
     return first;
   }
 
   async #call(path: string, init: RequestInit): Promise<unknown> {
     const { baseUrl, tokenFile } = this.#config;
-    // Read for every call: it is another one before it runs out.
+    // Read for every call, because the daemon renews it.
     const token = await readFile(tokenFile, "utf8").catch((error: unknown) => {
-      throw new TaskFailure(502, "no_token", `This agent has no token for the inference host: ${causeOf(error)}`);
+      throw new TaskFailure(502, "no_token", `Cannot read the token for the inference host: ${causeOf(error)}`);
     });
     const headers = { authorization: `Bearer ${token.trim()}`, "content-type": "application/json" };
     try {
       const response = await fetch(`${baseUrl}${path}`, { ...init, headers });
       const body: unknown = await response.json();
       if (response.ok) return body;
-      const said = refusalSchema.safeParse(body).data?.error.message ?? "it did not say why";
-      throw new TaskFailure(502, "model_refused", `The inference host answered ${response.status}: ${said}`);
+      const said = refusalSchema.safeParse(body).data?.error.message ?? "no reason given";
+      throw new TaskFailure(502, "model_refused", `The inference host returned ${response.status}: ${said}`);
     } catch (error) {
       if (error instanceof TaskFailure) throw error;
-      throw new TaskFailure(502, "model_failed", `The inference host at ${baseUrl} did not answer: ${causeOf(error)}`);
+      throw new TaskFailure(502, "model_failed", `The inference host at ${baseUrl} did not respond: ${causeOf(error)}`);
     }
   }
 }
 
-/** `fetch` hides what happened behind "fetch failed". */
+/** `fetch` only says "fetch failed"; the cause has the reason. */
 export function causeOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? error.cause.message : error.message;

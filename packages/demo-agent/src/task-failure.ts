@@ -1,4 +1,4 @@
-/** Why a task was not done, for whoever gave it. */
+/** Why a task failed, returned to the client. */
 export class TaskFailure extends Error {
   readonly status: number;
   readonly code: string;

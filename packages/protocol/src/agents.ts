@@ -1,10 +1,11 @@
 import { z } from "zod";
 import { checkEnvSecrets, engineConfigSchema, healthSchema, probeSchema } from "./engine-config.ts";
 import { secretNameSchema, WORKER_TOKEN_FILE } from "./secrets.ts";
-import { nameSchema } from "./text.ts";
+import { imageReferenceSchema } from "./values/image-reference.ts";
+import { nameSchema } from "./values/text.ts";
 import { lastExitSchema } from "./workload.ts";
 
-/** Agents (interface §2, design §10): programs that run on a project's nodes with its access. */
+/** Agents (docs/interface.md §2): programs on a project's nodes with access to the project. */
 
 export const AGENT_LIFECYCLE_STATES = [
   "created",
@@ -18,15 +19,15 @@ export const AGENT_LIFECYCLE_STATES = [
 export const agentLifecycleStateSchema = z.enum(AGENT_LIFECYCLE_STATES).meta({ id: "AgentLifecycleState" });
 export type AgentLifecycleState = z.infer<typeof agentLifecycleStateSchema>;
 
-/** What is observed of it (design §10). */
+/** The observed state. */
 export const agentRuntimeSchema = z.object({
-  nodeId: z.string().describe('Where it runs, or may still run; "" where it does not.'),
-  image: z.string().describe('What runs; "" while nothing does.'),
+  nodeId: z.string().describe('Where the agent runs, or may still run. "" if nowhere.'),
+  image: z.string().describe('The running image. "" while nothing runs.'),
   imageDigest: z.string(),
   startedAt: z.string().nullable(),
   restartCount: z.int(),
   lastExit: lastExitSchema.nullable(),
-  message: z.string().describe("Why it is in its state; for people."),
+  message: z.string().describe("The reason for the current state, in words."),
 });
 export type AgentRuntime = z.infer<typeof agentRuntimeSchema>;
 
@@ -36,8 +37,8 @@ export const agentSchema = z
     projectId: z.string(),
     name: z.string(),
     lifecycleState: agentLifecycleStateSchema,
-    guest: z.string().describe("A preset's name, or a container image."),
-    runtimeProvider: z.string().describe("Where it runs: `node:<node id>`."),
+    guest: z.string().describe("A preset name or a container image."),
+    runtimeProvider: z.string().describe("Its node: `node:<node id>`."),
     connectorSlugs: z.array(z.string()),
     runtime: agentRuntimeSchema,
     createdAt: z.string(),
@@ -61,7 +62,7 @@ export const agentSchema = z
           startedAt: "2026-03-02T09:31:02.418Z",
           restartCount: 0,
           lastExit: null,
-          message: "It is ready.",
+          message: "Ready.",
         },
         createdAt: "2026-03-02T09:30:00.000Z",
         updatedAt: "2026-03-02T09:30:00.000Z",
@@ -70,15 +71,13 @@ export const agentSchema = z
   });
 export type Agent = z.infer<typeof agentSchema>;
 
-const { image, port, env, command, args, volumes, resources, secrets, registryAuthSecret, update } =
+const { image, port, env, command, args, volumes, resources, network, init, secrets, registryAuthSecret, update } =
   engineConfigSchema.shape;
 
-/** What an agent needs beyond the fields of the resource. Its guest's preset fills in what is left out; what is set wins. */
+/** Settings beyond the resource's fields. The guest's preset supplies defaults. */
 export const agentConfigSchema = z
   .strictObject({
-    image: image.describe(
-      "Runs in place of the image that the guest's preset names: a certain version of it, or a mirror's.",
-    ),
+    image: image.describe("Overrides the image of the guest's preset, for example with a fixed version or a mirror."),
     port,
     env,
     command,
@@ -89,29 +88,28 @@ export const agentConfigSchema = z
       .optional(),
     volumes,
     resources,
+    network,
+    init,
     secrets,
     registryAuthSecret,
     update,
   })
   .superRefine(checkEnvSecrets)
   .refine((config) => config.secrets?.[WORKER_TOKEN_FILE] === undefined, {
-    message: "is the file of the agent's own token",
+    message: "is the path of the agent's own token",
     path: ["secrets", WORKER_TOKEN_FILE],
   })
   .meta({
     id: "AgentConfig",
     description:
-      "What an agent needs beyond its fields. Its guest's preset fills in what is left out; what is set wins.",
+      "Settings beyond the agent's fields. The guest's preset supplies defaults; values set here override it.",
     examples: [{ env: { TASK: "Greet" }, secrets: { GITHUB_TOKEN: { as: "file" } }, resources: { memoryMb: 512 } }],
   });
 export type AgentConfig = z.infer<typeof agentConfigSchema>;
 
-const guestSchema = z
-  .string()
-  .min(1, "must not be empty")
-  .max(512, "must have at most 512 characters")
-  .regex(/^[^\s\p{Cc}\p{Cs}]+$/u, "must not hold white space")
-  .describe("A preset's name (`openclaw`, `fairlead-demo-agent`), or a container image.");
+const guestSchema = imageReferenceSchema.describe(
+  "A preset name (`openclaw`, `fairlead-demo-agent`) or a container image.",
+);
 
 export const connectorSlugSchema = z
   .string()
@@ -120,18 +118,18 @@ export const connectorSlugSchema = z
 const connectorSlugsSchema = z
   .array(connectorSlugSchema)
   .max(32, "must have at most 32 entries")
-  .describe("Entries of the catalogue, `GET /v1/connectors`.");
+  .describe("Slugs from the catalog, `GET /v1/connectors`.");
 
 const RUNTIME_PROVIDER = /^node:(nod_[0-9a-z]{26})$/;
 
 const runtimeProviderSchema = z
   .string()
   .regex(RUNTIME_PROVIDER, "must be `node:<node id>`")
-  .describe("Where it runs: `node:<node id>`.");
+  .describe("Its node: `node:<node id>`.");
 
 export const runtimeProviderOf = (nodeId: string): string => `node:${nodeId}`;
 
-/** @param runtimeProvider as it passed its schema. @returns the node's id */
+/** @param runtimeProvider as accepted by its schema. @returns the node's id */
 export function nodeOfRuntimeProvider(runtimeProvider: string): string {
   const nodeId = RUNTIME_PROVIDER.exec(runtimeProvider)?.[1];
   if (nodeId === undefined) throw new TypeError("a runtimeProvider without a node passed its schema");
@@ -147,7 +145,7 @@ export const createAgentSchema = z.strictObject({
   config: agentConfigSchema.default({}),
 });
 
-/** What is absent stays as it is; lists and the config are replaced whole. */
+/** Omitted fields are unchanged; lists and the config are replaced as a whole. */
 export const updateAgentSchema = z.strictObject({
   name: nameSchema.optional(),
   guest: guestSchema.optional(),
@@ -158,11 +156,11 @@ export const updateAgentSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      "Move it away from a node that does not answer: where that node still works, both copies run until it is back.",
+      "Move the agent even if its node does not respond. If that node still works, both copies run until it reconnects.",
     ),
 });
 
-/** One line of an agent's history. `lifecycleState` is set where the agent entered one. */
+/** An event of an agent. `lifecycleState` is set if the agent entered a state. */
 export const agentEventSchema = z
   .object({
     id: z.string(),
@@ -179,13 +177,13 @@ export const agentEventSchema = z
         at: "2026-03-02T09:31:12.000Z",
         kind: "reported_ready",
         lifecycleState: "running",
-        message: "It is ready.",
+        message: "Ready.",
       },
     ],
   });
 export type AgentEvent = z.infer<typeof agentEventSchema>;
 
-/** What a connector asks for, and how an agent that uses it gets that. */
+/** A secret that a connector needs, and how the agent gets it. */
 export const connectorSchema = z
   .object({
     slug: z.string(),
@@ -197,7 +195,7 @@ export const connectorSchema = z
         variable: z
           .string()
           .optional()
-          .describe("The environment variable that holds the value, or the file's path. Left out: the name."),
+          .describe("The environment variable that holds the value, or the path of the file. Default: the name."),
       }),
     ),
   })
@@ -216,15 +214,15 @@ export const connectorSchema = z
   });
 export type Connector = z.infer<typeof connectorSchema>;
 
-/** An agent's secret as people see it. No answer ever shows a value. */
+/** An agent's secret in the API. Values are never returned. */
 export const agentSecretSchema = z
   .object({
     name: secretNameSchema,
-    version: z.int().describe("Grows with every change; a deleted secret that is set again goes on counting."),
+    version: z.int().describe("Increases with every change. A deleted secret that is set again continues the count."),
     updatedAt: z.string(),
     stale: z
       .boolean()
-      .describe("Sealed to a key that its node does not have, since it moved or the node enrolled anew: set it again."),
+      .describe("The agent moved, or its node enrolled again, and the node cannot decrypt the secret. Set it again."),
   })
   .meta({ id: "AgentSecret" });
 export type AgentSecret = z.infer<typeof agentSecretSchema>;

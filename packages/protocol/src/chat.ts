@@ -1,19 +1,21 @@
 import { z } from "zod";
 
-/** Chat sessions and their messages as they stand on the wire (interface §2; design §4). Times are RFC 3339, UTC, milliseconds. */
+/** Chat sessions and messages on the wire (docs/interface.md §2). Times are RFC 3339, UTC, milliseconds. */
 
 export const chatSessionSchema = z
   .object({
     id: z.string(),
     projectId: z.string(),
     userId: z.string(),
-    title: z.string().describe("Of its first question, until a person gives another. Empty: nothing was asked yet."),
-    model: z.string().nullable().describe("That its last turn asked. Null: none did yet."),
-    messageCount: z.number().int().describe("Messages of people and models."),
-    metadata: z.record(z.string(), z.string()).describe("The client's own."),
-    running: z.boolean().describe("Whether a turn runs in it: its answer so far is the newest of its messages."),
+    title: z
+      .string()
+      .describe("Taken from the first question until a user sets another title. Empty: no question yet."),
+    model: z.string().nullable().describe("The model of the last turn. Null: no turn yet."),
+    messageCount: z.number().int().describe("The number of user and model messages."),
+    metadata: z.record(z.string(), z.string()).describe("Custom metadata set by the client."),
+    running: z.boolean().describe("Whether a turn is running. Its partial response is the newest message."),
     createdAt: z.string(),
-    updatedAt: z.string().describe("When a turn last began or ended."),
+    updatedAt: z.string().describe("When a turn last started or ended."),
   })
   .meta({
     id: "ChatSession",
@@ -36,20 +38,20 @@ export type ChatSession = z.infer<typeof chatSessionSchema>;
 
 export const CHAT_ITEM_STATUSES = ["completed", "in_progress", "incomplete", "superseded"] as const;
 
-/** One item of a session: what was said, and between it the calls of tools, their outputs and the model's thinking. */
+/** One item of a session: a message, a tool call, its output, or reasoning. */
 export const chatMessageSchema = z
   .object({
     id: z.string().describe("As it was streamed."),
     turnId: z.string(),
-    position: z.number().int().describe("Counts up within the session, with gaps."),
+    position: z.number().int().describe("Increases within the session, possibly with gaps."),
     status: z
       .enum(CHAT_ITEM_STATUSES)
       .describe(
-        "`in_progress`: the model still says it. `incomplete`: it was stopped or broke off. `superseded`: it was asked again.",
+        "`in_progress`: being generated. `incomplete`: stopped or cut off. `superseded`: replaced by regenerating the response.",
       ),
-    role: z.string().describe("Who said it: `user`, `assistant`, or `tool` for the output of a call."),
-    content: z.string().describe("The text of a message; empty for what is none."),
-    item: z.record(z.string(), z.unknown()).describe("The item itself, as in the Responses format."),
+    role: z.string().describe("The author: `user`, `assistant`, or `tool` for the output of a tool call."),
+    content: z.string().describe("The text of a message. Empty for other items."),
+    item: z.record(z.string(), z.unknown()).describe("The item in the format of the Responses API."),
     usage: z
       .object({
         inputTokens: z.number().int(),
@@ -58,7 +60,7 @@ export const chatMessageSchema = z
         reasoningTokens: z.number().int(),
       })
       .optional()
-      .describe("Of the whole turn, on the last item of its answer."),
+      .describe("Usage of the whole turn, on the last item of its response."),
     createdAt: z.string(),
   })
   .meta({
@@ -82,5 +84,5 @@ export const chatMessageSchema = z
   });
 export type ChatMessage = z.infer<typeof chatMessageSchema>;
 
-/** What was said, and nothing else (interface §2). */
+/** Messages only (docs/interface.md §2). */
 export const historyMessageSchema = z.object({ role: z.string(), content: z.string() }).meta({ id: "HistoryMessage" });

@@ -1,30 +1,30 @@
 import { z } from "zod";
-import { buildSha256Schema, buildVersionSchema } from "./daemon-builds.ts";
-import { anyText } from "./text.ts";
+import { buildSha256Schema, buildVersionSchema, MAX_BUILD_BYTES } from "./daemon-builds.ts";
+import { anyText } from "./values/text.ts";
 
-/** How a daemon is told to become another version, and what it says of that. */
+/** The update request to a daemon, and what the daemon reports about it. */
 
-/** Comes beside the desired state, and is no part of its generation: engines do not change with the daemon. */
+/** Sent with the desired state, but not part of its generation: engines do not change with the daemon. */
 export const wantedDaemonSchema = z.object({
   version: buildVersionSchema,
-  /** Of whoever asked. A version that was rolled back is tried again when it comes with another one. */
-  request: anyText().max(128),
+  /** Id of the request. A version that was rolled back is tried again with a new request. */
+  request: anyText(128),
   files: z.array(
     z.object({
-      /** As in a build's manifest. A text, so that an older daemon bears one that it does not know. */
+      /** As in a build's manifest. A string, so that older daemons accept unknown values. */
       arch: z.string(),
-      /** Of the platform host. */
+      /** Path on the platform host. */
       path: z.string().regex(/^\/[^/]/, "must be a path"),
       sha256: buildSha256Schema,
-      bytes: z.number().int().positive(),
+      bytes: z.number().int().positive().max(MAX_BUILD_BYTES),
     }),
   ),
-  /** The daemon begins at random within so many seconds, so that a whole fleet does not download at once. */
+  /** The daemon starts after a random delay of up to this many seconds, to spread downloads. */
   spreadSeconds: z.number().min(0),
 });
 export type WantedDaemon = z.infer<typeof wantedDaemonSchema>;
 
-/** A newer daemon may know more of them. */
+/** Newer daemons may report others. */
 export const DAEMON_UPDATE_STATES = [
   "waiting",
   "downloading",
@@ -38,17 +38,17 @@ export const DAEMON_UPDATE_STATES = [
 ] as const;
 export type DaemonUpdateState = (typeof DAEMON_UPDATE_STATES)[number];
 
-/** How a daemon's last update stands. */
+export const MAX_UPDATE_MESSAGE = 1024;
+
+/** State of a daemon's last update. */
 export const daemonUpdateSchema = z
   .object({
-    wanted: anyText().max(64).describe("The version that it is about."),
-    state: anyText()
-      .max(32)
-      .describe(
-        `One of ${DAEMON_UPDATE_STATES.join(", ")}. Nothing more comes by itself after \`done\`, \`rolled_back\` and \`refused\`.`,
-      ),
-    message: anyText().max(1024).describe("How far it is, or why it failed; for people."),
-    since: anyText().max(64),
+    wanted: anyText(64).describe("The version that the update installs."),
+    state: anyText(32).describe(
+      `One of ${DAEMON_UPDATE_STATES.join(", ")}. \`done\`, \`rolled_back\` and \`refused\` are final.`,
+    ),
+    message: anyText(MAX_UPDATE_MESSAGE).describe("The progress of the update, or why it failed, in words."),
+    since: anyText(64),
   })
   .meta({ id: "DaemonUpdate" });
 export type DaemonUpdate = z.infer<typeof daemonUpdateSchema>;

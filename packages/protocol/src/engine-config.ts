@@ -1,12 +1,13 @@
 import { z } from "zod";
 import { secretNameSchema } from "./secrets.ts";
+import { imageReferenceSchema } from "./values/image-reference.ts";
 
-/** What a person writes to say which engine a node runs. A preset fills in what is left out; what is set wins. */
+/** Engine settings of a node. The preset supplies defaults. */
 
 export const PRESET_NAMES = ["fairlead-demo", "llama.cpp", "vllm", "ollama", "openclaw", "custom"] as const;
 export type PresetName = (typeof PRESET_NAMES)[number];
 
-/** `http`: the health path answers 2xx. `completion`: the engine also answers one real token. `running`: its container runs. */
+/** `http`: the health path returns 2xx. `completion`: the engine also generates a token. `running`: its container is running. */
 export const probeSchema = z.enum(["http", "completion", "running"]);
 
 const seconds = z.number().int().min(1).max(3600);
@@ -21,12 +22,12 @@ export const healthSchema = z.strictObject({
 });
 export type Health = z.infer<typeof healthSchema>;
 
-/** Every GPU, so many of them, or those with these ids (`nvidia-smi -L` shows them; an index is an id too). */
+/** All GPUs, a number of them, or those with these ids (from `nvidia-smi -L`, or an index). */
 export const gpusSchema = z.union([
   z.literal("all"),
   z.number().int().min(0).max(64),
   z
-    .array(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9:/._-]{0,127}$/, "must be a GPU's id"))
+    .array(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9:/._-]{0,127}$/, "must be a GPU ID"))
     .min(1)
     .max(64),
 ]);
@@ -36,10 +37,15 @@ export const resourcesSchema = z.strictObject({
   cpus: z.number().positive().max(1024).optional(),
   memoryMb: z.number().int().min(16).optional(),
   shmMb: z.number().int().min(1).optional(),
+  /** Size of /tmp, which is in memory and counts toward the container's memory. */
+  tmpMb: z.number().int().min(1).optional(),
   pids: z.number().int().min(1).optional(),
   gpus: gpusSchema.optional(),
 });
 export type Resources = z.infer<typeof resourcesSchema>;
+
+/** `internet: false`: only the platform can be reached; requests still reach the container. */
+export const networkSchema = z.strictObject({ internet: z.boolean().optional() });
 
 export const volumeSchema = z.strictObject({
   name: z.string().regex(/^[a-z0-9][a-z0-9-]{0,39}$/, "must match [a-z0-9][a-z0-9-]{0,39}"),
@@ -49,14 +55,14 @@ export type Volume = z.infer<typeof volumeSchema>;
 
 export const environmentNameSchema = z
   .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be an environment variable's name");
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a valid environment variable name");
 
 const MAX_SECRETS = 64;
 
-/** `file`: rests in memory only and follows a change at once. `env`: a change restarts the engine, and Docker shows it. */
+/** `file`: in memory only, and changes apply immediately. `env`: a change restarts the engine, and Docker shows the value. */
 const secretUseSchema = z.strictObject({ as: z.enum(["file", "env"]) });
 
-/** A secret that is taken as an environment variable must be able to be one, and be the only one of that name. */
+/** A secret used as an environment variable needs a valid, unique name. */
 export function checkEnvSecrets(
   {
     env = {},
@@ -67,8 +73,8 @@ export function checkEnvSecrets(
   for (const [name, { as }] of Object.entries(secrets)) {
     if (as !== "env") continue;
     const fault = !environmentNameSchema.safeParse(name).success
-      ? "must be an environment variable's name, or be taken as a file"
-      : Object.hasOwn(env, name) && "is set in `env` too";
+      ? "must be a valid environment variable name, or be delivered as a file"
+      : Object.hasOwn(env, name) && "is also set in `env`";
     if (fault) context.addIssue({ code: "custom", message: fault, path: ["secrets", name] });
   }
 }
@@ -76,18 +82,25 @@ export function checkEnvSecrets(
 export const engineConfigSchema = z
   .strictObject({
     preset: z.enum(PRESET_NAMES).optional(),
-    image: z.string().min(1).max(512).regex(/^\S+$/, "must not hold white space").optional(),
+    image: imageReferenceSchema.optional(),
     command: z.array(z.string().max(4096)).max(64).optional(),
     args: z.array(z.string().max(4096)).max(256).optional(),
     env: z.record(environmentNameSchema, z.string().max(32_768)).optional(),
     port: z.number().int().min(1).max(65_535).optional(),
-    // An engine that answers nobody serves nobody.
+    // An engine without a port is useless.
     health: healthSchema
       .extend({ probe: probeSchema.exclude(["running"]) })
       .partial()
       .optional(),
     volumes: z.array(volumeSchema).max(32).optional(),
     resources: resourcesSchema.optional(),
+    network: networkSchema.optional(),
+    init: z
+      .boolean()
+      .optional()
+      .describe(
+        "Whether Docker's init process runs as PID 1 and reaps orphaned processes. Default: true, unless the image has its own init process.",
+      ),
     models: z.array(z.string().min(1).max(256)).max(256).optional(),
     update: z.enum(["start-first", "stop-first"]).optional(),
     secrets: z
@@ -97,13 +110,13 @@ export const engineConfigSchema = z
     registryAuthSecret: secretNameSchema.optional(),
   })
   .refine((config) => config.image !== undefined || (config.preset ?? "custom") !== "custom", {
-    message: "set `image`, or a `preset` that brings one",
+    message: "set `image`, or a `preset` that has one",
     path: ["image"],
   })
   .superRefine(checkEnvSecrets)
   .meta({
     id: "EngineConfig",
-    description: "Which engine a node runs. A preset fills in what is left out; what is set wins.",
+    description: "The engine that a node runs. The preset supplies defaults; values set here override it.",
     examples: [
       { preset: "fairlead-demo" },
       { image: "ghcr.io/example/engine:2", port: 9000, health: { path: "/ready" }, resources: { memoryMb: 8192 } },

@@ -1,6 +1,6 @@
 /**
- * The closed list of error codes. Services throw `DomainError`; only the control plane's
- * `http/error-response.ts` knows which HTTP status a code becomes. `docs/errors.md` is generated from here.
+ * The closed list of error codes. Services throw `DomainError`; only `http/error-response.ts` of the control plane maps codes to statuses.
+ * `docs/errors.md` is generated from here.
  */
 
 export type ErrorType =
@@ -17,7 +17,7 @@ export type ErrorType =
 
 interface CodeFacts {
   readonly type: ErrorType;
-  /** Whether the same request may succeed later without a change. */
+  /** Whether the same request may succeed later. */
   readonly retry: boolean;
   readonly meaning: string;
 }
@@ -25,44 +25,49 @@ interface CodeFacts {
 const code = (type: ErrorType, retry: boolean, meaning: string): CodeFacts => ({ type, retry, meaning });
 
 export const ERROR_CODES = {
-  invalid_request: code("invalid_request_error", false, "The input is wrong; `param` names the field."),
-  missing_project_header: code("invalid_request_error", false, "Name the project: header `Service-Project-Id`."),
+  invalid_request: code("invalid_request_error", false, "The input is invalid. `param` names the field."),
+  missing_project_header: code("invalid_request_error", false, "The header `Service-Project-Id` is required."),
   malformed_json: code("invalid_request_error", false, "The body is not valid JSON."),
+  unsupported_input: code(
+    "invalid_request_error",
+    false,
+    "The model does not accept part of the input, such as an image. Omit it or use another model.",
+  ),
   previous_response_not_found: code(
     "invalid_request_error",
     false,
-    "No response is stored under this `previous_response_id`; send the whole history instead.",
+    "There is no stored response for this `previous_response_id`. Send the whole history instead.",
   ),
-  method_not_allowed: code("invalid_request_error", false, "The path exists, but not with this method."),
-  request_timeout: code("invalid_request_error", true, "The request did not arrive whole in time."),
-  request_too_large: code("invalid_request_error", false, "The body is over the stated limit."),
+  method_not_allowed: code("invalid_request_error", false, "The path exists, but does not support this method."),
+  request_timeout: code("invalid_request_error", true, "The request did not arrive in full in time."),
+  request_too_large: code("invalid_request_error", false, "The body exceeds the size limit."),
   unsupported_media_type: code("invalid_request_error", false, "Send `content-type: application/json`."),
-  headers_too_large: code("invalid_request_error", false, "The request's headers are over the limit."),
+  headers_too_large: code("invalid_request_error", false, "The request headers exceed the size limit."),
   provider_token_invalid: code(
     "invalid_request_error",
     false,
-    "The machine provider does not know this `providerToken`: it is wrong, or was revoked.",
+    "The provider does not recognize this `providerToken`. It is wrong or was revoked.",
   ),
   provider_token_read_only: code(
     "invalid_request_error",
     false,
-    "The `providerToken` may only read; renting machines takes one that may write.",
+    "The `providerToken` is read-only. Renting machines requires read and write access.",
   ),
   provider_token_wrong_project: code(
     "invalid_request_error",
     false,
-    "The `providerToken` is good, but of another of the provider's projects than the node's machine.",
+    "The `providerToken` is valid, but belongs to a different project at the provider than the node's machine.",
   ),
   invalid_credential: code(
     "authentication_error",
     false,
-    "The credential is missing, malformed, unknown, revoked, or of another host.",
+    "The credential is missing, malformed, unknown or revoked, or belongs to another host.",
   ),
-  expired_credential: code("authentication_error", false, "The credential was good and has run out; get a new one."),
+  expired_credential: code("authentication_error", false, "The credential has expired. Get a new one."),
   node_deleted: code(
     "authentication_error",
     false,
-    "The node has been deleted. Its daemon takes down what it ran for it, and ends.",
+    "The node was deleted. Its daemon removes the node's workloads and exits.",
   ),
   insufficient_balance: code("billing_error", false, "The project's balance does not cover the call."),
   key_budget_exceeded: code("billing_error", false, "The key's budget does not cover the call."),
@@ -70,111 +75,119 @@ export const ERROR_CODES = {
   held_by_running_calls: code(
     "billing_error",
     true,
-    "The money is there, but set aside for calls that still run; try again when they have ended.",
+    "Other calls in progress have reserved the remaining balance. Retry when they have finished.",
   ),
-  permission_denied: code("permission_error", false, "The caller is known, but may not do this."),
-  model_not_allowed: code("permission_error", false, "The key's or the agent's list of models does not name this one."),
-  not_found: code("not_found_error", false, "There is no such thing, or it is not the caller's to see."),
-  model_not_found: code("not_found_error", false, "No such model in this project."),
-  session_not_found: code("not_found_error", false, "There is no such chat session of this user in this project."),
-  already_exists: code("conflict_error", false, "Something with this name or id is there already."),
+  permission_denied: code("permission_error", false, "The caller does not have permission."),
+  model_not_allowed: code("permission_error", false, "The model is not in the allow list of the key or agent."),
+  not_found: code("not_found_error", false, "The resource does not exist, or the caller cannot see it."),
+  model_not_found: code("not_found_error", false, "The project has no such model."),
+  session_not_found: code("not_found_error", false, "The user has no such chat session in this project."),
+  already_exists: code("conflict_error", false, "A resource with this name or ID already exists."),
   idempotency_mismatch: code(
     "conflict_error",
     false,
-    "This `Idempotency-Key` was used with another body; use a new key for a new call.",
+    "This `Idempotency-Key` was used with a different body. Use a new key for a new call.",
   ),
   idempotency_in_progress: code(
     "conflict_error",
     true,
-    "The call with this `Idempotency-Key` still runs; `retry-after` tells when its repeat may be answered.",
+    "The call with this `Idempotency-Key` is still running. Retry after `retry-after`.",
   ),
   last_owner: code(
     "conflict_error",
     false,
-    "A project keeps at least one owner: make somebody else an owner first, or delete the project.",
+    "A project must have at least one owner. Make another member an owner first, or delete the project.",
   ),
-  project_deleting: code(
-    "conflict_error",
-    false,
-    "The project is being deleted: nothing in it can be changed any more.",
-  ),
+  project_deleting: code("conflict_error", false, "The project is being deleted and cannot be changed."),
   session_busy: code(
     "conflict_error",
     true,
-    "Another turn of this chat session still runs; `retry-after` tells when to send this one again.",
+    "Another turn of this chat session is still running. Retry after `retry-after`.",
   ),
   node_not_enrolled: code("conflict_error", false, "The node's daemon has not enrolled yet."),
-  node_out_of_service: code("conflict_error", false, "The node is draining or drained; resume it first."),
-  node_unreachable: code("conflict_error", false, "The agent's node does not answer, and may still run it."),
-  daemon_too_old: code("conflict_error", false, "The node's daemon is too old to run agents; update it first."),
+  node_out_of_service: code("conflict_error", false, "The node is draining or drained. Resume it first."),
+  node_unreachable: code(
+    "conflict_error",
+    false,
+    "The agent's node does not respond, and the agent may still be running there.",
+  ),
   agent_deleting: code("conflict_error", false, "The agent is being deleted."),
   missing_secrets: code(
     "conflict_error",
     false,
-    "The agent lacks secrets that it or its connectors need: set each one that is named, then start it.",
+    "Secrets that the agent or its connectors need are not set. Set each listed secret, then start the agent.",
   ),
-  bootstrap_token_used: code("conflict_error", false, "Another daemon has enrolled with this bootstrap token."),
-  rate_limit_exceeded: code(
-    "rate_limit_error",
-    true,
-    "Too many calls or attempts; `retry-after` tells when the next may come.",
-  ),
-  internal: code("server_error", true, "Fairlead's own fault; the log has the request id."),
-  upstream_failed: code("upstream_error", true, "The upstream could not be reached or broke off."),
+  bootstrap_token_used: code("conflict_error", false, "Another daemon has already enrolled with this bootstrap token."),
+  rate_limit_exceeded: code("rate_limit_error", true, "Too many calls or attempts. Retry after `retry-after`."),
+  internal: code("server_error", true, "Internal error. Find the request ID in the server's log."),
+  upstream_failed: code("upstream_error", true, "The upstream could not be reached or its response was cut off."),
   upstream_rejected_credentials: code(
     "upstream_error",
     false,
-    "The upstream refused the credential or account that this platform has there; its settings are at fault.",
+    "The upstream rejected the credential or account that this platform uses there. Its settings need to be corrected.",
   ),
-  upstream_timeout: code("upstream_error", true, "The upstream stayed silent for too long."),
+  upstream_timeout: code("upstream_error", true, "The upstream did not respond in time."),
   not_configured: code("unavailable_error", false, "A setting that this call needs is missing."),
-  unavailable: code("unavailable_error", true, "Fairlead cannot answer this just now."),
-  no_running_engine: code("unavailable_error", true, "The node is known, but its engine is not running."),
-  overloaded: code("unavailable_error", true, "Too many calls are in flight; try again shortly."),
+  unavailable: code("unavailable_error", true, "The service is temporarily unavailable."),
+  no_running_engine: code(
+    "unavailable_error",
+    true,
+    "The node's engine cannot be called at the moment. The message says why and since when.",
+  ),
+  overloaded: code("unavailable_error", true, "Too many calls are in flight. Retry shortly."),
 } as const satisfies Record<string, CodeFacts>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
 export interface ErrorDetails {
-  /** The field at fault as a path (`messages[0].role`), a header's name, or null. */
+  /** Path of the invalid field (`messages[0].role`), name of a header, or null. */
   readonly param?: string | undefined;
+  /** All problems of input that is validated field by field. */
+  readonly errors?: readonly FieldError[] | undefined;
   readonly retryAfterSeconds?: number | undefined;
-  /** This very request will never succeed, whatever others of its code do. */
+  /** This request will never succeed, even if its code is retryable. */
   readonly final?: boolean | undefined;
-  /** The limit that was hit; told in `x-ratelimit-*`. */
+  /** The exceeded limit, for the `x-ratelimit-*` headers. */
   readonly rateLimit?: RateLimitState | undefined;
-  /** What is missing, for programs. */
+  /** The missing amounts, for programs. */
   readonly money?: MoneyState | undefined;
-  /** What is to be set, for programs. */
+  /** The secrets to set, for programs. */
   readonly missingSecrets?: readonly MissingSecret[] | undefined;
-  /** Whose refusal it is; by default a code says so itself. */
+  /** Default: derived from the code. */
   readonly source?: ErrorSource | undefined;
-  /** For the log only; never leaves the server. */
+  /** For the log only; never returned. */
   readonly note?: string | undefined;
   readonly cause?: unknown;
 }
 
-/** `provider`: an upstream, be it a node's engine. */
+/** One problem in an input. */
+export interface FieldError {
+  /** As `param`. */
+  readonly param: string;
+  readonly message: string;
+}
+
+/** `provider`: an upstream, including a node's engine. */
 export type ErrorSource = "fairlead" | "provider";
 
-/** Of a refusal for money. */
+/** Details of a 402. */
 export interface MoneyState {
-  /** What the call would have to set aside, or to set aside besides what it has. */
+  /** The amount that the call needs to reserve (in addition). */
   readonly neededNanoDollars: number;
-  /** What it could set aside: of the balance, or of the key's budget. */
+  /** The amount available, of the balance or the budget. */
   readonly leftNanoDollars: number;
-  /** What running calls hold of it: that comes back, less their costs. */
+  /** The amount reserved by running calls, which is returned less their cost. */
   readonly heldNanoDollars: number;
-  /** When the budget starts anew, in RFC 3339; null: never by itself. */
+  /** When the budget resets, in RFC 3339; null: not by itself. */
   readonly resetsAt: string | null;
 }
 
-/** A secret without which an agent does not start. */
+/** A secret that an agent needs to start. */
 export interface MissingSecret {
   readonly name: string;
   /** The connector that needs it; null: the agent's guest or config. */
   readonly connectorSlug: string | null;
-  /** It was set, and its node cannot open it. */
+  /** It is set, but its node cannot decrypt it. */
   readonly stale: boolean;
 }
 
@@ -184,11 +197,12 @@ export interface RateLimitState {
   readonly resetSeconds: number;
 }
 
-/** An error that a caller may be told of. `message` is public: it says what is wrong and what to do. */
+/** An error for the caller. `message` is public: what is wrong and what to do. */
 export class DomainError extends Error {
   override readonly name = "DomainError";
   readonly code: ErrorCode;
   readonly param: string | null;
+  readonly errors: readonly FieldError[] | undefined;
   readonly retryAfterSeconds: number | undefined;
   readonly final: boolean;
   readonly rateLimit: RateLimitState | undefined;
@@ -201,6 +215,7 @@ export class DomainError extends Error {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.code = errorCode;
     this.param = details.param ?? null;
+    this.errors = details.errors;
     this.retryAfterSeconds = details.retryAfterSeconds;
     this.final = details.final ?? false;
     this.rateLimit = details.rateLimit;
@@ -211,7 +226,7 @@ export class DomainError extends Error {
   }
 }
 
-/** The body of every error answer on both hosts. */
+/** The body of all error responses of both hosts. */
 export interface ErrorBody {
   readonly error: {
     readonly message: string;
@@ -220,16 +235,22 @@ export interface ErrorBody {
     readonly param: string | null;
     readonly source: ErrorSource;
     readonly requestId: string;
-    /** Of a 402. */
+    /** For input that is validated field by field. */
+    readonly errors?: readonly FieldError[];
+    /** For a 402. */
     readonly money?: MoneyState;
-    /** Of `missing_secrets`. */
+    /** For `missing_secrets`. */
     readonly missingSecrets?: readonly MissingSecret[];
   };
 }
 
 export function errorBody(error: DomainError, requestId: string): ErrorBody {
   const { type } = ERROR_CODES[error.code];
-  const { message, code: errorCode, param, source, money, missingSecrets } = error;
-  const more = { ...(money ? { money } : {}), ...(missingSecrets ? { missingSecrets } : {}) };
+  const { message, code: errorCode, param, source, errors, money, missingSecrets } = error;
+  const more = {
+    ...(errors ? { errors } : {}),
+    ...(money ? { money } : {}),
+    ...(missingSecrets ? { missingSecrets } : {}),
+  };
   return { error: { message, type, code: errorCode, param, source, requestId, ...more } };
 }

@@ -1,15 +1,17 @@
 import { z } from "zod";
 
-/** Machine types of providers that a node can be created on. */
+/** Providers' machine types for nodes. */
 
 export const priceSchema = z.object({
-  amount: z.string().describe("An exact decimal, without tax."),
+  amount: z.string().describe("An exact decimal, excluding tax."),
   currency: z.string().describe("ISO 4217."),
 });
 
 export const planLocationSchema = z.object({
   name: z.string(),
-  available: z.boolean().describe("As the provider last said; a create may still find no capacity there."),
+  available: z
+    .boolean()
+    .describe("As last reported by the provider. Creating a machine may still fail for lack of capacity."),
   monthlyPrice: priceSchema.nullable(),
   hourlyPrice: priceSchema.nullable(),
 });
@@ -23,7 +25,9 @@ export const planSchema = z
     memoryMb: z.number(),
     diskGb: z.number(),
     gpu: z.object({ model: z.string(), count: z.number() }).nullable(),
-    monthlyPrice: priceSchema.nullable().describe("Where it is cheapest; null where no price is known, or none asked."),
+    monthlyPrice: priceSchema
+      .nullable()
+      .describe("The lowest price of all locations. Null if no price is known or the plan is free."),
     hourlyPrice: priceSchema.nullable(),
     locations: z.array(planLocationSchema),
   })
@@ -55,7 +59,9 @@ export type Plan = z.infer<typeof planSchema>;
 
 export const planSourceSchema = z.object({
   provider: z.string(),
-  from: z.enum(["catalogue", "provider"]).describe("`catalogue`: came with this program; `provider`: asked of it."),
-  at: z.string().describe("RFC 3339: when it held."),
+  from: z
+    .enum(["catalogue", "provider"])
+    .describe("`catalogue`: shipped with this release. `provider`: fetched from the provider."),
+  at: z.string().describe("RFC 3339: when the data was current."),
 });
 export type PlanSource = z.infer<typeof planSourceSchema>;

@@ -1,8 +1,11 @@
 import { z } from "zod";
 
-/** Providers and aliases as they stand on the wire. Amounts are nano-dollars. */
+/** Wire types of providers and aliases. Amounts are in nano-dollars. */
 
-/** Well-known providers; what they fill in stands in docs/providers.md. */
+/** Wire formats of models. Each is specified in `packages/dialects/src/dialect-specs.ts`. */
+export const DIALECTS = ["chat", "responses"] as const;
+
+/** Well-known providers; docs/providers.md lists their defaults. */
 export const PROVIDER_PRESET_NAMES = [
   "openai",
   "anthropic",
@@ -24,14 +27,14 @@ export const PROVIDER_PRESET_NAMES = [
 export type ProviderPresetName = (typeof PROVIDER_PRESET_NAMES)[number];
 
 export const pricesOnWireSchema = z.object({
-  input: z.number().describe("For a million input tokens."),
-  cachedInput: z.number().optional().describe("For a million input tokens that the upstream had in its cache."),
-  output: z.number().describe("For a million output tokens."),
-  perRequest: z.number().describe("For each call."),
+  input: z.number().describe("Per million input tokens."),
+  cachedInput: z.number().optional().describe("Per million input tokens that the upstream read from its cache."),
+  output: z.number().describe("Per million output tokens."),
+  perRequest: z.number().describe("Per call."),
 });
 
 export const providerModelOnWireSchema = z.object({
-  name: z.string().describe("As the provider calls it."),
+  name: z.string().describe("The provider's name for the model."),
   contextTokens: z.number().int().optional(),
   maxOutputTokens: z.number().int().optional(),
   prices: pricesOnWireSchema.optional(),
@@ -39,13 +42,15 @@ export const providerModelOnWireSchema = z.object({
 
 export const providerSchema = z
   .object({
-    projectId: z.string().describe('"" for a provider of the whole platform.'),
-    name: z.string().describe("The part of a model's name before the first `/`."),
-    scope: z.enum(["project", "platform"]).describe("Whose it is. The platform's come from the server's settings."),
+    projectId: z.string().describe('"" for a provider of the platform.'),
+    name: z.string().describe("The part of a model name before the first `/`."),
+    scope: z
+      .enum(["project", "platform"])
+      .describe("Whether the provider belongs to the platform (defined in the server's settings) or to the project."),
     preset: z.string().nullable(),
-    baseUrl: z.string().describe('"" for a provider of the whole platform: that is the operator\'s matter.'),
-    protocols: z.array(z.enum(["chat", "responses"])),
-    hasCredential: z.boolean().describe("The credential itself is never answered."),
+    baseUrl: z.string().describe('"" for a provider of the platform: only the operator sees it.'),
+    protocols: z.array(z.enum(DIALECTS)),
+    hasCredential: z.boolean().describe("The credential itself is never returned."),
     credentialHeader: z.string(),
     headers: z.record(z.string(), z.string()),
     forwardHeaders: z.array(z.string()),
@@ -55,7 +60,7 @@ export const providerSchema = z
       idleSeconds: z.number(),
       totalSeconds: z.number(),
     }),
-    discovery: z.boolean().describe("Whether its models are asked of it, besides those in `models`."),
+    discovery: z.boolean().describe("Whether models are also read from the provider's list, in addition to `models`."),
     models: z.array(providerModelOnWireSchema),
     quirks: z.object({
       outputLimit: z.enum(["max_tokens", "max_completion_tokens"]),
@@ -103,17 +108,17 @@ export const PROVIDER_CHECK_RESULTS = [
 export const providerCheckSchema = z
   .object({
     result: z.enum(PROVIDER_CHECK_RESULTS),
-    message: z.string().describe("What was found, and what to do, for people."),
-    status: z.number().int().nullable().describe("The provider's HTTP status; null where it gave none."),
+    message: z.string().describe("The result and what to do about it, in words."),
+    status: z.number().int().nullable().describe("The HTTP status of the provider's response. Null if there was none."),
     latencyMs: z.number().int(),
-    models: z.array(z.string()).describe("What can be called, as the provider lists it or the settings name it."),
+    models: z.array(z.string()).describe("The models that can be called, from the provider's list or the settings."),
   })
   .meta({
     id: "ProviderCheck",
     examples: [
       {
         result: "ok",
-        message: "The provider took the credential and lists 2 models.",
+        message: "The provider accepted the credential and lists 2 models.",
         status: 200,
         latencyMs: 212,
         models: ["gpt-5.1", "gpt-5.1-mini"],
@@ -126,7 +131,7 @@ export const modelAliasSchema = z
   .object({
     projectId: z.string(),
     name: z.string(),
-    targets: z.array(z.string()).describe("`<provider>/<model>`, the preferred one first."),
+    targets: z.array(z.string()).describe("`<provider>/<model>`, in order of preference."),
     createdAt: z.string(),
     updatedAt: z.string(),
   })

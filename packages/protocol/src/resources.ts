@@ -4,7 +4,7 @@ import { daemonUpdateSchema } from "./daemon-updates.ts";
 import { engineConfigSchema } from "./engine-config.ts";
 import { lastExitSchema, workloadStateSchema, workloadTypeSchema } from "./workload.ts";
 
-/** The resources as they stand on the wire (interface, section 2). Times are RFC 3339, UTC, milliseconds. */
+/** Resources on the wire (interface, section 2). Times are RFC 3339, UTC, milliseconds. */
 
 export const projectSchema = z
   .object({
@@ -16,8 +16,8 @@ export const projectSchema = z
     defaultModel: z
       .string()
       .optional()
-      .describe("Of calls that name no model. Absent: what the server's settings say."),
-    deletingSince: z.string().optional().describe("Only in a project that is being deleted: since when."),
+      .describe("The model for calls that do not name one. If absent, the server's default applies."),
+    deletingSince: z.string().optional().describe("Set while the project is being deleted: when the deletion started."),
   })
   .meta({
     id: "Project",
@@ -59,7 +59,7 @@ export const memberSchema = z
   });
 export type Member = z.infer<typeof memberSchema>;
 
-/** An open invitation. Its link is told once, beside it. */
+/** An open invitation. Its link is returned only once, separately. */
 export const invitationSchema = z
   .object({
     id: z.string(),
@@ -87,19 +87,19 @@ export type Invitation = z.infer<typeof invitationSchema>;
 const rate = z.number().int().positive().nullable();
 const nanoDollars = z.number().int().nonnegative().nullable();
 
-/** What a project key or an agent may call and spend; null: no such limit. */
+/** Limits of a project key or agent; null: no limit. */
 export const keyLimitsSchema = z
   .object({
     modelAllowList: z
       .array(z.string())
       .nullable()
-      .describe("The only models that it may call: names, or `<provider>/*`."),
+      .describe("The only models that can be called: names, or `<provider>/*`."),
     requestsPerMinute: rate,
     tokensPerMinute: rate,
     parallelCalls: rate,
     budget: z
       .object({ total: nanoDollars, daily: nanoDollars, monthly: nanoDollars })
-      .describe("Whole nano-dollars. The day and the month are calendar ones, in UTC."),
+      .describe("Integer nano-dollars. Days and months are calendar periods in UTC."),
   })
   .meta({ id: "KeyLimits" });
 export type KeyLimits = z.infer<typeof keyLimitsSchema>;
@@ -107,9 +107,9 @@ export type KeyLimits = z.infer<typeof keyLimitsSchema>;
 const spentNanoDollars = z.number().int();
 const spentSchema = z
   .object({ total: spentNanoDollars, daily: spentNanoDollars, monthly: spentNanoDollars })
-  .describe("Whole nano-dollars that its calls have cost: in all, today, and this month (UTC).");
+  .describe("Integer nano-dollars spent: in total, today, and this month (UTC).");
 
-/** What an agent may call and spend, and has spent. */
+/** Limits and spending of an agent. */
 export const agentLimitsSchema = keyLimitsSchema.extend({ spent: spentSchema }).meta({
   id: "AgentLimits",
   examples: [
@@ -126,18 +126,20 @@ export const agentLimitsSchema = keyLimitsSchema.extend({ spent: spentSchema }).
 export type AgentLimits = z.infer<typeof agentLimitsSchema>;
 
 const callLimits = {
-  requestsPerMinute: rate.describe("Calls in a minute."),
-  tokensPerMinute: rate.describe("Input and output tokens in a minute."),
-  parallelCalls: rate.describe("Calls that run at once."),
+  requestsPerMinute: rate.describe("Requests per minute."),
+  tokensPerMinute: rate.describe("Input and output tokens per minute."),
+  parallelCalls: rate.describe("Concurrent calls."),
 };
 
-/** What all calls of a project together may use. */
+/** Limits of all calls of a project together. */
 export const projectLimitsSchema = z
   .object({
     ...callLimits,
-    effective: z.object(callLimits).describe("What counts: the project's own, else the server's. Null: no limit."),
+    effective: z
+      .object(callLimits)
+      .describe("The limits in effect: the project's, otherwise the server's. Null: no limit."),
   })
-  .describe("Null: the server's.")
+  .describe("Null: the server's limit applies.")
   .meta({
     id: "ProjectLimits",
     examples: [
@@ -157,20 +159,20 @@ export const projectKeySchema = z
     projectId: z.string(),
     userId: z.string(),
     name: z.string(),
-    /** The public part of the key: safe in logs. */
+    /** The public part of the key, safe for logs. */
     keyId: z.string(),
-    /** The whole secret; only in the answer that creates it. */
+    /** The whole secret; only in the response that creates it. */
     keyValue: z.string().optional(),
     createdAt: z.string(),
     enabled: z.boolean(),
-    expiresAt: z.string().nullable().describe("From then on it is refused; null: never."),
-    lastUsedAt: z.string().nullable().describe("To about a minute; null: not yet."),
+    expiresAt: z.string().nullable().describe("Requests are rejected after this time. Null: never expires."),
+    lastUsedAt: z.string().nullable().describe("Accurate to about a minute. Null: never used."),
     limits: keyLimitsSchema,
     spent: spentSchema,
     previousSecret: z
       .object({ keyId: z.string(), expiresAt: z.string(), lastUsedAt: z.string().nullable() })
       .nullable()
-      .describe("After a rotation, until its overlap ends: the secret that works beside the new one."),
+      .describe("After a rotation, until its overlap ends: the previous secret, which still works."),
   })
   .meta({
     id: "Key",
@@ -214,29 +216,26 @@ export const NODE_STATUSES = [
 export const nodeStatusSchema = z.enum(NODE_STATUSES).meta({ id: "NodeStatus" });
 export type NodeStatus = z.infer<typeof nodeStatusSchema>;
 
-/** One of a node's workloads: what is asked for, and what its daemon last said of it. */
+/** A workload of a node: the desired state and the daemon's last report. */
 export const nodeWorkloadSchema = z
   .object({
     name: z.string(),
     workloadType: workloadTypeSchema,
     state: workloadStateSchema,
     ready: z.boolean(),
-    version: z.string().describe("What the engine says that it is."),
-    image: z.string().describe('What runs; "" while nothing does.'),
+    version: z.string().describe("The version that the engine reports."),
+    image: z.string().describe('The running image. "" while nothing runs.'),
     imageDigest: z.string(),
-    generation: z
-      .int()
-      .nullable()
-      .describe("The newest generation that what runs belongs to; null while nothing runs."),
+    generation: z.int().nullable().describe("The newest generation that is running. Null while nothing runs."),
     desiredImage: z.string(),
     desiredGeneration: z.int(),
-    upToDate: z.boolean().describe("What runs is what is asked for."),
+    upToDate: z.boolean().describe("Whether the requested generation is running."),
     models: z.array(z.string()),
     startedAt: z.string().nullable(),
     restartCount: z.int(),
     lastExit: lastExitSchema.nullable(),
-    message: z.string().describe("Why it is not ready, or not what is asked for; for people."),
-    progress: z.int().nullable().describe("Percent of an image that is being pulled."),
+    message: z.string().describe("Why it is not ready or not up to date, in words."),
+    progress: z.int().nullable().describe("Progress of an image pull, in percent."),
   })
   .meta({ id: "NodeWorkload" });
 export type NodeWorkload = z.infer<typeof nodeWorkloadSchema>;
@@ -255,23 +254,27 @@ export const nodeSchema = z
     engineConfig: z.union([engineConfigSchema, z.strictObject({})]),
     createdAt: z.string(),
     operatingSystem: z.string(),
-    /** Why the status is what it is, for people. */
+    /** The reason for the status, in words. */
     statusMessage: z.string(),
     statusSince: z.string(),
     planId: z.string(),
-    daemonVersion: z.string().describe('What runs; "" before a daemon has enrolled.'),
+    daemonVersion: z.string().describe('The running version. "" before a daemon has enrolled.'),
     desiredDaemonVersion: z
       .string()
       .nullable()
-      .describe("What is asked for: of this node, else of its project, else of the fleet; null: it is left as it is."),
+      .describe(
+        "The requested version: of this node, otherwise of its project, otherwise of the fleet. Null: the daemon is not updated.",
+      ),
     daemonUpdate: daemonUpdateSchema
       .nullable()
-      .describe("How the daemon's last update stands, by its own word; null before the first."),
-    lastSeenAt: z.string().nullable().describe("When its daemon was last heard; null: never."),
-    conditions: z.array(conditionSchema).describe("What the daemon last said of its machine."),
+      .describe("The state of the daemon's last update, as it reports it. Null before the first."),
+    lastSeenAt: z.string().nullable().describe("When the daemon was last heard from. Null: never."),
+    conditions: z.array(conditionSchema).describe("What the daemon last reported about its machine."),
     workloads: z
       .array(nodeWorkloadSchema)
-      .describe("What it shall run, and what its daemon last said of it; none while it is drained."),
+      .describe(
+        "The workloads that the node should run, and what its daemon last reported about them. Empty while it is drained.",
+      ),
   })
   .meta({
     id: "Node",
@@ -331,7 +334,7 @@ export const nodeSchema = z
   });
 export type Node = z.infer<typeof nodeSchema>;
 
-/** One line of a node's history. `status` is set where the node entered one. */
+/** An event of a node. `status` is set if the node entered a status. */
 export const nodeEventSchema = z
   .object({
     id: z.string(),
@@ -354,7 +357,7 @@ export const nodeEventSchema = z
   });
 export type NodeEvent = z.infer<typeof nodeEventSchema>;
 
-/** What somebody did; `docs/audit.md` lists the actions. */
+/** An audit event; `docs/audit.md` lists the actions. */
 export const auditEventSchema = z
   .object({
     id: z.string(),
@@ -362,13 +365,13 @@ export const auditEventSchema = z
     action: z.string(),
     actor: z.object({
       type: z.enum(["user", "node", "system"]),
-      id: z.string().describe("A user's or a node's id; of `system`, which part of the program."),
-      email: z.string().optional().describe("The user's address at that time."),
+      id: z.string().describe("The ID of a user or node. For `system`, the component."),
+      email: z.string().optional().describe("The user's email address at that time."),
     }),
-    projectId: z.string().nullable().describe("Null for what belongs to no project."),
+    projectId: z.string().nullable().describe("Null for events outside projects."),
     resource: z.object({ type: z.string(), id: z.string(), name: z.string() }),
-    address: z.string().describe('The client\'s IP address; "" where nothing was called.'),
-    requestId: z.string().describe('The call\'s `x-request-id`; "" where nothing was called.'),
+    address: z.string().describe('The client\'s IP address. "" if there was no request.'),
+    requestId: z.string().describe('The `x-request-id` of the request. "" if there was no request.'),
     detail: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
   })
   .meta({

@@ -50,6 +50,7 @@ const workload = {
   health: { ...health, probe: "http" },
   volumes: [{ name: "models", mountPath: "/models" }],
   resources: { cpus: 1.5, memoryMb: 512 },
+  network: { internet: true },
   models: ["m"],
   versionPath: "/version",
   update: "start-first",
@@ -63,7 +64,10 @@ const agent = {
   health: { ...health, probe: "running" },
   secrets: [{ name: "SLACK_BOT_TOKEN", key: "agt_1.SLACK_BOT_TOKEN", as: "env", version: "v1" }],
   workerToken: true,
-  localPorts: [8081],
+  network: {
+    internet: false,
+    platform: { name: "models.example.org", host: "models.example.org", port: 443, forwarded: true },
+  },
 };
 const daemon = {
   version: "1.3.0",

@@ -1,13 +1,13 @@
 /**
- * What calls write in one turn of the event loop goes out back to back at its end. The program at the other end of a connection is
- * woken by the first of these writes, and the others find it awake: to wake it anew for each took a quarter of a small call's time.
+ * Sends that calls queue in one turn of the event loop go out back to back at its end. The first write wakes the receiving process
+ * and the rest find it awake: one wake-up per write cost a quarter of a small call's time.
  */
 
 type Send = () => void;
 
 let waiting: Send[] = [];
 
-/** Before the loop waits for anything new. In the order in which they were given. */
+/** Runs before the event loop waits, in the order of registration. */
 export function atEndOfTurn(send: Send): void {
   if (waiting.push(send) === 1) setImmediate(sendAll);
 }

@@ -5,7 +5,9 @@ const OPTIONS = { pingIntervalMs: 1000, pingTimeoutMs: 3000 } as const;
 
 class Session {
   isClosed = false;
-  received: number | undefined;
+  received = 0;
+  isCongested = false;
+  drains = 0;
   reason: Error | undefined;
   asked: (() => void)[] = [];
 
@@ -37,6 +39,21 @@ describe("the watch over a tunnel", () => {
     expect(session.reason?.message).toBe("the ping was not answered in 3000 ms");
   });
 
+  test("cuts a peer that takes nothing, although it answers pings", () => {
+    session.isCongested = true;
+    const second = (): void => {
+      vi.advanceTimersByTime(1000);
+      for (const answer of session.asked.splice(0)) answer();
+    };
+    for (let count = 0; count < 59; count += 1) second();
+    session.drains += 1;
+    for (let count = 0; count < 60; count += 1) second();
+    expect(session.isClosed).toBe(false);
+    second();
+    second();
+    expect(session.reason?.message).toBe("nothing was read for 60000 ms");
+  });
+
   test("asks again only after an answer", () => {
     vi.advanceTimersByTime(2500);
     expect(session.asked).toHaveLength(1);
@@ -46,7 +63,6 @@ describe("the watch over a tunnel", () => {
   });
 
   test("leaves a peer alone whose answer waits behind what it sends", () => {
-    session.received = 0;
     for (let second = 0; second < 60; second++) {
       session.received += 1;
       vi.advanceTimersByTime(1000);

@@ -1,13 +1,19 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { GrowingBuffer } from "./growing-buffer.ts";
 
 /**
- * What stands before the body of a request, or of an answer, on a stream of the tunnel: its length in four bytes, big-endian, and
- * an object in JSON. Header texts are as Node gives them: each character one byte of what was said.
+ * The head before the body of a request or response on a tunnel stream: its length (4 bytes, big-endian), then a JSON object.
+ * Header values are as in Node: one byte per character.
  */
 
-/** What came is no head. */
+/** The received bytes are not a valid head. */
 export class HeadRefused extends Error {
-  override readonly name = "HeadRefused";
+  override readonly name: string = "HeadRefused";
+}
+
+/** The head exceeds the maximum size. */
+export class HeadTooLarge extends HeadRefused {
+  override readonly name = "HeadTooLarge";
 }
 
 export type RequestKind = "no-body" | "body" | "web-socket";
@@ -20,64 +26,57 @@ export interface RequestHead {
   readonly headers: IncomingHttpHeaders;
 }
 
-export interface AnswerHead {
+export interface TunnelAnswerHead {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
 }
 
 const LENGTH_BYTES = 4;
-/** Many times what either HTTP server takes. */
-const MAX_HEAD_BYTES = 1024 * 1024;
-const NOTHING: Buffer = Buffer.alloc(0);
+/** A 64 KiB head of HTTP/1.1 at most doubles as JSON. */
+export const MAX_HEAD_BYTES = 144 * 1024;
+const MAX_FIELDS = 300;
+/** A head is an object that contains an object of strings and lists of strings. */
+const MAX_DEPTH = 3;
+/** Deep nesting is cheap to parse up to this size. */
+const UNCHECKED_BYTES = 2048;
+const [QUOTE, BACKSLASH, OPEN_LIST, CLOSE_LIST, OPEN, CLOSE] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d];
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 const NOT_IN_HEADER_TEXT = /[^\t\x20-\x7e\x80-\xff]/;
 
-export function writeHead(head: RequestHead | AnswerHead): Buffer {
+/** @throws HeadTooLarge */
+export function writeHead(head: RequestHead | TunnelAnswerHead): Buffer {
   const text = JSON.stringify(head);
   const bytes = Buffer.allocUnsafe(LENGTH_BYTES + Buffer.byteLength(text));
+  if (bytes.length > MAX_HEAD_BYTES) throw new HeadTooLarge("a head that is too long");
   bytes.writeUInt32BE(bytes.length - LENGTH_BYTES);
   bytes.write(text, LENGTH_BYTES);
   return bytes;
 }
 
-/** Finds the head in front of a body whose bytes come piece by piece. */
+/** Reads the head from a stream of chunks. */
 export class HeadReader<Head> {
   readonly #check: (value: unknown) => Head;
-  /** Of the head, in a buffer that grows with it. */
-  #partial = NOTHING;
-  #bytes = 0;
+  readonly #partial = new GrowingBuffer();
 
   constructor(check: (value: unknown) => Head) {
     this.#check = check;
   }
 
-  /** @returns null until the head is whole; then it, and what came of the body. @throws HeadRefused */
+  /** @returns null until the head is complete; then the head and the first bytes of the body. @throws HeadRefused */
   push(chunk: Buffer): { readonly head: Head; readonly rest: Buffer } | null {
-    const bytes = this.#bytes === 0 ? chunk : this.#gather(chunk);
+    const bytes = this.#partial.length === 0 ? chunk : this.#partial.append(chunk);
     if (bytes.length < LENGTH_BYTES) return this.#wait(bytes);
     const end = LENGTH_BYTES + bytes.readUInt32BE();
-    if (end > MAX_HEAD_BYTES) throw new HeadRefused("a head that is too long");
+    if (end > MAX_HEAD_BYTES) throw new HeadTooLarge("a head that is too long");
     if (bytes.length < end) return this.#wait(bytes);
-    this.#partial = NOTHING;
-    return { head: this.#check(parse(bytes.toString("utf8", LENGTH_BYTES, end))), rest: bytes.subarray(end) };
+    this.#partial.clear();
+    return { head: this.#check(parse(bytes.subarray(LENGTH_BYTES, end))), rest: bytes.subarray(end) };
   }
 
   #wait(bytes: Buffer): null {
-    if (this.#bytes === 0) this.#gather(bytes);
+    // Copied, because the chunk may be a small part of a large read.
+    if (this.#partial.length === 0) this.#partial.append(bytes);
     return null;
-  }
-
-  /** @returns all that came so far */
-  #gather(chunk: Buffer): Buffer {
-    const length = this.#bytes + chunk.length;
-    if (length > this.#partial.length) {
-      const larger = Buffer.allocUnsafe(2 * length);
-      this.#partial.copy(larger, 0, 0, this.#bytes);
-      this.#partial = larger;
-    }
-    chunk.copy(this.#partial, this.#bytes);
-    this.#bytes = length;
-    return this.#partial.subarray(0, length);
   }
 }
 
@@ -90,19 +89,37 @@ export function requestHead(value: unknown): RequestHead {
 }
 
 /** @throws HeadRefused */
-export function answerHead(value: unknown): AnswerHead {
+export function answerHead(value: unknown): TunnelAnswerHead {
   const { status, headers } = objectOf(value);
   if (typeof status !== "number" || !Number.isInteger(status) || status < 200 || status > 999)
-    throw new HeadRefused("a head that is not an answer's");
+    throw new HeadRefused("not the head of a response");
   return { status, headers: headersOf(headers) };
 }
 
-function parse(text: string): unknown {
+function parse(bytes: Buffer): unknown {
+  if (bytes.length > UNCHECKED_BYTES && !isShallow(bytes)) throw new HeadRefused("a head that is nested");
   try {
-    return JSON.parse(text) as unknown;
+    return JSON.parse(bytes.toString()) as unknown;
   } catch (error) {
     throw new HeadRefused("a head that is not JSON", { cause: error });
   }
+}
+
+/** Checked before parsing, because nesting costs a parser far more than its bytes. */
+function isShallow(bytes: Buffer): boolean {
+  let depth = 0;
+  let isInText = false;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at];
+    if (isInText) {
+      if (byte === BACKSLASH) at += 1;
+      else if (byte === QUOTE) isInText = false;
+    } else if (byte === QUOTE) isInText = true;
+    else if (byte === OPEN || byte === OPEN_LIST) depth += 1;
+    else if (byte === CLOSE || byte === CLOSE_LIST) depth -= 1;
+    if (depth > MAX_DEPTH) return false;
+  }
+  return true;
 }
 
 function objectOf(value: unknown): Readonly<Record<string, unknown>> {
@@ -111,11 +128,14 @@ function objectOf(value: unknown): Readonly<Record<string, unknown>> {
   return value as Readonly<Record<string, unknown>>;
 }
 
-/** As strict as HTTP/2: what is not refused here is sent on to callers and engines. */
+/** As strict as HTTP/2, because accepted headers are forwarded to clients and engines. */
 function headersOf(value: unknown): IncomingHttpHeaders {
   const headers = objectOf(value);
+  let fields = 0;
   for (const name in headers) {
     const text = headers[name];
+    fields += name === "set-cookie" && Array.isArray(text) ? text.length : 1;
+    if (fields > MAX_FIELDS) throw new HeadTooLarge("a head with too many headers");
     const isText = name === "set-cookie" && Array.isArray(text) ? text.every(isHeaderText) : isHeaderText(text);
     if (!isText || !HEADER_NAME.test(name) || name === "__proto__") throw new HeadRefused("a malformed header");
   }

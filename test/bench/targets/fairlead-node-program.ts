@@ -1,12 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { systemClock } from "@fairlead/protocol/clock";
 import { type Hello, PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
 import { parseBootstrapToken } from "@fairlead/protocol/enrollment";
 import type { DesiredState, WorkloadReport } from "@fairlead/protocol/workload";
 import { pino } from "pino";
-import { weighBuffersWithHeap } from "../../../packages/daemon/src/garbage-collection.ts";
 import { ConnectCheck } from "../../../packages/daemon/src/gateway/connect-check.ts";
 import { createGateway } from "../../../packages/daemon/src/gateway/gateway.ts";
 import { PlatformKeys, platformKeysSchema } from "../../../packages/daemon/src/gateway/platform-keys.ts";
@@ -16,18 +14,20 @@ import { startLink } from "../../../packages/daemon/src/link/link-loop.ts";
 import { generateNodeKeys } from "../../../packages/daemon/src/link/node-keys.ts";
 import { ServerClock } from "../../../packages/daemon/src/link/server-clock.ts";
 import { createTrpcLink } from "../../../packages/daemon/src/link/trpc-link.ts";
+import { weighBuffersWithBallast } from "../../../packages/daemon/src/process/garbage-collection.ts";
+import { systemTimers } from "../../../packages/daemon/src/process/timers.ts";
 import { DurableRecord } from "../../../packages/daemon/src/state/durable-record.ts";
 import { diskFiles } from "../../../packages/daemon/src/state/files.ts";
 import { IdentityStore } from "../../../packages/daemon/src/state/identity-store.ts";
-import { systemTimers } from "../../../packages/daemon/src/timers.ts";
 import { startTunnel } from "../../../packages/daemon/src/tunnel/tunnel-client.ts";
+import { systemClock } from "../../../packages/protocol/src/values/clock.ts";
 
 /**
  * `fairlead-node-program.ts MOCK_PORT FOLDER`: the daemon without containers. Enrols with the token in the folder, says
  * that every workload runs, and forwards what comes through the tunnel to the mock upstream.
  */
 
-weighBuffersWithHeap();
+weighBuffersWithBallast();
 const [, , mockPort, folder = ""] = process.argv;
 const log = pino({ level: "info" });
 const random = Math.random;
@@ -56,7 +56,7 @@ async function enrolHere(): Promise<{
 
 const engineImage = `sha256:${"0".repeat(64)}`;
 
-/** Reports as `interface §Ready` has it: the one call that makes a node active. */
+/** Reports to the ready endpoint (docs/interface.md §4.4): the one call that makes a node active. */
 async function reportReady({ generation, workloads }: DesiredState): Promise<void> {
   const workloadReports: WorkloadReport[] = workloads.map(({ workloadId, workloadType, image }) => ({
     workloadId,

@@ -201,7 +201,7 @@ async function createProject(
 ): Promise<{ readonly api: Api; readonly token: string; readonly projectId: string }> {
   const installation = installationIn(server.folder);
   await ensureAdministrator(installation, ADMINISTRATOR);
-  const token = await createToken(installation, ADMINISTRATOR);
+  const token = await createToken(installation, ADMINISTRATOR, "12h");
   const api = apiAt(server.platformUrl, token);
   const { project } = await api.create("/v1/projects", { name: "Bench" }, createdProjectSchema);
   return { api, token, projectId: project.id };

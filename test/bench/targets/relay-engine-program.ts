@@ -1,10 +1,10 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { weighBuffersWithHeap } from "../../../packages/daemon/src/garbage-collection.ts";
+import { weighBuffersWithBallast } from "../../../packages/daemon/src/process/garbage-collection.ts";
 
-/** An engine for `relay.ts`: small answers, streams, bulk in both directions. Prints its port, and `left NAME` when a caller leaves `/hang?name=NAME`. */
+/** An engine for `call-relay.ts`: small answers, streams, bulk in both directions. Prints its port, and `left NAME` when a caller leaves `/hang?name=NAME`. */
 
-weighBuffersWithHeap();
+weighBuffersWithBallast();
 const SMALL = JSON.stringify({ choices: [{ message: { role: "assistant", content: "x".repeat(900) } }] });
 const CHUNK = Buffer.from(`data: ${JSON.stringify({ choices: [{ delta: { content: "word " } }] })}\n\n`);
 const PIECE = Buffer.alloc(64 * 1024, "x");

@@ -123,6 +123,11 @@ export class Stage {
     return digest;
   }
 
+  /** What a secret says that is the registry's login. */
+  loginText({ username, password }: Login = LOGIN): string {
+    return `${this.#registryHost} ${username}:${password}`;
+  }
+
   /** The registry takes this login and no other from now on. */
   changeLogin(login: Login): void {
     present(this.#registry).changeLogin(login);
@@ -148,7 +153,7 @@ export class Stage {
   async addAgent(machine: Machine, guest: string, config = this.agentConfig()): Promise<AgentCaller> {
     const agent = await AgentCaller.create(this.installation, machine, { guest, config });
     await agent.want("PUT", "/secrets/TOKEN", { value: TOKEN });
-    await agent.want("PUT", "/secrets/REGISTRY", { value: `${LOGIN.username}:${LOGIN.password}` });
+    await agent.want("PUT", "/secrets/REGISTRY", { value: this.loginText() });
     return agent;
   }
 
@@ -160,14 +165,15 @@ export class Stage {
     const daemonArgs = ["--insecure", "--runtime-dir", this.runtimeDir];
     const machine = await installation.addMachine(name, { engineConfig, enter, dockerSocket, daemonArgs });
     await putSecret(installation, machine, ["TOKEN", TOKEN]);
-    await putSecret(installation, machine, ["REGISTRY", `${LOGIN.username}:${LOGIN.password}`]);
+    await putSecret(installation, machine, ["REGISTRY", this.loginText()]);
     return machine;
   }
 
   /** Where a machine's opened secrets lie, by container. */
   secretFolders(machine: Machine): string[] {
     try {
-      return readdirSync(join(this.runtimeDir, "secrets", machine.nodeId));
+      // Beside them lies what names the container engine.
+      return readdirSync(join(this.runtimeDir, "secrets", machine.nodeId)).filter((name) => !name.startsWith("."));
     } catch {
       return [];
     }

@@ -1,8 +1,8 @@
 import { nodeSchema } from "@fairlead/protocol/resources";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { ledgerEntrySchema } from "../../../packages/control-plane/src/billing/ledger.ts";
-import { costOf } from "../../../packages/control-plane/src/billing/prices.ts";
+import { ledgerEntrySchema } from "../../../packages/control-plane/src/money/billing/ledger.ts";
+import { costOf } from "../../../packages/inference/src/ports/prices.ts";
 import { waitFor } from "../../support/wait-for.ts";
 import { Box } from "../stage/box.ts";
 import { BoxedPlatform } from "../stage/boxed-platform.ts";
@@ -68,7 +68,7 @@ describeOnSystemd("the control plane under systemd", () => {
     const addresses = ["--public-url", platform.url, "--models-url", platform.modelsUrl];
     const { code, out, errors } = await platform.install(...addresses);
     expect({ code, errors }, out).toEqual({ code: 0, errors: "" });
-    expect(out).toContain("first administrator:");
+    expect(out).toContain("create the first administrator account at");
     expect(
       await platform.box.run(
         "curl -fsS http://127.0.0.1:8080/readyz >/dev/null && systemctl is-enabled fairlead-control-plane",

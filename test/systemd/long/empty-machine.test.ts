@@ -26,14 +26,14 @@ describeOnSystemd("install.sh where there is no Docker", () => {
   test("a dry run says that Docker would be installed, and changes nothing", async () => {
     const { code, out } = await node.install(["--dry-run", "--insecure"], await node.token());
     expect(code).toBe(0);
-    expect(out).toContain("docker.io of the distribution would be installed");
+    expect(out).toContain("the distribution's docker.io would be installed");
     expect(differences(empty, await filesOf(node.box))).toEqual([]);
   });
 
   test("where nobody can be asked it says what is missing, and changes nothing", async () => {
     const { code, out, errors } = await node.install(["--insecure"], await node.token());
     expect(code).toBe(1);
-    expect(out).toContain("BAD   there is no Docker here: run this with --yes");
+    expect(out).toContain("BAD   Docker is not installed: run this with --yes");
     expect(errors).toContain("Nothing was installed.");
     expect(differences(empty, await filesOf(node.box))).toEqual([]);
   });
@@ -44,7 +44,7 @@ describeOnSystemd("install.sh where there is no Docker", () => {
     if ((await node.box.try("apt-get update")).code !== 0) skip("no Debian mirror is reached from a container here");
     const { code, out, errors } = await node.install(["--insecure", "--yes"], await node.token());
     expect({ code, errors }, out).toEqual({ code: 0, errors: "" });
-    expect(out).toMatch(/ok +Docker \S+, installed just now/);
+    expect(out).toMatch(/ok +Docker \S+, newly installed/);
     await node.box.copyImage(DEMO_IMAGE);
     await node.untilActive();
     expect(await node.machine.untilItAnswers()).toBe(ANSWER);

@@ -39,7 +39,7 @@ describeOnSystemd("a node that is enrolled on another machine", () => {
   test("without a token the installer says that the platform refuses it, and what to do", async () => {
     const { code, errors } = await first.install(["--insecure"]);
     expect(code).toBe(1);
-    expect(errors).toContain("the platform refuses this node");
+    expect(errors).toContain("the platform rejects this node");
     expect(errors).toContain("fairlead node bootstrap-token");
   });
 

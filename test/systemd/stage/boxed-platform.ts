@@ -56,7 +56,7 @@ export class BoxedPlatform {
   }
 
   install(...options: readonly string[]): Promise<ScriptResult> {
-    return this.box.try(`/root/fairlead/install/install-control-plane.sh ${options.join(" ")}`);
+    return this.box.try(`/root/fairlead/scripts/install/install-control-plane.sh ${options.join(" ")}`);
   }
 
   /** Opens it to other machines, and makes an administrator. @param settings on top, by their names in the environment. */

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "vitest";
 import { DaemonBuilds } from "../../support/daemon-builds.ts";
-import { docker, ensureDemoImage } from "../../support/docker.ts";
+import { bridgeAddress, ensureDemoImage } from "../../support/docker.ts";
 import { Installation } from "../../support/installation.ts";
 import { Machine } from "../../support/machine.ts";
 import { Box, type Suite, whyNoBoxes } from "./box.ts";
@@ -69,9 +69,4 @@ export class Field {
     await this.installation.remove();
     rmSync(this.builds.out, { recursive: true, force: true });
   }
-}
-
-/** Of this machine, as boxes reach it. */
-function bridgeAddress(): Promise<string> {
-  return docker("network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}");
 }

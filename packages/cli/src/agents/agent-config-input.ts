@@ -1,27 +1,27 @@
 import { type AgentConfig, agentConfigSchema } from "@fairlead/protocol/agents";
 import type { Command } from "commander";
 import { UsageError } from "../cli-error.ts";
-import { type Fields, readFieldsFile } from "../fields-file.ts";
-import type { Terminal } from "../terminal.ts";
-import { addVariableOption, changedVariables, type VariableOptions } from "../variables.ts";
+import { type Fields, readFieldsFile } from "../input/fields-file.ts";
+import { addVariableOption, changedVariables, type VariableOptions } from "../input/variables.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 
-/** An agent's config as people give it: a file, and flags that win over it. */
+/** Reads an agent config from a file and flags; flags override the file. */
 
 export interface AgentConfigOptions extends VariableOptions {
   readonly config?: string;
 }
 
 export function addAgentConfigOptions(command: Command): Command {
-  command.option("--config <file>", "the whole config, YAML or JSON; -: standard input");
-  return addVariableOption(command, "the agent; may be repeated. Secrets go by `fairlead agent secret`");
+  command.option("--config <file>", "file with the complete config, in YAML or JSON, or - for stdin");
+  return addVariableOption(command, "the agent; repeatable. For secrets, use `fairlead agent secret`");
 }
 
-/** Whether any of these options was given. */
+/** Whether any of these options is set. */
 export function givesConfig({ config, env, unsetEnv }: AgentConfigOptions): boolean {
   return [config, env, unsetEnv].some((given) => given !== undefined);
 }
 
-/** @param before the config that the flags change; a file takes its place. @throws UsageError that names every mistake */
+/** @param before the current config, which flags change and a file replaces. @throws UsageError that lists all mistakes */
 export async function readAgentConfig(
   terminal: Terminal,
   options: AgentConfigOptions,

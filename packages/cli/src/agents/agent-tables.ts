@@ -1,12 +1,12 @@
 import { type Agent, nodeOfRuntimeProvider } from "@fairlead/protocol/agents";
-import { factLines } from "../fact-lines.ts";
-import { formatTable } from "../table.ts";
+import { factLines } from "../terminal/fact-lines.ts";
+import { formatTable } from "../terminal/table.ts";
 
-/** Agents as people read them. */
+/** Text output for agents. */
 
 export function agentTable(agents: readonly Agent[]): string {
   if (agents.length === 0)
-    return "no agents yet: `fairlead agent create NAME --guest fairlead-demo-agent --node NODE` makes one\n";
+    return "no agents; create one with `fairlead agent create NAME --guest fairlead-demo-agent --node NODE`\n";
   const rows = agents.map(({ id, name, lifecycleState, guest, runtimeProvider, runtime }) => [
     id,
     name,
@@ -18,7 +18,7 @@ export function agentTable(agents: readonly Agent[]): string {
   return formatTable(["ID", "NAME", "STATE", "GUEST", "RUNS ON", "MESSAGE"], rows);
 }
 
-/** Everything of one agent. */
+/** All details of one agent. */
 export function agentText(agent: Agent): string {
   const { runtime, runtimeProvider } = agent;
   const target = nodeOfRuntimeProvider(runtimeProvider);
@@ -26,7 +26,7 @@ export function agentText(agent: Agent): string {
   return factLines([
     ["agent", `${agent.name} (${agent.id})`],
     ["state", agent.lifecycleState],
-    ["because", runtime.message],
+    ["reason", runtime.message],
     ["guest", agent.guest],
     ["runs on", `${runtimeProvider}${elsewhere}`],
     ["connectors", agent.connectorSlugs.join(", ")],

@@ -1,28 +1,28 @@
 import { type Agent, agentEventSchema, agentSchema, runtimeProviderOf } from "@fairlead/protocol/agents";
-import type { Platform } from "../client-options.ts";
-import type { Context } from "../context.ts";
-import { visible } from "../visible.ts";
-import { lineOf, stepOf, watch } from "../watch.ts";
+import type { CommandContext } from "../context.ts";
+import type { PlatformConnection } from "../platform/client-options.ts";
+import { visible } from "../terminal/visible.ts";
+import { lineOf, stepOf, watch } from "../terminal/watch.ts";
 import { agentPath } from "./agent-reference.ts";
 
 export interface AgentWatch {
   readonly id: string;
-  /** The newest event from before the agent was asked; "" for none. */
+  /** ID of the newest event before the request; "" if there is none. */
   readonly after: string;
   readonly until: (agent: Agent) => boolean;
-  /** States from which it does not come there by itself. */
+  /** States that end the wait with an error. */
   readonly ends: readonly Agent["lifecycleState"][];
-  /** How long it is looked at; undefined: for ever. */
+  /** Timeout; undefined waits forever. */
   readonly seconds?: number | undefined;
 }
 
-/** After so many failures it is tried again and again, but somebody should look. */
+/** Fairlead keeps retrying, but after this many failures the user should look. */
 const MANY = 3;
 
-/** Shows what an agent does: its events, and how far its image has come. @throws as `watch` does */
+/** Prints an agent's events and the progress of its image pull. @throws like `watch` */
 export function watchAgent(
-  context: Context,
-  host: Platform,
+  context: CommandContext,
+  host: PlatformConnection,
   { id, after, until, ends, seconds }: AgentWatch,
 ): Promise<Agent> {
   let failedSteps = 0;
@@ -38,7 +38,7 @@ export function watchAgent(
     endOf: (agent, news) => {
       failedSteps += news.filter(({ kind }) => kind === "step_failed").length;
       if (ends.includes(agent.lifecycleState)) return ending(agent, "");
-      return keepsEnding(agent) || failedSteps >= MANY ? ending(agent, "It is tried again and again. ") : null;
+      return keepsEnding(agent) || failedSteps >= MANY ? ending(agent, "Fairlead keeps retrying. ") : null;
     },
     lookAgain: `\`fairlead agent get ${id}\` or \`fairlead agent events ${id}\``,
   });
@@ -49,13 +49,13 @@ function ending({ id, lifecycleState, runtime }: Agent, goesOn: string): string 
   return `The agent is ${lifecycleState}: ${visible(runtime.message)}\n${look}`;
 }
 
-/** What is seen of a node that it leaves says nothing of the one that it goes to. */
+/** During a move, the old node's restarts do not count. */
 function keepsEnding({ lifecycleState, runtime, runtimeProvider }: Agent): boolean {
   const isThere = runtimeProviderOf(runtime.nodeId) === runtimeProvider;
   return isThere && lifecycleState === "starting" && runtime.restartCount >= MANY;
 }
 
-/** Each percent of a pull would be a line. */
+/** Limits the number of progress lines of a pull. */
 function inSteps(message: string): string {
   return message.replace(/\b(\d{1,3}) %/, (_, percent: string) => stepOf(Number(percent)));
 }

@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 
-/** @param what for people. */
+/** @param what the help text. */
 export function addConnectorOption(command: Command, what: string): Command {
   return command.addOption(new Option("--connector <slug>", what).argParser(addSlug));
 }

@@ -1,7 +1,7 @@
 import { CliError } from "../cli-error.ts";
-import { Refused } from "../http-client.ts";
+import { Refused } from "../platform/http-client.ts";
 
-/** A refusal of the chat routes, with what to do about it; anything else as it is. */
+/** Adds advice to an error of the chat routes; other errors are returned unchanged. */
 export function advised(error: unknown): unknown {
   const advice = error instanceof Refused ? ADVICE[error.code ?? ""] : undefined;
   return error instanceof Refused && advice !== undefined
@@ -9,15 +9,15 @@ export function advised(error: unknown): unknown {
     : error;
 }
 
-/** What to do about the refusals, where the server's own words do not say. */
+/** Advice by error code, where the server's message has none. */
 const ADVICE: Readonly<Record<string, string>> = {
   session_not_found: "`fairlead chat-session list` shows your sessions in this project.",
   session_busy:
-    "Another turn runs in this session, in another window perhaps. Wait for its end, or end it: /stop in `fairlead chat`.",
-  insufficient_balance: "An administrator adds credits: `fairlead credits add`. The question is kept.",
-  held_by_running_calls: "The money is set aside for calls that still run. Try again in a moment.",
-  permission_denied: "`fairlead project list` shows the projects that you can chat in.",
+    "A response is still running in this session, perhaps in another window. Wait for it to finish, or stop it with /stop in `fairlead chat`.",
+  insufficient_balance: "A platform administrator can add credits with `fairlead credits add`. Your question is saved.",
+  held_by_running_calls: "Other calls in progress have reserved the remaining balance. Try again in a moment.",
+  permission_denied: "`fairlead project list` lists the projects that you can chat in.",
   not_configured:
-    "Name a model with --model, or /model in the chat; `fairlead project default-model` sets one for all.",
-  upstream_failed: "The question is kept: ask it once more, or /retry in the chat. It will not stand there twice.",
+    "Set a model with --model, or /model in the chat. `fairlead project default-model` sets one for the project.",
+  upstream_failed: "Your question is saved. Ask it again, or use /retry in the chat; it is not stored twice.",
 };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { BrokenAnswer } from "../event-stream.ts";
+import { BrokenAnswer } from "../terminal/event-stream.ts";
 import { readAnswer } from "./answer-events.ts";
 
 const event = (type: string, rest: object = {}): string =>
@@ -36,9 +36,9 @@ describe("readAnswer", () => {
 
   test.each([
     ["an error event", event("error", { message: "the node is gone", code: "upstream_failed" }), /the node is gone/],
-    ["a failed response", event("response.failed", { response: { error: { message: "gone" } } }), /broke off: gone/],
-    ["a stream that just ends", "", /broke off before its end/],
-    ["[DONE] without an end", DONE, /without saying how/],
+    ["a failed response", event("response.failed", { response: { error: { message: "gone" } } }), /cut off: gone/],
+    ["a stream that just ends", "", /was cut off/],
+    ["[DONE] without an end", DONE, /without a final event/],
   ])("%s is a broken answer", async (_name, stream, message) => {
     const reading = read(delta("Hel"), stream);
     await expect(reading).rejects.toBeInstanceOf(BrokenAnswer);
@@ -50,6 +50,6 @@ describe("readAnswer", () => {
     ["a delta without text", event("response.output_text.delta")],
     ["an end without a response", event("response.incomplete")],
   ])("%s is told as what it is", async (_name, stream) => {
-    await expect(read(stream)).rejects.toThrow(/unknown form/);
+    await expect(read(stream)).rejects.toThrow(/unknown event/);
   });
 });

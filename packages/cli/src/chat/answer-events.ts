@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { CliError } from "../cli-error.ts";
-import { BrokenAnswer, readEvents } from "../event-stream.ts";
+import { BrokenAnswer, readEvents } from "../terminal/event-stream.ts";
 
-/** Reads the events of one turn, in the responses dialect. */
+/** Reads the events of one turn, in the Responses dialect. */
 
 export interface AnswerEnd {
   readonly status: "completed" | "incomplete";
-  /** Why it is incomplete, where the server says. */
+  /** Why it is incomplete, if the server says so. */
   readonly reason: string | null;
 }
 
@@ -21,8 +21,8 @@ const failedSchema = z.looseObject({
 const errorSchema = z.looseObject({ message: z.string() });
 
 /**
- * Hands on the answer's text piece by piece, what the model refuses with included.
- * @returns how it ended. @throws BrokenAnswer when it failed or just stopped; CliError for what is no event.
+ * Passes on the response text in pieces, including the text of a refusal.
+ * @returns how it ended. @throws BrokenAnswer if it failed or was cut off; CliError for an unknown event.
  */
 export async function readAnswer(
   body: ReadableStream<Uint8Array>,
@@ -32,7 +32,7 @@ export async function readAnswer(
     const end = take(formed(eventSchema, event), onText);
     if (end !== null) return end;
   }
-  throw new BrokenAnswer("The answer ended without saying how.");
+  throw new BrokenAnswer("The response ended without a final event.");
 }
 
 function take(event: z.infer<typeof eventSchema>, onText: (piece: string) => void): AnswerEnd | null {
@@ -46,7 +46,7 @@ function take(event: z.infer<typeof eventSchema>, onText: (piece: string) => voi
     case "response.incomplete":
       return { status: "incomplete", reason: formed(endSchema, event).response.incomplete_details?.reason ?? null };
     case "response.failed":
-      throw failed(formed(failedSchema, event).response.error?.message ?? "nobody says why");
+      throw failed(formed(failedSchema, event).response.error?.message ?? "no reason given");
     case "error":
       throw failed(formed(errorSchema, event).message);
     default:
@@ -55,11 +55,11 @@ function take(event: z.infer<typeof eventSchema>, onText: (piece: string) => voi
 }
 
 function failed(message: string): BrokenAnswer {
-  return new BrokenAnswer(`The answer broke off: ${message}`);
+  return new BrokenAnswer(`The response was cut off: ${message}`);
 }
 
 function formed<T>(schema: z.ZodType<T>, event: unknown): T {
   const parsed = schema.safeParse(event);
-  if (!parsed.success) throw new CliError("The answer holds an event of an unknown form.");
+  if (!parsed.success) throw new CliError("The response contains an unknown event.");
   return parsed.data;
 }

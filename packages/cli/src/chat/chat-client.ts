@@ -1,9 +1,9 @@
 import { type ChatMessage, type ChatSession, chatMessageSchema, chatSessionSchema } from "@fairlead/protocol/chat";
 import { z } from "zod";
 import { CliError } from "../cli-error.ts";
-import type { Platform } from "../client-options.ts";
-import { type Call, callJson, send } from "../http-client.ts";
-import { type ListOptions, listAll } from "../list-all.ts";
+import type { PlatformConnection } from "../platform/client-options.ts";
+import { type Call, callJson, send } from "../platform/http-client.ts";
+import { type ListOptions, listAll } from "../terminal/list-all.ts";
 import { type AnswerEnd, readAnswer } from "./answer-events.ts";
 
 /** Chat of one project on the platform host. */
@@ -17,25 +17,25 @@ const anything = z.looseObject({});
 export interface Turn {
   /** Null opens a new session. */
   readonly sessionId: string | null;
-  /** Null asks for another answer to the last question. */
+  /** Null regenerates the last response. */
   readonly text: string | null;
-  /** Null: the session's, else the project's. */
+  /** Null: the session's or else the project's model. */
   readonly model: string | null;
-  /** The same for a repeat of the same turn. */
+  /** Reused when the same turn is retried. */
   readonly idempotencyKey: string;
   readonly signal: AbortSignal;
 }
 
 export interface TurnListener {
-  /** The session that holds the turn, as soon as it is known; of a turn that is refused too. */
+  /** Called as soon as the session of the turn is known, even if the turn is rejected. */
   onSession(id: string): void;
   onText(piece: string): void;
 }
 
 export class ChatClient {
-  readonly #host: Platform;
+  readonly #host: PlatformConnection;
 
-  constructor(host: Platform) {
+  constructor(host: PlatformConnection) {
     this.#host = host;
   }
 
@@ -50,7 +50,7 @@ export class ChatClient {
     return readAnswer(response.body, (piece) => listener.onText(piece));
   }
 
-  /** The same in one piece. */
+  /** Like `ask`, without streaming. */
   async askWhole(turn: Turn): Promise<{ readonly sessionId: string; readonly response: unknown }> {
     const answer = await send(this.#host, this.#turnCall(turn, { stream: false }));
     const sessionId = answer.headers.get(SESSION_HEADER);
@@ -59,13 +59,13 @@ export class ChatClient {
     return { sessionId, response: parsed.data };
   }
 
-  /** Ends what runs in a session; what had come of the answer is kept. @returns whether anything ran. */
+  /** Stops the running response; its partial text is kept. @returns whether one was running. */
   async stop(sessionId: string): Promise<boolean> {
     const call = this.#call({ method: "POST", path: `${pathOf(sessionId)}:stop`, body: {} });
     return (await callJson(this.#host, call, stoppedSchema)).stopped;
   }
 
-  /** The newest activity first. @param search in titles and texts. */
+  /** Most recently used first. @param search text in titles and messages. */
   list(search: string | undefined, options: ListOptions): Promise<ChatSession[]> {
     const list = { path: "/v1/chat/sessions", field: "sessions", item: chatSessionSchema, query: { query: search } };
     return listAll(this.#host, { ...list, headers: this.#headers() }, options);
@@ -84,20 +84,20 @@ export class ChatClient {
     return callJson(this.#host, this.#call({ method: "DELETE", path: pathOf(sessionId) }), anything);
   }
 
-  /** All messages, or the first `limit`, in the order in which they were said. */
+  /** All messages or the first `limit`, oldest first. */
   messages(sessionId: string, options: ListOptions): Promise<ChatMessage[]> {
     const list = { path: `${pathOf(sessionId)}/messages`, field: "messages", item: chatMessageSchema };
     return listAll(this.#host, { ...list, query: { order: "asc" }, headers: this.#headers() }, options);
   }
 
-  /** The last ones, in the order in which they were said. */
+  /** The last messages, oldest first. */
   async lastMessages(sessionId: string, count: number): Promise<ChatMessage[]> {
     const path = `${pathOf(sessionId)}/messages?order=desc&pageSize=${count}`;
     const { messages } = await callJson(this.#host, this.#call({ path }), pageSchema);
     return messages.toReversed();
   }
 
-  /** The whole session as the server writes it down. */
+  /** The server's export of the session. */
   export(sessionId: string): Promise<object> {
     return callJson(this.#host, this.#call({ path: `${pathOf(sessionId)}/export` }), anything);
   }
@@ -122,7 +122,7 @@ export class ChatClient {
   }
 
   #unknownForm(): CliError {
-    return new CliError(`The platform host at ${this.#host.url} answered a turn in an unknown form. Is it Fairlead?`);
+    return new CliError(`The platform host at ${this.#host.url} returned an invalid response. Is it Fairlead?`);
   }
 }
 

@@ -1,18 +1,18 @@
 import type { ChatSession } from "@fairlead/protocol/chat";
-import type { IdSource } from "@fairlead/protocol/ids";
+import type { IdSource } from "@fairlead/protocol/values/ids";
 import { CliError } from "../cli-error.ts";
-import type { Prompt } from "../line-prompt.ts";
-import type { Terminal } from "../terminal.ts";
-import { visible, visibleLines } from "../visible.ts";
+import type { Prompt } from "../terminal/line-prompt.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { visible, visibleLines } from "../terminal/visible.ts";
 import { advised } from "./advice.ts";
 import type { ChatClient } from "./chat-client.ts";
 import { sessionTable } from "./session-table.ts";
 import { resumeCommand, runTurn } from "./turn.ts";
 
-/** A conversation at a terminal, until its person leaves. */
+/** An interactive chat in a terminal. */
 
 const PROMPT = "> ";
-/** How much of a session is shown when it is resumed. */
+/** Messages shown when a session is resumed. */
 const RECALLED = 6;
 const LISTED = 20;
 
@@ -28,7 +28,7 @@ export interface ChatStart {
 }
 
 interface Command {
-  /** What stands behind its name; "" for nothing. */
+  /** The argument in the help; "" for none. */
   readonly argument: string;
   readonly about: string;
   run(loop: ChatLoop, argument: string): Promise<"leave" | undefined>;
@@ -39,7 +39,7 @@ export class ChatLoop {
   readonly #prompt: Prompt;
   #sessionId: string | null = null;
   #model: string | null;
-  /** What `/resume 2` means. */
+  /** The list that `/resume 2` refers to. */
   #listed: readonly ChatSession[] = [];
 
   constructor(deps: ChatLoopDeps, { session, model }: ChatStart) {
@@ -52,7 +52,7 @@ export class ChatLoop {
   /** @throws Interrupted when Ctrl-C ended it. */
   async run(): Promise<void> {
     const { terminal } = this.#deps;
-    terminal.note("/help shows what you can do here. Ctrl-C stops an answer, Ctrl-D leaves.");
+    terminal.note("Type /help for commands. Ctrl-C stops a response, Ctrl-D exits.");
     if (this.#sessionId !== null) await this.#recall(this.#sessionId);
     try {
       for (;;) {
@@ -61,7 +61,7 @@ export class ChatLoop {
         if (typed !== "" && (await this.#take(typed)) === "leave") return;
       }
     } finally {
-      if (this.#sessionId !== null) terminal.note(`\`${resumeCommand(this.#sessionId)}\` goes on with this chat.`);
+      if (this.#sessionId !== null) terminal.note(`Continue this chat with \`${resumeCommand(this.#sessionId)}\`.`);
     }
   }
 
@@ -70,18 +70,18 @@ export class ChatLoop {
     const turn = { sessionId: this.#sessionId, text, model: this.#model, idempotencyKey: ids.next("request") };
     const onSession = (id: string): void => void (this.#sessionId = id);
     if ((await runTurn({ client, terminal, onSession }, turn)) === "stopped")
-      terminal.note("(stopped; what had come is kept)");
+      terminal.note("(stopped; the partial response is saved)");
     return undefined;
   }
 
   async retry(): Promise<undefined> {
-    if (this.#sessionId === null) throw new CliError("There is no answer yet that could be given anew.");
+    if (this.#sessionId === null) throw new CliError("There is no response to retry.");
     return this.ask(null);
   }
 
   async startNew(): Promise<undefined> {
     this.#sessionId = null;
-    this.#deps.terminal.note("A new session begins with your next message.");
+    this.#deps.terminal.note("Your next message starts a new session.");
     return undefined;
   }
 
@@ -89,15 +89,15 @@ export class ChatLoop {
     const { client, terminal } = this.#deps;
     this.#listed = await client.list(search === "" ? undefined : search, { limit: LISTED });
     if (this.#listed.length === 0) terminal.note("No sessions.");
-    else terminal.note(`${sessionTable(this.#listed, { numbered: true })}/resume NUMBER goes on with one.`);
+    else terminal.note(`${sessionTable(this.#listed, { numbered: true })}Continue one with /resume NUMBER.`);
     return undefined;
   }
 
   async resume(which: string): Promise<undefined> {
     const { client } = this.#deps;
-    if (which === "") throw new CliError("Say which: /resume NUMBER of /sessions, or /resume ID.");
+    if (which === "") throw new CliError("Name a session: /resume NUMBER (from /sessions) or /resume ID.");
     const id = /^\d{1,3}$/.test(which) ? this.#listed[Number(which) - 1]?.id : which;
-    if (id === undefined) throw new CliError(`/sessions has shown no number ${which}.`);
+    if (id === undefined) throw new CliError(`There is no session number ${which}. Run /sessions first.`);
     this.#sessionId = (await client.get(id)).id;
     await this.#recall(this.#sessionId);
     return undefined;
@@ -105,23 +105,23 @@ export class ChatLoop {
 
   async useModel(model: string): Promise<undefined> {
     this.#model = model === "" ? null : model;
-    this.#deps.terminal.note(
-      model === "" ? "Answers come from the session's model." : `Answers come from ${visible(model)}.`,
-    );
+    this.#deps.terminal.note(model === "" ? "Using the session's model." : `Using ${visible(model)}.`);
     return undefined;
   }
 
   async rename(title: string): Promise<undefined> {
     const session = this.#session();
-    if (title === "") throw new CliError("Say how: /title Plans for the garden.");
+    if (title === "") throw new CliError("Give a title: /title Plans for the garden.");
     const { title: given } = await this.#deps.client.rename(session, title);
-    this.#deps.terminal.note(`This session is called "${visible(given)}".`);
+    this.#deps.terminal.note(`The session's title is now "${visible(given)}".`);
     return undefined;
   }
 
   async stop(): Promise<undefined> {
     const ran = await this.#deps.client.stop(this.#session());
-    this.#deps.terminal.note(ran ? "Stopped; what had come is kept." : "Nothing runs in this session.");
+    this.#deps.terminal.note(
+      ran ? "Stopped; the partial response is saved." : "No response is running in this session.",
+    );
     return undefined;
   }
 
@@ -129,19 +129,19 @@ export class ChatLoop {
     const rows = Object.entries(COMMANDS).map(([name, { argument, about }]) => [`${name} ${argument}`.trim(), about]);
     const width = Math.max(...rows.map(([left = ""]) => left.length));
     const lines = rows.map(([left = "", about]) => `  ${left.padEnd(width)}  ${about}`);
-    const keys = "Lines that are pasted together are one message; \\ at the end of a line goes on in the next.";
-    this.#deps.terminal.note([...lines, keys, "Two slashes begin a message with one."].join("\n"));
+    const keys = "Pasted lines are one message. End a line with \\ to continue on the next one.";
+    this.#deps.terminal.note([...lines, keys, "To start a message with a slash, type two."].join("\n"));
     return undefined;
   }
 
-  /** What fails is told, and the chat goes on. */
+  /** Prints errors and continues the chat. */
   async #take(typed: string): Promise<"leave" | undefined> {
     try {
       const named = /^(\/[a-z]+)(?:\s+([\s\S]*))?$/.exec(typed);
       if (named === null) return await this.ask(typed.startsWith("//") ? typed.slice(1) : typed);
       const [, name = "", argument = ""] = named;
       const command = COMMANDS[name];
-      if (command === undefined) throw new CliError(`There is no ${name}. /help shows what there is.`);
+      if (command === undefined) throw new CliError(`Unknown command ${name}. Type /help for a list.`);
       return await command.run(this, argument.trim());
     } catch (error) {
       const told = advised(error);
@@ -152,7 +152,7 @@ export class ChatLoop {
   }
 
   #session(): string {
-    if (this.#sessionId === null) throw new CliError("There is no session yet: it begins with your first message.");
+    if (this.#sessionId === null) throw new CliError("There is no session yet. It starts with your first message.");
     return this.#sessionId;
   }
 
@@ -167,33 +167,33 @@ export class ChatLoop {
 
 const NOT_WHOLE: Readonly<Record<string, string>> = {
   incomplete: " (incomplete)",
-  in_progress: " (still being answered: /stop ends it)",
+  in_progress: " (response in progress; /stop ends it)",
 };
 
 const COMMANDS: Readonly<Record<string, Command>> = {
-  "/new": { argument: "", about: "begin a new session", run: (loop) => loop.startNew() },
+  "/new": { argument: "", about: "start a new session", run: (loop) => loop.startNew() },
   "/sessions": {
     argument: "[TEXT]",
-    about: "list your sessions in this project, or those that hold the text",
+    about: "list your sessions in this project, or those that contain the text",
     run: (loop, text) => loop.list(text),
   },
   "/resume": {
     argument: "NUMBER|ID",
-    about: "go on with another session",
+    about: "continue another session",
     run: (loop, which) => loop.resume(which),
   },
   "/model": {
     argument: "[NAME]",
-    about: "choose who answers; without a name: the session's own model",
+    about: "choose the model; without a name: the session's model",
     run: (loop, name) => loop.useModel(name),
   },
-  "/title": { argument: "TEXT", about: "give the session a title", run: (loop, title) => loop.rename(title) },
-  "/retry": { argument: "", about: "have the last question answered anew", run: (loop) => loop.retry() },
+  "/title": { argument: "TEXT", about: "set the session's title", run: (loop, title) => loop.rename(title) },
+  "/retry": { argument: "", about: "regenerate the last response", run: (loop) => loop.retry() },
   "/stop": {
     argument: "",
-    about: "end an answer that still runs in this session, in another window or after a lost connection",
+    about: "stop a response that is still running in this session, for example in another window",
     run: (loop) => loop.stop(),
   },
-  "/help": { argument: "", about: "show this", run: (loop) => loop.help() },
-  "/exit": { argument: "", about: "leave; so does Ctrl-D", run: () => Promise.resolve("leave") },
+  "/help": { argument: "", about: "show this help", run: (loop) => loop.help() },
+  "/exit": { argument: "", about: "exit (also Ctrl-D)", run: () => Promise.resolve("leave") },
 };

@@ -1,14 +1,14 @@
 import type { ChatSession } from "@fairlead/protocol/chat";
-import { formatTable } from "../table.ts";
+import { formatTable } from "../terminal/table.ts";
 
-/** @param numbered with a number before each, from 1. */
+/** @param numbered adds a column with numbers from 1. */
 export function sessionTable(sessions: readonly ChatSession[], { numbered = false } = {}): string {
   const rows = sessions.map(({ id, title, model, messageCount, updatedAt, running }, index) => [
     ...(numbered ? [String(index + 1)] : []),
     id,
     title,
     String(messageCount),
-    running ? "being answered" : updatedAt,
+    running ? "running" : updatedAt,
     model ?? "",
   ]);
   return formatTable([...(numbered ? [""] : []), "ID", "TITLE", "MESSAGES", "LAST USED", "MODEL"], rows);

@@ -1,25 +1,25 @@
 import { CliError, Interrupted } from "../cli-error.ts";
-import { BrokenAnswer } from "../event-stream.ts";
-import type { Terminal } from "../terminal.ts";
-import { visible, visibleLines } from "../visible.ts";
+import { BrokenAnswer } from "../terminal/event-stream.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { visible, visibleLines } from "../terminal/visible.ts";
 import { advised } from "./advice.ts";
 import type { ChatClient, Turn } from "./chat-client.ts";
 
-/** One turn at a terminal: streamed as it comes, and stopped by Ctrl-C. */
+/** One turn in a terminal: streams the response, stops it on Ctrl-C. */
 
-/** What a stopped answer may take to end by itself. */
+/** Time for a stopped response to end on its own. */
 const STOP_MS = 5000;
 
 export interface TurnDeps {
   readonly client: ChatClient;
   readonly terminal: Terminal;
-  /** Told which session it is, whatever becomes of the turn. */
+  /** Called with the session ID, even if the turn fails. */
   readonly onSession: (id: string) => void;
 }
 
 /**
- * Prints the answer. The first Ctrl-C stops it and keeps what has come, a second one leaves.
- * @throws CliError that says how to go on; Interrupted for the second Ctrl-C.
+ * Prints the response. The first Ctrl-C stops it and keeps the partial text, the second exits.
+ * @throws CliError that says how to continue; Interrupted on the second Ctrl-C.
  */
 export async function runTurn(
   { client, terminal, onSession }: TurnDeps,
@@ -32,7 +32,7 @@ export async function runTurn(
   const release = terminal.onInterrupt(() => {
     interrupts++;
     if (interrupts > 1 || sessionId === null) return leaving.abort();
-    // A server may let an answer run on that nobody reads any more; being told ends it.
+    // Disconnecting may not stop the response on the server, so stop it explicitly.
     client.stop(sessionId).catch(() => leaving.abort());
     patience = setTimeout(() => leaving.abort(), STOP_MS);
   });
@@ -56,7 +56,7 @@ export async function runTurn(
   return interrupts > 0 ? "stopped" : "answered";
 }
 
-/** An answer on the terminal; whatever happens, the next thing begins on a line of its own. */
+/** Prints a response so that later output starts on its own line. */
 class AnswerLine {
   readonly #terminal: Terminal;
   #open = false;
@@ -77,18 +77,18 @@ class AnswerLine {
   }
 }
 
-/** How to go on with a session from the shell. */
+/** The shell command that continues a session. */
 export function resumeCommand(sessionId: string): string {
   return `fairlead chat --session ${visible(sessionId)}`;
 }
 
 function cutOff(reason: string | null): string {
-  return reason === null ? "(the answer is incomplete)" : `(the answer was cut off: ${visible(reason)})`;
+  return reason === null ? "(the response is incomplete)" : `(the response was cut off: ${visible(reason)})`;
 }
 
 function explained(error: unknown, sessionId: string | null): unknown {
   if (!(error instanceof BrokenAnswer)) return advised(error);
-  const goOn = sessionId === null ? "" : `: \`${resumeCommand(sessionId)}\` goes on`;
-  const kept = `What had come is kept${goOn}. The same question once more gets a new answer and is not asked twice.`;
+  const goOn = sessionId === null ? "" : ` Continue with \`${resumeCommand(sessionId)}\`.`;
+  const kept = `The partial response is saved.${goOn} If you ask the same question again, it is not stored twice.`;
   return new CliError(`${visibleLines(error.message)}\n${kept}`, { cause: error });
 }

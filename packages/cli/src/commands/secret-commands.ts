@@ -1,22 +1,22 @@
 import type { Command } from "commander";
 import { z } from "zod";
+import type { CommandContext } from "../context.ts";
+import { readSecretValue } from "../input/secret-value.ts";
 import {
   addPlatformOptions,
   addProjectOption,
   type ClientOptions,
-  type Platform,
+  type PlatformConnection,
   platformHost,
-} from "../client-options.ts";
-import type { Context } from "../context.ts";
-import { callJson } from "../http-client.ts";
-import { print } from "../output.ts";
-import { readSecretValue } from "../secret-value.ts";
-import { formatTable } from "../table.ts";
-import { visible } from "../visible.ts";
+} from "../platform/client-options.ts";
+import { callJson } from "../platform/http-client.ts";
+import { print } from "../terminal/output.ts";
+import { formatTable } from "../terminal/table.ts";
+import { visible } from "../terminal/visible.ts";
 
 /** `put`, `list` and `delete` of secrets that belong to something: a node, an agent. */
 
-/** A secret as people see it. */
+/** The listed fields of a secret. */
 interface Secret {
   readonly name: string;
   readonly version: number;
@@ -24,18 +24,18 @@ interface Secret {
   readonly stale: boolean;
 }
 
-/** What the secrets belong to. */
-export interface SecretOwner {
+/** The kind of resource that owns the secrets. */
+export interface SecretCommandOwner {
   /** "node" or "agent": the command that `secret` is below. */
   readonly kind: string;
   readonly description: string;
   readonly argument: readonly [string, string];
   readonly schema: z.ZodType<Secret>;
-  /** `/v1/…` of the owner that somebody named so. */
-  path(host: Platform, name: string): Promise<string>;
-  /** In the examples: an owner, and a secret of it that programs know. */
+  /** The API path of the owner with this name or ID. */
+  path(host: PlatformConnection, name: string): Promise<string>;
+  /** Names used in the help examples. */
   readonly example: { readonly owner: string; readonly secret: string };
-  /** Why some must be set again. */
+  /** Why stale secrets must be set again. */
   readonly staleSince: string;
 }
 
@@ -43,16 +43,16 @@ interface PutOptions extends ClientOptions {
   readonly fromFile?: string;
 }
 
-export function addSecretCommands(parent: Command, context: Context, owner: SecretOwner): void {
+export function addSecretCommands(parent: Command, context: CommandContext, owner: SecretCommandOwner): void {
   const secret = parent.command("secret").description(owner.description);
   const [name, what] = owner.argument;
   const command = (verb: string): Command =>
     addProjectOption(addPlatformOptions(secret.command(verb))).argument(name, what);
   const { owner: example, secret: exampleName } = owner.example;
   command("put")
-    .description("set a secret to exactly what a file or standard input holds, its line breaks too")
+    .description("set a secret to the exact contents of a file or stdin, including line breaks")
     .argument("<name>")
-    .option("--from-file <file>", "read the value from this file (default: standard input)")
+    .option("--from-file <file>", "read the value from this file (default: stdin)")
     .addHelpText(
       "after",
       `\nExamples:\n  fairlead ${owner.kind} secret put ${example} tls.key --from-file tls.key\n` +
@@ -60,22 +60,22 @@ export function addSecretCommands(parent: Command, context: Context, owner: Secr
     )
     .action((of: string, name: string, options: PutOptions) => putSecret(context, { owner, of, name }, options));
   command("list")
-    .description(`list the secrets of ${article(owner.kind)}: names, versions, and which must be set again`)
+    .description(`list the secrets of ${article(owner.kind)}: names, versions, and whether they must be set again`)
     .addHelpText(
       "after",
       `\nExample:\n  fairlead ${owner.kind} secret list ${example} --json | jq '.secrets[] | select(.stale)'`,
     )
     .action((of: string, options: ClientOptions) => listSecrets(context, { owner, of }, options));
   command("delete")
-    .description("delete a secret; what needs it runs on until it ends")
+    .description("delete a secret; running workloads keep it until they stop")
     .argument("<name>")
     .addHelpText("after", `\nExample:\n  fairlead ${owner.kind} secret delete ${example} ${exampleName}`)
     .action((of: string, name: string, options: ClientOptions) => deleteSecret(context, { owner, of, name }, options));
 }
 
 interface Owned {
-  readonly owner: SecretOwner;
-  /** As somebody named it. */
+  readonly owner: SecretCommandOwner;
+  /** The owner's name or ID. */
   readonly of: string;
 }
 
@@ -83,7 +83,7 @@ interface Which extends Owned {
   readonly name: string;
 }
 
-async function putSecret(context: Context, which: Which, options: PutOptions): Promise<void> {
+async function putSecret(context: CommandContext, which: Which, options: PutOptions): Promise<void> {
   const { terminal } = context;
   const value = await readSecretValue(terminal, options.fromFile);
   const host = platformHost(context, options);
@@ -93,27 +93,27 @@ async function putSecret(context: Context, which: Which, options: PutOptions): P
     json: options.json,
     text: ({ version }) => `set ${visible(which.name)}, version ${version}\n`,
   });
-  if (value.endsWith("\n") && !options.json) terminal.note("its value ends with a line break, which is part of it");
+  if (value.endsWith("\n") && !options.json) terminal.note("the value ends with a line break, which is stored too");
 }
 
-async function listSecrets(context: Context, { owner, of }: Owned, options: ClientOptions): Promise<void> {
+async function listSecrets(context: CommandContext, { owner, of }: Owned, options: ClientOptions): Promise<void> {
   const host = platformHost(context, options);
   const listSchema = z.object({ secrets: z.array(owner.schema) });
   const answer = await callJson(host, { path: `${await owner.path(host, of)}/secrets` }, listSchema);
   print(context.terminal, answer, { json: options.json, text: ({ secrets }) => secretTable(owner, secrets) });
   const stale = answer.secrets.filter((secret) => secret.stale).map(({ name }) => name);
   if (stale.length > 0 && !options.json) {
-    context.terminal.note(`set again, since ${owner.staleSince}: ${stale.join(", ")}`);
+    context.terminal.note(`must be set again because ${owner.staleSince}: ${stale.join(", ")}`);
   }
 }
 
-async function deleteSecret(context: Context, which: Which, options: ClientOptions): Promise<void> {
+async function deleteSecret(context: CommandContext, which: Which, options: ClientOptions): Promise<void> {
   const host = platformHost(context, options);
   const answer = await callJson(host, { method: "DELETE", path: await pathOf(host, which) }, z.object({}));
   print(context.terminal, answer, { json: options.json, text: () => `deleted ${visible(which.name)}\n` });
 }
 
-async function pathOf(host: Platform, { owner, of, name }: Which): Promise<string> {
+async function pathOf(host: PlatformConnection, { owner, of, name }: Which): Promise<string> {
   return `${await owner.path(host, of)}/secrets/${encodeURIComponent(name)}`;
 }
 
@@ -121,14 +121,14 @@ function article(kind: string): string {
   return kind.startsWith("a") ? `an ${kind}` : `a ${kind}`;
 }
 
-function secretTable({ kind }: SecretOwner, secrets: readonly Secret[]): string {
+function secretTable({ kind }: SecretCommandOwner, secrets: readonly Secret[]): string {
   if (secrets.length === 0)
-    return `no secrets yet: \`fairlead ${kind} secret put ${kind.toUpperCase()} NAME\` sets one\n`;
+    return `no secrets; set one with \`fairlead ${kind} secret put ${kind.toUpperCase()} NAME\`\n`;
   const rows = secrets.map(({ name, version, updatedAt, stale }) => [
     name,
     String(version),
     updatedAt,
-    stale ? "set again" : "good",
+    stale ? "stale" : "current",
   ]);
-  return formatTable(["NAME", "VERSION", "SET", "STATE"], rows);
+  return formatTable(["NAME", "VERSION", "UPDATED", "STATE"], rows);
 }

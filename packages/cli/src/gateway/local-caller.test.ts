@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { refusalOf } from "./local-caller.ts";
+import { refusalOfRequest } from "./local-caller.ts";
 
 describe("the local forwarder", () => {
   test.each<[string, Record<string, string>]>([
@@ -16,7 +16,7 @@ describe("the local forwarder", () => {
       { host: "localhost:9000", "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" },
     ],
   ])("serves %s", (_who, headers) => {
-    expect(refusalOf("GET", headers)).toBeNull();
+    expect(refusalOfRequest("GET", headers)).toBeNull();
   });
 
   test.each<[string, string, Record<string, string>]>([
@@ -36,6 +36,6 @@ describe("the local forwarder", () => {
       { host: "localhost:9000", "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" },
     ],
   ])("refuses %s", (_who, method, headers) => {
-    expect(refusalOf(method, headers)).toEqual(expect.any(String));
+    expect(refusalOfRequest(method, headers)).toEqual(expect.any(String));
   });
 });

@@ -1,20 +1,19 @@
 import type { IncomingHttpHeaders } from "node:http";
 
-/** Whether a request to the local forwarder was made by a program of this machine, or by a page that its user just visits. */
+/** Distinguishes requests of local programs from those of websites that the user visits. */
 
 const LOCAL_NAMES: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/** @returns why not, for the caller; null where it may. */
-export function refusalOf(method: string, headers: IncomingHttpHeaders): string | null {
+/** @returns why the request is rejected, or null if it is allowed. */
+export function refusalOfRequest(method: string, headers: IncomingHttpHeaders): string | null {
   const host = headers.host ?? "";
-  // A name that an attacker's DNS points at 127.0.0.1 is no local one.
-  if (!LOCAL_NAMES.has(host.replace(/:\d+$/, "").toLowerCase()))
-    return `Use http://localhost here, not the name "${host}".`;
+  // DNS rebinding: an attacker's name can resolve to 127.0.0.1.
+  if (!LOCAL_NAMES.has(host.replace(/:\d+$/, "").toLowerCase())) return `Use http://localhost instead of "${host}".`;
   const { origin } = headers;
-  if (origin !== undefined && origin !== `http://${host}`) return `Pages of ${origin} may not use this forwarder.`;
+  if (origin !== undefined && origin !== `http://${host}`) return `Pages from ${origin} cannot use this forwarder.`;
   const site = headers["sec-fetch-site"];
   const typedOrOwn = site === undefined || site === "none" || site === "same-origin";
-  // Following a link shows a page to the person, and nothing of it to where the link stood.
+  // Navigation shows the page to the user only, not to the linking site.
   const followed = method === "GET" && headers["sec-fetch-mode"] === "navigate";
-  return typedOrOwn || followed ? null : "Pages of other origins may not use this forwarder.";
+  return typedOrOwn || followed ? null : "Pages from other origins cannot use this forwarder.";
 }

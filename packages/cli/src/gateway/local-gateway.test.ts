@@ -9,10 +9,12 @@ import {
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import type { WorkloadConnect } from "@fairlead/protocol/workload-connect";
+import { ConnectProxy } from "@fairlead/wire/proxy/connect-proxy.fixture";
+import { NO_PROXIES, ProxyRules } from "@fairlead/wire/proxy/proxy-rules";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type LocalGateway, openLocalGateway } from "./local-gateway.ts";
 
-/** What stands for the platform's relay and the engine behind it. */
+/** Simulates the platform's relay and the engine behind it. */
 let relay: Server;
 let script: (request: IncomingMessage, response: ServerResponse) => unknown;
 let seen: IncomingMessage[];
@@ -34,6 +36,7 @@ beforeEach(async () => {
   way = { gatewayUrl: `http://127.0.0.1:${port}/v1/nodes/nod_1/gateway`, authToken: "the-token" };
   gateway = await openLocalGateway({
     port: 0,
+    proxies: NO_PROXIES,
     way: {
       current: async () => {
         if (refuses !== null) throw refuses;
@@ -151,7 +154,10 @@ describe("the local forwarder", () => {
     refuses = null;
     relay.close();
     relay.closeAllConnections();
-    expect(await ask("/")).toMatchObject({ status: 502, text: expect.stringContaining("cannot be reached") });
+    expect(await ask("/")).toMatchObject({
+      status: 502,
+      text: expect.stringContaining("Cannot reach the platform's relay"),
+    });
   });
 
   test("forgets a token that the relay did not take, and not one that the engine did not", async () => {
@@ -165,8 +171,24 @@ describe("the local forwarder", () => {
 
   test("tells of a port that is taken", async () => {
     const current = async (): Promise<WorkloadConnect> => way;
-    await expect(openLocalGateway({ port: gateway.port, way: { current, forget: () => undefined } })).rejects.toThrow(
-      `Port ${gateway.port} of this machine cannot be used`,
-    );
+    const taken = { port: gateway.port, way: { current, forget: () => undefined }, proxies: NO_PROXIES };
+    await expect(openLocalGateway(taken)).rejects.toThrow(`Cannot listen on local port ${gateway.port}`);
+  });
+
+  test("reaches the relay through a proxy, and says why it cannot", async () => {
+    const { host } = new URL(way.gatewayUrl);
+    const proxy = await ConnectProxy.start({ credentials: "me:secret", route: () => host });
+    gateway.close();
+    way = { ...way, gatewayUrl: "http://platform.test/v1/nodes/nod_1/gateway" };
+    const ways = { current: async () => way, forget: () => undefined };
+    gateway = await openLocalGateway({ port: 0, way: ways, proxies: new ProxyRules({ http: proxy.fullUrl }) });
+    expect(await ask("/path")).toMatchObject({ status: 200, text: "engine" });
+    expect(proxy.targets).toEqual(["platform.test:80"]);
+    expect(seen[0]).toMatchObject({ url: "/v1/nodes/nod_1/gateway/path", headers: { host: "platform.test" } });
+    proxy.status = 407;
+    const refused = await ask("/path");
+    expect(refused).toMatchObject({ status: 502, text: expect.stringContaining("requires a valid user and password") });
+    expect(refused.text).not.toContain("secret");
+    proxy.close();
   });
 });

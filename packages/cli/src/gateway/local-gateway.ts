@@ -10,14 +10,17 @@ import { request as httpsRequest } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { WorkloadConnect } from "@fairlead/protocol/workload-connect";
+import { connectionVia } from "@fairlead/wire/proxy/proxy-connect";
+import type { ProxyRules } from "@fairlead/wire/proxy/proxy-rules";
 import { CliError } from "../cli-error.ts";
-import { refusalOf } from "./local-caller.ts";
+import { refusalOfRequest } from "./local-caller.ts";
 import type { RenewedWay } from "./renewed-way.ts";
 
 export interface LocalGatewayOptions {
-  /** On loopback; 0: any free one. */
+  /** On loopback; 0 for any free port. */
   readonly port: number;
   readonly way: Pick<RenewedWay, "current" | "forget">;
+  readonly proxies: ProxyRules;
 }
 
 export interface LocalGateway {
@@ -25,21 +28,21 @@ export interface LocalGateway {
   close(): void;
 }
 
-/** Forwards a loopback port to a node's engine through the platform's relay. It adds the token, so only this machine's programs may use it. */
-export async function openLocalGateway({ port, way }: LocalGatewayOptions): Promise<LocalGateway> {
+/** Forwards a loopback port to a workload through the platform's relay. It adds the token, so it only accepts local programs. */
+export async function openLocalGateway({ port, ...ways }: LocalGatewayOptions): Promise<LocalGateway> {
   const server = createServer();
   const sockets = new Set<Duplex>();
-  // An upload may take as long as it takes.
+  // Uploads have no time limit.
   server.requestTimeout = 0;
-  server.on("request", (request, response) => void forward(request, response, way));
+  server.on("request", (request, response) => void forward(request, response, ways));
   server.on("upgrade", (request: IncomingMessage, socket: Socket, head: Buffer) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
-    void forwardUpgrade(request, { socket, head }, way);
+    void forwardUpgrade(request, { socket, head }, ways);
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", (cause) =>
-      reject(new CliError(`Port ${port} of this machine cannot be used: ${cause.message}`, { cause })),
+      reject(new CliError(`Cannot listen on local port ${port}: ${cause.message}`, { cause })),
     );
     server.listen(port, "127.0.0.1", resolve);
   });
@@ -53,11 +56,11 @@ export async function openLocalGateway({ port, way }: LocalGatewayOptions): Prom
   };
 }
 
-type Way = LocalGatewayOptions["way"];
+type Ways = Omit<LocalGatewayOptions, "port">;
 
-async function forward(request: IncomingMessage, response: ServerResponse, way: Way): Promise<void> {
+async function forward(request: IncomingMessage, response: ServerResponse, ways: Ways): Promise<void> {
   request.on("error", () => undefined);
-  const sent = await send(request, response, way);
+  const sent = await send(request, response, ways);
   if (sent === null) return;
   sent.on("response", (answer: IncomingMessage) => pass(answer, response));
   request.pipe(sent);
@@ -68,13 +71,13 @@ interface Opened {
   readonly head: Buffer;
 }
 
-async function forwardUpgrade(request: IncomingMessage, { socket, head }: Opened, way: Way): Promise<void> {
+async function forwardUpgrade(request: IncomingMessage, { socket, head }: Opened, ways: Ways): Promise<void> {
   socket.on("error", () => undefined);
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
   response.assignSocket(socket);
   response.on("finish", () => socket.end());
-  const sent = await send(request, response, way);
+  const sent = await send(request, response, ways);
   if (sent === null) return;
   sent.on("response", (answer: IncomingMessage) => pass(answer, response));
   sent.on("upgrade", (answer, upstream, upstreamHead) => {
@@ -90,10 +93,14 @@ async function forwardUpgrade(request: IncomingMessage, { socket, head }: Opened
   sent.end();
 }
 
-/** Begins the call to the relay. @returns null where the caller was refused. */
-async function send(request: IncomingMessage, response: ServerResponse, ways: Way): Promise<ClientRequest | null> {
+/** Starts the call to the relay. @returns null if the client was rejected. */
+async function send(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { way: ways, proxies }: Ways,
+): Promise<ClientRequest | null> {
   const { method = "GET", headers, url = "/" } = request;
-  const refusal = refusalOf(method, headers);
+  const refusal = refusalOfRequest(method, headers);
   if (refusal !== null) return tell(response, 403, refusal);
   let way: WorkloadConnect;
   try {
@@ -102,14 +109,14 @@ async function send(request: IncomingMessage, response: ServerResponse, ways: Wa
     return tell(response, 502, error instanceof Error ? error.message : String(error));
   }
   if (response.destroyed || response.socket?.destroyed === true) return null;
-  const sent = call(way, { method, path: url, headers });
+  const sent = call(way, { method, path: url, headers }, proxies);
   response.once("close", () => sent.destroy());
   sent.on("error", (error) => {
     if (response.headersSent) response.destroy();
-    else tell(response, 502, `The platform's relay cannot be reached: ${error.message}`);
+    else tell(response, 502, `Cannot reach the platform's relay: ${error.message}`);
   });
   sent.once("response", (answer) => {
-    // The relay's own refusal: an engine's never carries this header.
+    // Only the relay's 401 has this header, never the workload's.
     if (answer.statusCode === 401 && answer.headers["www-authenticate"] !== undefined) ways.forget(way);
   });
   return sent;
@@ -118,17 +125,20 @@ async function send(request: IncomingMessage, response: ServerResponse, ways: Wa
 function call(
   { gatewayUrl, authToken }: WorkloadConnect,
   asked: { method: string; path: string; headers: OutgoingHttpHeaders },
+  proxies: ProxyRules,
 ): ClientRequest {
-  const { protocol, hostname, port, pathname, host } = new URL(gatewayUrl);
+  const gateway = new URL(gatewayUrl);
+  const { protocol, hostname, port, pathname, host } = gateway;
+  const proxy = proxies.find(gateway);
   const open = protocol === "https:" ? httpsRequest : httpRequest;
   return open({
     hostname: hostname.replace(/^\[|\]$/g, ""),
     port,
     method: asked.method,
-    // As it is: the engine gets the path that the caller wrote.
+    // Unchanged, so that the workload gets the path that the client sent.
     path: pathname + asked.path,
     headers: { ...asked.headers, host, authorization: `Bearer ${authToken}` },
-    agent: false,
+    ...(proxy === null ? { agent: false } : connectionVia(proxy, gateway)),
   });
 }
 
@@ -144,7 +154,7 @@ function pass(answer: IncomingMessage, response: ServerResponse): void {
   answer.pipe(response);
 }
 
-/** On the platform's origin the engine's pages are guests; here they have an origin of their own. */
+/** The sandbox protects the platform's origin; here the workload has its own origin. */
 function withoutSandbox(policy: string | string[] | undefined): string | undefined {
   const rest = String(policy ?? "").replace(/(^|, )sandbox$/, "");
   return rest === "" ? undefined : rest;

@@ -1,8 +1,8 @@
-import type { Clock } from "@fairlead/protocol/clock";
+import type { Clock } from "@fairlead/protocol/values/clock";
 import { CONNECT_TOKEN_TTL_SECONDS, type WorkloadConnect } from "@fairlead/protocol/workload-connect";
 
 export interface RenewedWayDeps {
-  /** Asks the platform host. */
+  /** Requests a new token from the platform host. */
   readonly ask: () => Promise<WorkloadConnect>;
   readonly clock: Clock;
 }
@@ -10,7 +10,7 @@ export interface RenewedWayDeps {
 const RENEW_AFTER_MS = (CONNECT_TOKEN_TTL_SECONDS * 1000 * 2) / 3;
 const ENDS_AFTER_MS = CONNECT_TOKEN_TTL_SECONDS * 1000;
 
-/** A way to a workload whose token is fresh whenever it is asked for: renewed at a third left. */
+/** The connection to a workload; its token is renewed after two thirds of its lifetime. */
 export class RenewedWay {
   readonly #deps: RenewedWayDeps;
   #held: { readonly way: WorkloadConnect; readonly askedAt: number } | null = null;
@@ -20,7 +20,7 @@ export class RenewedWay {
     this.#deps = deps;
   }
 
-  /** @throws what asking throws, once there is no token that still holds. */
+  /** @throws what `ask` throws, if no valid token is left. */
   async current(): Promise<WorkloadConnect> {
     const held = this.#held;
     const age = held === null ? Number.POSITIVE_INFINITY : this.#deps.clock.monotonic() - held.askedAt;
@@ -30,12 +30,12 @@ export class RenewedWay {
     return asked.catch(() => held.way);
   }
 
-  /** The gateway did not take this one. */
+  /** Call this if the gateway rejected the token. */
   forget(way: WorkloadConnect): void {
     if (this.#held?.way === way) this.#held = null;
   }
 
-  /** One question for all who wait. */
+  /** Concurrent callers share one request. */
   #ask(): Promise<WorkloadConnect> {
     const askedAt = this.#deps.clock.monotonic();
     this.#asking ??= this.#deps

@@ -2,13 +2,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Node, nodeSchema } from "@fairlead/protocol/resources";
 import { z } from "zod";
 import { CliError, Interrupted } from "../cli-error.ts";
-import type { Platform } from "../client-options.ts";
-import type { Context } from "../context.ts";
-import { callJson } from "../http-client.ts";
-import { visible } from "../visible.ts";
+import type { CommandContext } from "../context.ts";
+import type { PlatformConnection } from "../platform/client-options.ts";
+import { callJson } from "../platform/http-client.ts";
+import { visible } from "../terminal/visible.ts";
 import { nodePath } from "./node-reference.ts";
 
-/** Brings nodes' daemons to a version, some at a time, and goes on only while all come back. */
+/** Updates daemons in batches and stops when a node does not come back. */
 
 export interface Roll {
   readonly version: string;
@@ -18,19 +18,19 @@ export interface Roll {
 
 export type RollResult = "updated" | "already" | "failed" | "not asked";
 
-/** What became of one node. */
+/** The result for one node. */
 export interface RolledNode {
   readonly nodeId: string;
   readonly identifier: string;
   readonly from: string;
   readonly daemonVersion: string;
   readonly result: RollResult;
-  /** Why it failed; "" else. */
+  /** Why it failed, or "". */
   readonly message: string;
 }
 
 const LOOK_MS = 1000;
-/** Statuses in which a daemon is there to be asked. */
+/** Statuses in which the daemon is connected. */
 const REACHABLE: ReadonlySet<Node["status"]> = new Set(["starting", "active", "degraded", "draining", "drained"]);
 const GIVEN_UP: ReadonlySet<string> = new Set(["rolled_back", "refused"]);
 
@@ -38,10 +38,10 @@ export function isReachable({ status, daemonVersion }: Node): boolean {
   return daemonVersion !== "" && REACHABLE.has(status);
 }
 
-/** @returns what became of each, in their order. @throws Interrupted after Ctrl-C; what was asked for goes on by itself */
+/** @returns one result per node, in order. @throws Interrupted on Ctrl-C; started updates continue */
 export async function rollDaemons(
-  context: Context,
-  host: Platform,
+  context: CommandContext,
+  host: PlatformConnection,
   { nodes, roll }: { readonly nodes: readonly Node[]; readonly roll: Roll },
 ): Promise<RolledNode[]> {
   const stop = new AbortController();
@@ -67,19 +67,19 @@ export async function rollDaemons(
   return nodes.flatMap(({ id }) => results.filter(({ nodeId }) => nodeId === id));
 }
 
-function interrupted({ terminal }: Context, batch: readonly Node[], rest: readonly Node[]): Interrupted {
+function interrupted({ terminal }: CommandContext, batch: readonly Node[], rest: readonly Node[]): Interrupted {
   const names = (some: readonly Node[]): string =>
     some.map(({ identifier }) => visible(identifier)).join(", ") || "none";
   terminal.note(
-    `stopped. Asked already, and going on by itself: ${names(batch)}. Not asked: ${names(rest)}.\n` +
-      "Look with `fairlead node versions`; the same command goes on from here.",
+    `stopped. Still updating: ${names(batch)}. Not started: ${names(rest)}.\n` +
+      "Check with `fairlead node versions`. Run the same command again to resume.",
   );
   return new Interrupted();
 }
 
 interface NodeRollDeps {
-  readonly context: Context;
-  readonly host: Platform;
+  readonly context: CommandContext;
+  readonly host: PlatformConnection;
   readonly roll: Roll;
   readonly signal: AbortSignal;
 }
@@ -91,10 +91,10 @@ class NodeRoll {
     this.#deps = deps;
   }
 
-  /** Asks one node, and follows it to its end. */
+  /** Updates one node and waits for the result. */
   async run(before: Node): Promise<RolledNode> {
     const { host, roll, signal, context } = this.#deps;
-    // An earlier run of this command may have asked already; asked again, it would begin anew.
+    // Requesting the version again would restart an update that an earlier run started.
     if (!isUnderWay(before, roll.version)) {
       const path = `${nodePath(before.id)}/daemon-version`;
       await callJson(host, { method: "PUT", path, body: { version: roll.version } }, z.object({}));
@@ -111,7 +111,7 @@ class NodeRoll {
       const failure = failureOf(node, before, roll.version);
       if (failure !== null) return { ...resultOf(node, "failed", before), message: failure };
       if (context.clock.monotonic() >= deadline) {
-        const message = `it did not come back within ${roll.timeoutMs / 1000} s: it is ${node.status}`;
+        const message = `it did not come back within ${roll.timeoutMs / 1000} s; its status is ${node.status}`;
         return { ...resultOf(node, "failed", before), message };
       }
       await delay(LOOK_MS, undefined, { signal }).catch(() => undefined);
@@ -129,14 +129,14 @@ function isUnderWay({ desiredDaemonVersion, daemonUpdate }: Node, version: strin
   return daemonUpdate.state !== "done" && !GIVEN_UP.has(daemonUpdate.state);
 }
 
-/** It runs the version for good, and serves as it did. */
+/** The update is confirmed and the node has its earlier status again. */
 function isBack(node: Node, before: Node, version: string): boolean {
   const { daemonUpdate: update } = node;
   const proven = node.daemonVersion === version && update?.wanted === version && update.state === "done";
   return proven && (node.status === "active" || node.status === before.status);
 }
 
-/** Another try's end, from before it was asked, is none. */
+/** The failure of an earlier update does not count. */
 function failureOf({ daemonUpdate: update }: Node, before: Node, version: string): string | null {
   if (update?.wanted !== version || !GIVEN_UP.has(update.state)) return null;
   return update.since === before.daemonUpdate?.since ? null : update.message;
@@ -144,7 +144,7 @@ function failureOf({ daemonUpdate: update }: Node, before: Node, version: string
 
 function progressText({ identifier, status, daemonVersion, daemonUpdate }: Node): string {
   const update =
-    daemonUpdate === null ? "not begun" : [daemonUpdate.state, daemonUpdate.message].filter(Boolean).join(": ");
+    daemonUpdate === null ? "not started" : [daemonUpdate.state, daemonUpdate.message].filter(Boolean).join(": ");
   return `${identifier}: ${status}, ${daemonVersion}, ${update}`;
 }
 
@@ -153,7 +153,7 @@ function resultOf(node: Node, result: RollResult, before: Node = node): RolledNo
   return { nodeId, identifier, from: before.daemonVersion, daemonVersion, result, message: "" };
 }
 
-/** @throws CliError that says what to do, where not all came back */
+/** @throws CliError that says what to do, if a node failed */
 export function requireAllBack(rolled: readonly RolledNode[], version: string): void {
   const failed = rolled.filter(({ result }) => result === "failed");
   if (failed.length === 0) return;
@@ -163,8 +163,8 @@ export function requireAllBack(rolled: readonly RolledNode[], version: string): 
   );
   const [first] = failed;
   lines.push(
-    `Stopped; ${rest} more nodes were not asked. Look with \`fairlead node events ${first?.nodeId}\`; once it is put right, ` +
-      "the same command goes on from here, and asks this one anew.",
+    `Stopped; ${rest} more nodes were not updated. See \`fairlead node events ${first?.nodeId}\`. When the problem is fixed, ` +
+      "run the same command again to retry this node and continue.",
   );
   throw new CliError(lines.join("\n"));
 }

@@ -1,11 +1,11 @@
 import { type EngineConfig, engineConfigSchema, PRESET_NAMES } from "@fairlead/protocol/engine-config";
 import { type Command, Option } from "commander";
 import { UsageError } from "../cli-error.ts";
-import { type Fields, readFieldsFile } from "../fields-file.ts";
-import type { Terminal } from "../terminal.ts";
-import { addVariableOption, changedVariables, type VariableOptions } from "../variables.ts";
+import { type Fields, readFieldsFile } from "../input/fields-file.ts";
+import { addVariableOption, changedVariables, type VariableOptions } from "../input/variables.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 
-/** An engine config as people give it: a file, and flags that win over it. */
+/** Reads an engine config from a file and flags; flags override the file. */
 
 export interface EngineOptions extends VariableOptions {
   readonly engineConfig?: string;
@@ -15,20 +15,20 @@ export interface EngineOptions extends VariableOptions {
 
 export function addEngineOptions(command: Command): Command {
   command
-    .option("--engine-config <file>", "the whole engine config, YAML or JSON; -: standard input")
+    .option("--engine-config <file>", "file with the complete engine config, in YAML or JSON, or - for stdin")
     .addOption(new Option("--preset <name>", "engine preset").choices(PRESET_NAMES))
     .option("--image <reference>", "the engine's container image");
-  return addVariableOption(command, "the engine; may be repeated. Secrets go by `fairlead node secret`");
+  return addVariableOption(command, "the engine; repeatable. For secrets, use `fairlead node secret`");
 }
 
-/** Whether any of these options was given. */
+/** Whether any of these options is set. */
 function givesEngine({ engineConfig, preset, image, env, unsetEnv }: EngineOptions): boolean {
   return [engineConfig, preset, image, env, unsetEnv].some((given) => given !== undefined);
 }
 
 /**
- * @param before the config that the flags change; a file takes its place.
- * @returns null where nothing was given. @throws UsageError that names every mistake
+ * @param before the current config, which flags change and a file replaces.
+ * @returns null if no option is set. @throws UsageError that lists all mistakes
  */
 export async function readEngineConfig(
   terminal: Terminal,

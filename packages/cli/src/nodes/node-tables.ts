@@ -1,39 +1,39 @@
 import type { Node, NodeWorkload } from "@fairlead/protocol/resources";
-import { type Fact, factLines } from "../fact-lines.ts";
-import { formatTable } from "../table.ts";
+import { type Fact, factLines } from "../terminal/fact-lines.ts";
+import { formatTable } from "../terminal/table.ts";
 
-/** Nodes as people read them. */
+/** Text output for nodes. */
 
-/** The plan of a machine that one has. */
+/** The plan of the user's own machines. */
 export const BYO = "byo";
 
 export function nodeTable(nodes: readonly Node[]): string {
-  if (nodes.length === 0) return "no nodes yet: `fairlead node create NAME --preset fairlead-demo` makes one\n";
+  if (nodes.length === 0) return "no nodes; create one with `fairlead node create NAME --preset fairlead-demo`\n";
   const rows = nodes.map((node) => [node.id, node.identifier, node.status, node.operatingSystem, node.statusMessage]);
   return formatTable(["ID", "IDENTIFIER", "STATUS", "SYSTEM", "MESSAGE"], rows);
 }
 
-/** Everything of one node. */
+/** All details of one node. */
 export function nodeText(node: Node): string {
   return factLines([
     ["node", `${node.name} (${node.id})`],
     ["identifier", node.identifier],
     ["plan", node.planId === BYO ? "" : node.planId],
     ["status", `${node.status} since ${node.statusSince}`],
-    ["because", node.statusMessage],
+    ["reason", node.statusMessage],
     ["system", [node.operatingSystem, node.publicIp].filter(Boolean).join(", ")],
-    ["daemon", [node.daemonVersion, node.lastSeenAt && `last heard ${node.lastSeenAt}`].filter(Boolean).join(", ")],
+    ["daemon", [node.daemonVersion, node.lastSeenAt && `last seen ${node.lastSeenAt}`].filter(Boolean).join(", ")],
     ["daemon update", updateText(node)],
     ...node.workloads.flatMap(workloadFacts),
     ...node.conditions
-      .filter(({ status }) => status === "problem")
+      .filter(({ status }) => status === "problem" || status === "warning")
       .map(({ type, message, since }): Fact => [`! ${type}`, `${message} (since ${since})`]),
   ]);
 }
 
 function updateText({ daemonVersion, desiredDaemonVersion, daemonUpdate }: Node): string {
   const wanted =
-    desiredDaemonVersion === null || desiredDaemonVersion === daemonVersion ? "" : `${desiredDaemonVersion} is wanted`;
+    desiredDaemonVersion === null || desiredDaemonVersion === daemonVersion ? "" : `desired: ${desiredDaemonVersion}`;
   if (daemonUpdate === null || daemonUpdate.state === "done") return wanted;
   const { wanted: version, state, message, since } = daemonUpdate;
   return [wanted, `${version} ${state}${message && `: ${message}`} (since ${since})`].filter(Boolean).join("; ");
@@ -56,6 +56,6 @@ function workloadFacts(workload: NodeWorkload): Fact[] {
 }
 
 function imageText({ image, desiredImage, imageDigest, upToDate }: NodeWorkload): string {
-  const runs = [image || "nothing runs", imageDigest.slice(0, 19)].filter(Boolean).join(" ");
-  return upToDate ? runs : `${runs}; ${desiredImage} is wanted`;
+  const runs = [image || "not running", imageDigest.slice(0, 19)].filter(Boolean).join(" ");
+  return upToDate ? runs : `${runs}; desired: ${desiredImage}`;
 }

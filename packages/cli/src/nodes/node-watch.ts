@@ -1,22 +1,26 @@
 import { type Node, type NodeEvent, nodeEventSchema, nodeSchema } from "@fairlead/protocol/resources";
 import { WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
-import type { Platform } from "../client-options.ts";
-import type { Context } from "../context.ts";
-import { find, stepOf, watch, watchDeletion } from "../watch.ts";
+import type { CommandContext } from "../context.ts";
+import type { PlatformConnection } from "../platform/client-options.ts";
+import { find, stepOf, watch, watchDeletion } from "../terminal/watch.ts";
 import { nodePath } from "./node-reference.ts";
 
 export interface NodeWatch {
   readonly id: string;
-  /** The newest event from before the node was asked; "" for none. */
+  /** ID of the newest event before the request; "" if there is none. */
   readonly after: string;
   readonly until: (node: Node) => boolean;
 }
 
-/** Nothing better comes by itself after these. */
+/** Events after which Fairlead does not retry. */
 const GIVEN_UP = new Set(["update_rolled_back", "provisioning_failed"]);
 
-/** Shows what a node does: its events, and how far images have come. @throws as `watch` does */
-export function watchNode(context: Context, host: Platform, { id, after, until }: NodeWatch): Promise<Node> {
+/** Prints a node's events and the progress of image pulls. @throws like `watch` */
+export function watchNode(
+  context: CommandContext,
+  host: PlatformConnection,
+  { id, after, until }: NodeWatch,
+): Promise<Node> {
   return watch(context, host, {
     ...watched(id),
     after,
@@ -25,17 +29,17 @@ export function watchNode(context: Context, host: Platform, { id, after, until }
   });
 }
 
-/** Until there is no such node any more. @throws as `watchDeletion` does */
+/** Waits until the node is deleted. @throws like `watchDeletion` */
 export function watchNodeDeletion(
-  context: Context,
-  host: Platform,
+  context: CommandContext,
+  host: PlatformConnection,
   { id, after }: Omit<NodeWatch, "until">,
 ): Promise<void> {
   return watchDeletion(context, host, { ...watched(id), after });
 }
 
-/** Null: there is none. */
-export function findNode(host: Platform, id: string): Promise<Node | null> {
+/** @returns null if there is no such node. */
+export function findNode(host: PlatformConnection, id: string): Promise<Node | null> {
   return find(host, watched(id));
 }
 
@@ -50,10 +54,10 @@ function watched(id: string) {
   } as const;
 }
 
-/** Why stands above, as the last of what the node did. */
+/** The reason was printed before, with the last event. */
 function givenUp({ id, status }: Node): string {
-  const advice = status === "failed" ? ` Delete it (\`fairlead node delete ${id}\`), and create another one.` : "";
-  return `Given up: the node is ${status}.${advice}`;
+  const advice = status === "failed" ? ` Delete it (\`fairlead node delete ${id}\`) and create another one.` : "";
+  return `Failed: the node is ${status}.${advice}`;
 }
 
 function pulls({ workloads }: Node): string[] {
@@ -62,7 +66,7 @@ function pulls({ workloads }: Node): string[] {
   );
 }
 
-/** The engine that was asked for runs, and is ready. What agents beside it do is watched of them. */
+/** The desired engine is running and ready; agents are not considered. */
 export function isUpToDate({ status, workloads }: Node): boolean {
   const engines = workloads.filter(({ workloadType }) => workloadType === WORKLOAD_TYPE_ENGINE);
   return status === "active" && engines.every(({ upToDate, ready }) => upToDate && ready);

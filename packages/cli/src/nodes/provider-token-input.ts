@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { CliError } from "../cli-error.ts";
-import { Refused } from "../http-client.ts";
-import type { Terminal } from "../terminal.ts";
+import { Refused } from "../platform/http-client.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 
-/** A provider token as people give it: never as an argument, which every user of the machine can read. */
+/** Reads a provider token. Never an argument: other local users can read those. */
 
 export const PROVIDER_TOKEN_OPTION = [
   "--provider-token-file <file>",
-  "where the provider's API token stands; - for standard input (default: $FAIRLEAD_PROVIDER_TOKEN)",
+  "file that contains the provider's API token, or - for stdin (default: $FAIRLEAD_PROVIDER_TOKEN)",
 ] as const;
 
 export interface ProviderTokenOptions {
@@ -21,11 +21,11 @@ export async function readProviderToken(
 ): Promise<string | undefined> {
   if (file === undefined) return env["FAIRLEAD_PROVIDER_TOKEN"] || undefined;
   const token = (file === "-" ? await terminal.readInput() : readText(file)).trim();
-  if (token === "") throw new CliError(`${file === "-" ? "Standard input" : file} holds no token.`);
+  if (token === "") throw new CliError(`${file === "-" ? "Stdin" : file} is empty: expected a token.`);
   return token;
 }
 
-/** The platform's answer; where it is about the token, with where that came from, or how to give one. */
+/** Adds advice to errors about the token: where it came from, or how to set one. */
 export async function orTokenAdvice<T>(
   { token, providerTokenFile }: ProviderTokenOptions & { readonly token: string | undefined },
   answer: Promise<T>,
@@ -37,8 +37,8 @@ export async function orTokenAdvice<T>(
     if (!isAbout || providerTokenFile !== undefined) throw error;
     const advice =
       token === undefined
-        ? "Write it into a file that only you can read, and name that by --provider-token-file."
-        : "The token is that of $FAIRLEAD_PROVIDER_TOKEN.";
+        ? "Write it to a file that only you can read and pass that file as --provider-token-file."
+        : "The token came from $FAIRLEAD_PROVIDER_TOKEN.";
     throw new CliError(`${error.message}\n${advice}`, { cause: error });
   }
 }
@@ -47,6 +47,6 @@ function readText(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (cause) {
-    throw new CliError(`${file} cannot be read.`, { cause });
+    throw new CliError(`Cannot read ${file}.`, { cause });
   }
 }

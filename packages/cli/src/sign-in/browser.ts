@@ -1,15 +1,15 @@
 import { spawn } from "node:child_process";
 import type { Environment } from "../config.ts";
 
-/** Opens a page in the person's browser, where this machine has one. */
+/** Opens a page in a browser on this machine. */
 export type OpenBrowser = (url: string) => boolean;
 
-/** @returns a function that answers whether it tried. What comes of it only the person sees, so the address is always printed too. */
+/** The function returns whether it tried. Success is unknown, so the URL is always printed too. */
 export function browserOpener(env: Environment, platform: NodeJS.Platform): OpenBrowser {
   const command = browserCommand(env, platform);
   if (command === null) return () => false;
   return (url) => {
-    // No shell comes between: the address is one argument, whatever is in it.
+    // No shell, so that the URL is always a single argument.
     const child = spawn(command, [url], { stdio: "ignore", detached: true });
     child.on("error", () => {});
     child.unref();
@@ -17,7 +17,7 @@ export function browserOpener(env: Environment, platform: NodeJS.Platform): Open
   };
 }
 
-/** Linux: a browser needs a display, which a machine behind SSH mostly lacks. */
+/** On Linux a browser needs a display, which SSH sessions usually lack. */
 export function browserCommand(env: Environment, platform: NodeJS.Platform): string | null {
   if (platform === "darwin") return env["SSH_CONNECTION"] ? null : "open";
   if (platform !== "linux") return null;

@@ -1,8 +1,8 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "@fairlead/protocol/clock";
-import { systemIds } from "@fairlead/protocol/ids";
+import { systemClock } from "@fairlead/protocol/values/clock";
+import { systemIds } from "@fairlead/protocol/values/ids";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { NO_CREDENTIALS, platformOf, withoutPlatform, withPlatform } from "./credentials.ts";
 import { CredentialsFile } from "./credentials-file.ts";
@@ -54,7 +54,9 @@ describe("CredentialsFile", () => {
     "that holds %j says what to do",
     (text) => {
       put(text);
-      expect(() => file.read()).toThrow(/damaged, or of a newer version. Delete it and run `fairlead login`/);
+      expect(() => file.read()).toThrow(
+        /damaged or was written by a newer version. Delete it and run `fairlead login`/,
+      );
     },
   );
 

@@ -2,16 +2,16 @@ import { initiateDeviceAuthorization, pollDeviceAuthorizationGrant } from "openi
 import { CliError } from "../cli-error.ts";
 import { discover, explained, type OAuthServer, readTokens, SCOPE, type Tokens, Unavailable } from "./oauth-client.ts";
 
-/** Device authorization (RFC 8628): a browser on any machine approves a code that is shown here. */
+/** Device authorization (RFC 8628): the user approves a code in a browser on any machine. */
 
 export interface DeviceLogin {
   /** The page to open, and the code to enter there. */
   readonly url: string;
   readonly code: string;
-  /** The page with the code filled in already. */
+  /** The page with the code filled in. */
   readonly urlWithCode: string;
   readonly expiresInSeconds: number;
-  /** Asks until somebody decides. @throws CliError when the code is refused or runs out; the signal's own reason */
+  /** Polls until the code is approved. @throws CliError if it is denied or expires; the signal's reason */
   approved(signal: AbortSignal): Promise<Tokens>;
 }
 
@@ -36,8 +36,8 @@ export async function beginDeviceLogin(server: OAuthServer): Promise<DeviceLogin
         } catch (error) {
           signal.throwIfAborted();
           if (expired.aborted)
-            throw new CliError("The code ran out before anybody approved it. Run `fairlead login` again.");
-          // RFC 8628 §3.5: a server that is away for a moment has not decided anything.
+            throw new CliError("The code expired before it was approved. Run `fairlead login` again.");
+          // RFC 8628 §3.5: keep polling while the server is unavailable.
           if (!(error instanceof Unavailable)) throw error;
         }
       }
@@ -45,7 +45,7 @@ export async function beginDeviceLogin(server: OAuthServer): Promise<DeviceLogin
   };
 }
 
-/** The client looks at the signal between its waits alone; nobody who presses Ctrl-C should wait for those. */
+/** The client checks the signal only between its waits; Ctrl-C must work during a wait too. */
 async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const abort = (): void => aborted.reject(signal.reason);
@@ -57,9 +57,9 @@ async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   }
 }
 
-/** The page goes to a browser and to the screen, so it must be a web address and nothing else. */
+/** The URL is printed and opened in a browser, so only HTTP(S) is accepted. */
 function pageAddress(text: string): string {
   const url = URL.parse(text);
   if (url?.protocol === "https:" || url?.protocol === "http:") return url.href;
-  throw new CliError("The platform host named a sign-in page that is no web address. Is it Fairlead?");
+  throw new CliError("The platform host returned an invalid sign-in URL. Is it Fairlead?");
 }

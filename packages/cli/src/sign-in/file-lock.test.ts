@@ -2,8 +2,8 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "@fairlead/protocol/clock";
-import { systemIds } from "@fairlead/protocol/ids";
+import { systemClock } from "@fairlead/protocol/values/clock";
+import { systemIds } from "@fairlead/protocol/values/ids";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { withFileLock } from "./file-lock.ts";
 
@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true }));
 
-/** Runs as many holders at once, and tells how many were inside together at most. */
+/** Runs this many holders concurrently. @returns the maximum number of simultaneous holders. */
 async function most(holders: number): Promise<number> {
   let inside = 0;
   let together = 0;
@@ -31,7 +31,7 @@ async function most(holders: number): Promise<number> {
   return together;
 }
 
-/** A number that no process has any more. */
+/** The pid of an ended process. */
 function deadProcess(): number {
   return spawnSync(process.execPath, ["-e", ""]).pid;
 }
@@ -61,7 +61,7 @@ describe("withFileLock", () => {
     left({ pid: deadProcess(), host: "elsewhere" });
     const impatient = { ...ports, clock: { now: () => 0, monotonic: risingBy(20_000) } };
     await expect(withFileLock(path, impatient, async () => {})).rejects.toThrow(
-      /has held .*lock for 30 s.*delete that file/,
+      /has locked .*lock for 30 s.*delete the file/,
     );
     const longAgo = new Date(Date.now() - 600_000);
     utimesSync(path, longAgo, longAgo);
@@ -71,7 +71,7 @@ describe("withFileLock", () => {
   test("respects a living process", async () => {
     left({ pid: process.pid });
     const impatient = { ...ports, clock: { now: () => 0, monotonic: risingBy(20_000) } };
-    await expect(withFileLock(path, impatient, async () => {})).rejects.toThrow("delete that file");
+    await expect(withFileLock(path, impatient, async () => {})).rejects.toThrow("delete the file");
     expect(readdirSync(dir)).toEqual(["lock"]);
   });
 

@@ -1,12 +1,12 @@
 import { linkSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { setTimeout as wait } from "node:timers/promises";
-import type { Clock } from "@fairlead/protocol/clock";
-import type { IdSource } from "@fairlead/protocol/ids";
+import type { Clock } from "@fairlead/protocol/values/clock";
+import type { IdSource } from "@fairlead/protocol/values/ids";
 import { z } from "zod";
 import { CliError } from "../cli-error.ts";
 
-/** A lock between processes that may die at any moment: a file that names its holder. */
+/** A lock file that names its holder, so that the lock of a dead process can be taken over. */
 
 export interface LockPorts {
   readonly clock: Clock;
@@ -18,13 +18,13 @@ type Holder = z.infer<typeof holderSchema>;
 
 const PATIENCE_MS = 30_000;
 const LOOK_AGAIN_MS = 50;
-/** Far more than any holder needs. It frees locks whose process number lives on, or lives on another machine. */
+/** Much longer than any holder needs. Frees locks whose PID was reused or is on another machine. */
 const STALE_MS = 300_000;
 
 /**
- * Runs the work while no other process holds this lock.
- * @param path of the lock file; its folder exists.
- * @throws CliError when the lock is not to be had within half a minute.
+ * Runs the work while holding the lock.
+ * @param path of the lock file, in an existing folder.
+ * @throws CliError if the lock is not free within 30 s.
  */
 export async function withFileLock<T>(path: string, ports: LockPorts, work: () => Promise<T>): Promise<T> {
   const holder: Holder = { id: ports.ids.next("request"), pid: process.pid, host: hostname() };
@@ -39,7 +39,7 @@ export async function withFileLock<T>(path: string, ports: LockPorts, work: () =
 async function acquire(path: string, holder: Holder, clock: Clock): Promise<void> {
   const own = `${path}.${holder.id}`;
   const deadline = clock.monotonic() + PATIENCE_MS;
-  // Written first and linked into place, so that nobody ever reads half a holder.
+  // Written first and then linked, so that no reader sees a partial file.
   writeFileSync(own, JSON.stringify(holder), { flag: "wx", mode: 0o600 });
   try {
     while (!(tryLink(own, path) || takeOver(own, path))) {
@@ -51,7 +51,7 @@ async function acquire(path: string, holder: Holder, clock: Clock): Promise<void
   }
 }
 
-/** Only the one who made the file of this name may replace that holder's lock, and only while it is still there. */
+/** Only the process that creates `right` may replace the dead holder's lock. */
 function takeOver(own: string, path: string): boolean {
   const dead = readHolder(path);
   if (!(dead && (hasDied(dead) || isOld(own, path)))) return false;
@@ -70,7 +70,7 @@ function hasDied({ pid, host }: Holder): boolean {
   return host === hostname() && !isAlive(pid);
 }
 
-/** By the file system's own time: the clocks of two machines that share a home folder may differ. */
+/** Uses file system time: machines that share a home folder may have different clocks. */
 function isOld(own: string, path: string): boolean {
   const taken = statSync(path, { throwIfNoEntry: false });
   return taken !== undefined && statSync(own).mtimeMs - taken.mtimeMs > STALE_MS;
@@ -110,5 +110,5 @@ function codeOf(error: unknown): unknown {
 }
 
 function heldTooLong(path: string): string {
-  return `Another fairlead command has held ${path} for ${PATIENCE_MS / 1000} s. Wait for it; if none runs, delete that file.`;
+  return `Another fairlead command has locked ${path} for ${PATIENCE_MS / 1000} s. Wait for it to finish. If no other command is running, delete the file.`;
 }

@@ -1,11 +1,12 @@
-import type { Clock } from "@fairlead/protocol/clock";
+import type { Clock } from "@fairlead/protocol/values/clock";
 import { CliError, Interrupted } from "../cli-error.ts";
-import type { Terminal } from "../terminal.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 import { type Login, platformOf, withoutPlatform, withPlatform } from "./credentials.ts";
 import type { CredentialsFile } from "./credentials-file.ts";
 import type { OAuthServer, Tokens } from "./oauth-client.ts";
+import type { SessionToken } from "./session-token.ts";
 
-/** An access token with less than this left is renewed first. */
+/** Tokens are renewed this long before they expire. */
 const RENEW_BEFORE_MS = 60_000;
 
 export interface LoginsDeps {
@@ -14,7 +15,7 @@ export interface LoginsDeps {
   readonly terminal: Terminal;
 }
 
-/** The logins that rest on this machine, and their tokens. */
+/** The stored logins and their tokens. */
 export class Logins {
   readonly #deps: LoginsDeps;
 
@@ -27,7 +28,7 @@ export class Logins {
     return this.#deps.file.read().defaultUrl;
   }
 
-  /** The project that commands mean when none is named. */
+  /** The default project. */
   projectId(baseUrl: string): string | null {
     return platformOf(this.#deps.file.read(), baseUrl).projectId;
   }
@@ -38,7 +39,15 @@ export class Logins {
 
   /** @returns the login that it replaces. */
   async keep(server: OAuthServer, tokens: Tokens): Promise<Login | null> {
-    const login = { ...this.#loginFrom(tokens), insecure: server.insecure };
+    return this.#keep(server, { ...this.#loginFrom(tokens), insecure: server.insecure });
+  }
+
+  /** Stores a login that cannot be renewed. @returns the login that it replaces. */
+  async keepToken(server: OAuthServer, { token, expiresAt }: SessionToken): Promise<Login | null> {
+    return this.#keep(server, { accessToken: token, refreshToken: null, expiresAt, insecure: server.insecure });
+  }
+
+  async #keep(server: OAuthServer, login: Login): Promise<Login | null> {
     return this.#deps.file.exclusively(async (now, write) => {
       write({ ...withPlatform(now, server.baseUrl, { login }), defaultUrl: server.baseUrl });
       return platformOf(now, server.baseUrl).login;
@@ -46,8 +55,8 @@ export class Logins {
   }
 
   /**
-   * Forgets a platform, and hands its login to `revoke` while no other command can renew it.
-   * @returns the login, or null when there was none. @throws what `revoke` throws, after forgetting.
+   * Removes a platform, then passes its login to `revoke` while no other command can renew it.
+   * @returns the login, or null. @throws what `revoke` throws; the platform is removed anyway.
    */
   async remove(baseUrl: string, revoke: (login: Login) => Promise<void>): Promise<Login | null> {
     return this.#deps.file.exclusively(async (now, write) => {
@@ -59,9 +68,9 @@ export class Logins {
   }
 
   /**
-   * A token that is good for the next minute.
-   * @param spent the token that the host refused just now, whatever its lifetime says.
-   * @throws CliError that says to sign in.
+   * A token that is valid for at least one minute.
+   * @param spent the token that the host just rejected.
+   * @throws CliError if the user must sign in.
    */
   async accessToken(baseUrl: string, spent: string | null = null): Promise<string> {
     const { login } = platformOf(this.#deps.file.read(), baseUrl);
@@ -73,13 +82,13 @@ export class Logins {
     return login.accessToken !== spent && login.expiresAt - this.#deps.clock.now() > RENEW_BEFORE_MS;
   }
 
-  /** A refresh token works once: two commands that sent the same one would end the login (RFC 9700 §4.14). */
+  /** Refresh tokens are single-use: if two commands sent the same one, the login would be revoked (RFC 9700 §4.14). */
   async #renew(baseUrl: string, spent: string | null): Promise<string> {
     return this.#deps.file.exclusively((now, write) =>
       this.#uninterrupted(async () => {
         const { login } = platformOf(now, baseUrl);
         if (login === null) throw new CliError(notSignedIn(baseUrl));
-        // Another command may have renewed it while this one waited.
+        // Another command may have renewed it while this one waited for the lock.
         if (this.#isGood(login, spent)) return login.accessToken;
         const renewed = await this.#refresh(baseUrl, login, () => write(withPlatform(now, baseUrl, { login: null })));
         write(withPlatform(now, baseUrl, { login: renewed }));
@@ -88,7 +97,7 @@ export class Logins {
     );
   }
 
-  /** The old refresh token is spent as soon as it is sent, so Ctrl-C waits until the new one is kept. */
+  /** Sending a refresh token uses it up, so Ctrl-C waits until the new one is stored. */
   async #uninterrupted<T>(work: () => Promise<T>): Promise<T> {
     let interrupted = false;
     const release = this.#deps.terminal.onInterrupt(() => {

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** Waits on a free port of this machine for the browser that comes back from signing in (RFC 8252 §7.3). */
+/** Listens on a free local port for the browser's redirect after sign-in (RFC 8252 §7.3). */
 
 export interface RedirectListener {
   readonly redirectUri: string;
@@ -12,7 +12,7 @@ export interface RedirectListener {
 
 export interface Redirect {
   readonly url: URL;
-  /** What the person then reads in the browser. */
+  /** Shows the text in the browser. */
   answer(text: string): void;
 }
 
@@ -24,18 +24,18 @@ const HEADERS = {
   connection: "close",
 };
 
-/** @param state only a redirect with this one is ours; any page can send a browser to a port of this machine. */
+/** @param state required in the redirect, because any page can send a browser to a local port. */
 export async function listenForRedirect(state: string): Promise<RedirectListener> {
   const arrived = Promise.withResolvers<Redirect>();
   const server = createServer((request, response) => {
     const url = redirectOf(request, origin);
     if (url === null || url.searchParams.get("state") !== state) {
-      response.writeHead(404, HEADERS).end("There is nothing here. Go back to the terminal.");
+      response.writeHead(404, HEADERS).end("Not found. Return to the terminal.");
       return;
     }
     arrived.resolve({ url, answer: (text) => answer(response, text) });
   });
-  // By number: the name `localhost` may lead elsewhere (RFC 8252 §8.3).
+  // Not `localhost`, which may resolve to something else (RFC 8252 §8.3).
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject).listen(0, "127.0.0.1", resolve);
   });

@@ -14,9 +14,9 @@ const PATIENCE_MS = 600_000;
 /** Authorization code with PKCE and a redirect to this machine (RFC 8252, RFC 7636). */
 
 export interface WebLogin {
-  /** The page where the person signs in. */
+  /** The sign-in page. */
   readonly url: string;
-  /** Waits for the browser to come back. @throws CliError when it was refused; the signal's own reason */
+  /** Waits for the redirect. @throws CliError if the sign-in was denied; the signal's reason */
   approved(signal: AbortSignal): Promise<Tokens>;
   close(): void;
 }
@@ -47,7 +47,7 @@ export async function beginWebLogin(server: OAuthServer): Promise<WebLogin> {
         redirect.answer("You are signed in. You can close this page.");
         return readTokens(answer);
       } catch (error) {
-        redirect.answer("Signing in did not work; the terminal says why. You can close this page.");
+        redirect.answer("Sign-in failed. The terminal shows the reason. You can close this page.");
         throw error;
       }
     },
@@ -61,6 +61,6 @@ async function backInTime(listener: RedirectListener, signal: AbortSignal): Prom
     return await listener.redirected(AbortSignal.any([signal, late]));
   } catch (error) {
     if (!late.aborted || signal.aborted) throw error;
-    throw new CliError("Nobody came back from the browser within ten minutes. Run `fairlead login` again.");
+    throw new CliError("The sign-in was not completed within ten minutes. Run `fairlead login` again.");
   }
 }

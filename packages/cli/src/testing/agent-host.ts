@@ -4,10 +4,10 @@ import { type FakeTerminal, fakeTerminal } from "./fake-terminal.ts";
 import { run } from "./run.ts";
 import { type Answer, type SeenRequest, type StubHost, startStubHost } from "./stub-host.ts";
 
-/** What the platform host says of one agent now, which its answers change. */
+/** A stub platform host with one agent, whose state changes with the calls. */
 export class AgentHost {
   agent: Agent = AGENT;
-  /** The newest first. */
+  /** Newest first. */
   events: AgentEvent[] = [agentEvent({ id: "evt_1", kind: "created", message: "made" })];
   #host: StubHost | null = null;
 
@@ -31,7 +31,7 @@ export class AgentHost {
     return run(["agent", ...argv], { env, terminal });
   }
 
-  /** Takes a call, and becomes another from then on. */
+  /** Accepts a call and then changes the agent. */
   thereupon(change: Partial<Agent>, ...news: readonly AgentEvent[]): Answer {
     return (response) => {
       this.become(change, ...news);
@@ -39,7 +39,7 @@ export class AgentHost {
     };
   }
 
-  /** Becomes another each time that somebody looks, in this order; then it stays as it is. */
+  /** Changes the agent on each read, in this order; afterwards it stays the same. */
   onLooks(...steps: readonly (() => void)[]): Answer {
     const left = [...steps];
     return (response) => {
@@ -57,7 +57,7 @@ export class AgentHost {
     return this.#host?.seen ?? [];
   }
 
-  /** What was sent by the calls of this method. */
+  /** Bodies of the calls with this method. */
   sent(method: string): readonly unknown[] {
     return this.seen.filter((request) => request.method === method).map(({ body }) => body);
   }

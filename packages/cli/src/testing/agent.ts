@@ -1,6 +1,6 @@
 import type { Agent, AgentEvent } from "@fairlead/protocol/agents";
 
-/** An agent as the platform host answers it. */
+/** An agent in a response of the platform host. */
 
 export const NODE_IDS = { attic: `nod_${"a".repeat(26)}`, cellar: `nod_${"c".repeat(26)}` } as const;
 
@@ -19,13 +19,13 @@ export const AGENT: Agent = {
     startedAt: "2030-01-01T00:00:01.000Z",
     restartCount: 0,
     lastExit: null,
-    message: "It is ready.",
+    message: "Ready.",
   },
   createdAt: "2030-01-01T00:00:00.000Z",
   updatedAt: "2030-01-01T00:00:00.000Z",
 };
 
-/** Of one that does not run. */
+/** Runtime of an agent that is not running. */
 export const NO_RUNTIME: Agent["runtime"] = {
   nodeId: "",
   image: "",
@@ -33,7 +33,7 @@ export const NO_RUNTIME: Agent["runtime"] = {
   startedAt: null,
   restartCount: 0,
   lastExit: null,
-  message: "It was stopped.",
+  message: "Stopped.",
 };
 
 export function agentEvent(event: Pick<AgentEvent, "id" | "kind" | "message"> & Partial<AgentEvent>): AgentEvent {

@@ -1,20 +1,20 @@
 import { Interrupted } from "../cli-error.ts";
-import type { Terminal } from "../terminal.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 
 export interface FakeTerminal extends Terminal {
-  /** All that was printed as result, and all notes. */
+  /** Everything printed to stdout and stderr. */
   readonly printed: { out: string; notes: string };
   readonly exits: number[];
-  /** What Ctrl-C does. */
+  /** Simulates Ctrl-C. */
   interrupt(): void;
 }
 
 export interface FakeTerminalOptions {
-  /** What stands on standard input; without it, somebody sits at the terminal. */
+  /** Contents of stdin; if omitted, stdin is a terminal. */
   readonly input?: string;
-  /** What they type when asked. */
+  /** The answer to a prompt. */
   readonly typed?: string;
-  /** The messages of a prompt in turn; after them comes its end. Ctrl-C is null. */
+  /** Messages typed at the prompt, followed by its end. Null is Ctrl-C. */
   readonly messages?: readonly (string | null)[];
 }
 

@@ -1,6 +1,7 @@
 import type { Node, NodeEvent, NodeWorkload } from "@fairlead/protocol/resources";
+import { EXAMPLE_NODE } from "@fairlead/protocol/testing/example-node";
 
-/** A node as the platform host answers it. */
+/** A node in a response of the platform host. */
 
 export const ENGINE: NodeWorkload = {
   name: "engine",
@@ -22,7 +23,7 @@ export const ENGINE: NodeWorkload = {
   progress: null,
 };
 
-/** Of an agent that its node begins to run. */
+/** Workload of an agent that is starting. */
 export const AGENT_WORKLOAD: NodeWorkload = {
   ...ENGINE,
   name: "agent-1",
@@ -41,6 +42,7 @@ export const AGENT_WORKLOAD: NodeWorkload = {
 };
 
 export const NODE: Node = {
+  ...EXAMPLE_NODE,
   id: "nod_1",
   userId: "usr_1",
   projectId: "prj_1",

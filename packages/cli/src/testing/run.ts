@@ -1,7 +1,7 @@
-import { type Clock, systemClock } from "@fairlead/protocol/clock";
-import { systemIds } from "@fairlead/protocol/ids";
-import type { Context } from "../context.ts";
-import type { LoadControlPlane } from "../control-plane.ts";
+import { type Clock, systemClock } from "@fairlead/protocol/values/clock";
+import { systemIds } from "@fairlead/protocol/values/ids";
+import type { CommandContext } from "../context.ts";
+import type { LoadControlPlane } from "../platform/control-plane.ts";
 import { runProgram } from "../program.ts";
 import type { OpenBrowser } from "../sign-in/browser.ts";
 import { CredentialsFile } from "../sign-in/credentials-file.ts";
@@ -12,7 +12,7 @@ export interface RunOptions {
   readonly env?: Record<string, string>;
   readonly terminal?: FakeTerminal;
   readonly loadControlPlane?: LoadControlPlane;
-  /** Where credentials rest; by default a folder that is not there. */
+  /** Folder of the credentials; by default it does not exist. */
   readonly configDir?: string;
   readonly openBrowser?: OpenBrowser;
   readonly clock?: Clock;
@@ -34,7 +34,7 @@ export function testContext({
   configDir = "/nonexistent/fairlead",
   openBrowser = () => false,
   clock = systemClock,
-}: RunOptions = {}): Context {
+}: RunOptions = {}): CommandContext {
   const ids = systemIds(() => clock.now());
   const logins = new Logins({ file: new CredentialsFile(configDir, { clock, ids }), clock, terminal });
   return { terminal, env, logins, openBrowser, clock, ids, loadControlPlane, version: "1.2.3", commit: "development" };

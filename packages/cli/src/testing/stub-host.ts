@@ -18,7 +18,7 @@ export interface StubHost {
   close(): void;
 }
 
-/** A host on a free loopback port that answers by `METHOD /path` (query left out), and 404 for the rest. */
+/** A host on a free loopback port with responses by `METHOD /path` (without query), and 404 for others. */
 export async function startStubHost(answers: Record<string, Answer>): Promise<StubHost> {
   const seen: SeenRequest[] = [];
   const server = createServer((request, response) => {

@@ -3,31 +3,33 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 
-/** An authorization server as RFC 8414, 8628, 6749, 7636 and 7009 describe it, and `GET /v1/me` behind its tokens. */
+/** An authorization server (RFC 8414, 8628, 6749, 7636 and 7009) with `GET /v1/me` behind its tokens. */
 
-/** What the token endpoint says to a poll with the device code. */
+/** Response of the token endpoint to a poll with the device code. */
 export type DeviceDecision = "approve" | "authorization_pending" | "slow_down" | "access_denied" | "expired_token";
 
 export interface StubOAuth {
   readonly url: string;
-  /** Taken one a poll; the last one stays. */
+  /** One per poll; the last one is repeated. */
   readonly decisions: DeviceDecision[];
   /** The path of every request, in order. */
   readonly paths: string[];
   readonly revoked: string[];
   /** Overrides of the metadata document. */
   readonly metadata: Record<string, unknown>;
-  /** Of the device authorization answer: seconds. */
+  /** Seconds, in the device authorization response. */
   readonly timing: { interval: number; expiresIn: number; accessTokenLife: number };
-  /** How often a refresh token was sent that had been spent; the family is dead then. */
+  /** Number of reuses of a refresh token, each of which revokes the token family. */
   replays: number;
-  /** Called before the token endpoint answers a refresh. */
+  /** Called before the token endpoint responds to a refresh. */
   beforeRefresh: () => Promise<void>;
-  /** Forgets the access tokens that it gave, as after a change of its signing key. */
+  /** Invalidates all access tokens, as after a rotation of the signing key. */
   forgetAccess(): void;
-  /** Answers every request with this status while it is set. */
+  /** If set, the status of all responses. */
   failWith: number | null;
-  /** Ends the login, as an administrator would. */
+  /** Accepts this access token. */
+  accept(token: string): void;
+  /** Revokes the login. */
   endLogin(): void;
   close(): void;
 }
@@ -51,6 +53,7 @@ export async function startStubOAuth(): Promise<StubOAuth> {
     goodRefresh: null,
     codes: new Map(),
     forgetAccess: () => stub.goodAccess.clear(),
+    accept: (token) => void stub.goodAccess.add(token),
     endLogin: () => {
       stub.goodRefresh = null;
       stub.goodAccess.clear();
@@ -158,7 +161,7 @@ function issue(stub: StubServer): object {
   return { access_token: access, token_type: "Bearer", expires_in: accessTokenLife, refresh_token: stub.goodRefresh };
 }
 
-/** A person who is signed in and agrees at once. */
+/** A signed-in user who approves immediately. */
 function authorize(stub: StubServer, query: URLSearchParams, response: ServerResponse): void {
   const redirectUri = query.get("redirect_uri") ?? "";
   const back = new URL(redirectUri);

@@ -1,18 +1,20 @@
+import { errorAnswer } from "@fairlead/hosting/errors/error-response";
 import type { DomainError } from "@fairlead/protocol/errors";
 import type { FastifyReply } from "fastify";
-import { errorAnswer } from "../http/error-response.ts";
 import { explainError } from "../http/http-app.ts";
 import type { PlatformApp } from "../http/platform-host.ts";
+import { chatError, statusOfChatError } from "./answers/chat-errors.ts";
 import { allowOrigins, answerPreflights } from "./chat-cors.ts";
-import { chatError, chatStatusOf } from "./chat-errors.ts";
-import { registerSessionRoutes, type SessionRouteServices } from "./session-routes.ts";
-import { registerTurnRoutes, type TurnRouteServices } from "./turn-routes.ts";
+import { registerSessionRoutes, type SessionRouteServices } from "./sessions/session-routes.ts";
+import { registerTurnRoutes, type TurnRouteServices } from "./turns/turn-routes.ts";
 
-export interface ChatRouteServices extends TurnRouteServices, SessionRouteServices {
+export interface ChatRouteServices {
+  readonly sessions: SessionRouteServices;
+  readonly turns: TurnRouteServices;
   readonly allowedOrigins: readonly string[];
 }
 
-/** Everything under `/v1/chat` (interface §4.1): the same errors, and the same leave for web pages of other origins. */
+/** Everything under `/v1/chat` (docs/interface.md §4.1): the same errors, and the same leave for web pages of other origins. */
 export function registerChatRoutes(app: PlatformApp, services: ChatRouteServices): void {
   void app.register(async (scope: PlatformApp) => {
     const urls = new Set<string>();
@@ -21,8 +23,8 @@ export function registerChatRoutes(app: PlatformApp, services: ChatRouteServices
     scope.setErrorHandler((thrown, request, reply) => {
       sendChatError(reply, chatError(explainError(thrown, request).error), request.id);
     });
-    registerSessionRoutes(scope, services);
-    registerTurnRoutes(scope, services);
+    registerSessionRoutes(scope, services.sessions);
+    registerTurnRoutes(scope, services.turns);
     // As a scope of its own it comes after those of the routes.
     void scope.register(async (last: PlatformApp) => answerPreflights(last, [...urls]));
   });
@@ -30,5 +32,5 @@ export function registerChatRoutes(app: PlatformApp, services: ChatRouteServices
 
 function sendChatError(reply: FastifyReply, error: DomainError, requestId: string): void {
   const { headers, body } = errorAnswer(error, requestId);
-  void reply.code(chatStatusOf(error.code)).headers(headers).send(body);
+  void reply.code(statusOfChatError(error)).headers(headers).send(body);
 }

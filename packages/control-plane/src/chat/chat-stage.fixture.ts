@@ -1,20 +1,21 @@
 import type { AddressInfo } from "node:net";
+import { RequestTally } from "@fairlead/hosting/requests/request-tally";
+import type { Candidate, ModelCatalog } from "@fairlead/inference/calls/model-catalog";
+import { HostStage } from "@fairlead/inference/host/host-stage.fixture";
+import type { InferenceHostOptions } from "@fairlead/inference/host/inference-host";
+import { DEFAULT_LIMITS } from "@fairlead/inference/host/limits";
+import { eventsOf } from "@fairlead/inference/relay/bridged.fixture";
+import type { ScriptedCall } from "@fairlead/inference/testing/scripted-upstream";
 import { DomainError } from "@fairlead/protocol/errors";
-import { systemIds } from "@fairlead/protocol/ids";
 import type { Role } from "@fairlead/protocol/resources";
+import { systemIds } from "@fairlead/protocol/values/ids";
 import { pino } from "pino";
-import { ProjectAccess } from "../auth/access.ts";
-import type { Authenticate } from "../auth/authenticate.ts";
-import type { OpenedDatabase } from "../db/open.ts";
-import { listen } from "../http/listen.ts";
+import { ProjectAccess } from "../access/auth/access.ts";
+import type { Authenticate } from "../access/auth/authenticate.ts";
+import { listen } from "../http/listening/listen.ts";
 import { createPlatformHost, type PlatformApp } from "../http/platform-host.ts";
-import { RequestTally } from "../http/request-tally.ts";
-import { eventsOf } from "../inference/bridged.fixture.ts";
-import { HostStage } from "../inference/host-stage.fixture.ts";
-import type { InferenceHost, InferenceHostOptions } from "../inference/inference-host.ts";
-import { DEFAULT_LIMITS } from "../inference/limits.ts";
-import type { Candidate, ModelCatalog } from "../inference/model-catalog.ts";
-import type { ScriptedCall } from "../testing/scripted-upstream.ts";
+import { aloneOn } from "../installation/cluster/membership.ts";
+import type { OpenedDatabase } from "../installation/db/open.ts";
 import {
   asUser,
   fixedMemberships,
@@ -23,13 +24,13 @@ import {
   type OpenStore,
   openMemoryStore,
 } from "../testing.fixture.ts";
-import { type ResponsesItem, roleOf, textOf, typeOf } from "./chat-item.ts";
+import { type ChatServices, createChatServices } from "./chat-room.ts";
 import { type ChatRouteServices, registerChatRoutes } from "./chat-routes.ts";
-import { type ChatServices, createChatServices } from "./chat-services.ts";
-import { type LineLimits, SessionLocks } from "./session-locks.ts";
-import { TurnCounters } from "./turn-counters.ts";
-import type { TurnLog } from "./turn-log.ts";
-import { TurnService, type TurnServiceDeps } from "./turn-service.ts";
+import { itemTypeOf, type ResponsesItem, roleOf, textOf } from "./items/chat-item.ts";
+import { type LineLimits, SessionLocks } from "./sessions/session-locks.ts";
+import type { TurnLog } from "./store/turn-log.ts";
+import { TurnCounters } from "./turns/turn-counters.ts";
+import { TurnService, type TurnServiceDeps } from "./turns/turn-service.ts";
 
 /** The upstream of most tests: says these words, one chunk each. */
 export const saying =
@@ -104,6 +105,8 @@ export class ChatStage extends HostStage {
   app: PlatformApp | undefined;
   turns: TurnService | undefined;
   stored: ChatServices | undefined;
+  /** As the next process does when it starts. */
+  closeLost: () => Promise<number> = () => Promise.resolve(0);
   defaultModel: string | null = MODEL;
   /** Requests whose callers are still there. */
   openAnswers = 0;
@@ -135,7 +138,10 @@ export class ChatStage extends HostStage {
     const { models, log } = this;
     const access = new ProjectAccess(fixedMemberships(roleIn));
     const ids = systemIds(() => this.clock.now());
-    const chat = createChatServices({ ...store, access, clock: this.clock, ids });
+    const parts = { ...store, access, clock: this.clock, ids };
+    const chat = createChatServices({ ...parts, membership: aloneOn(ids.next("incarnation")) });
+    this.closeLost = () =>
+      createChatServices({ ...parts, membership: aloneOn(ids.next("incarnation")) }).turnLog.closeLost();
     this.turns = new TurnService({
       pipeline: inference.pipeline,
       turns: wrap(chat.turnLog),
@@ -150,7 +156,12 @@ export class ChatStage extends HostStage {
       ...deps,
     });
     this.stored = chat;
-    await this.#serve(inference, { ...chat, chatTurns: this.turns, access, allowedOrigins: origins });
+    const sessions = { ...chat, access };
+    const { admission, pace, owners } = inference;
+    const { maxBodyBytes } = DEFAULT_LIMITS;
+    const chatTurns = this.turns;
+    const turns = { chatTurns, access, admission, pace, owners, maxBodyBytes, clock: this.clock };
+    await this.#serve({ sessions, turns, allowedOrigins: origins });
   }
 
   async closeChat(): Promise<void> {
@@ -225,10 +236,7 @@ export class ChatStage extends HostStage {
     return { name, candidates: this.candidates };
   }
 
-  async #serve(
-    { admission }: InferenceHost,
-    services: Omit<ChatRouteServices, "admission" | "maxBodyBytes" | "clock">,
-  ): Promise<void> {
+  async #serve(services: ChatRouteServices): Promise<void> {
     const authenticate = (async (authorization: string | undefined) => {
       const user = authorization?.replace(/^Bearer /, "");
       if (!user?.startsWith("usr_")) throw new DomainError("invalid_credential", "Sign in.");
@@ -241,13 +249,7 @@ export class ChatStage extends HostStage {
       requests: new RequestTally(),
       document: { publicUrl: "http://127.0.0.1", inferencePaths: {} },
       health: { publicJwks: () => ({ keys: [] }), ready: async () => undefined },
-      routes: (routes) =>
-        registerChatRoutes(routes, {
-          ...services,
-          admission,
-          maxBodyBytes: DEFAULT_LIMITS.maxBodyBytes,
-          clock: this.clock,
-        }),
+      routes: (routes) => registerChatRoutes(routes, services),
     });
     this.app.server.on("request", (_request, response) => {
       this.openAnswers++;
@@ -264,7 +266,7 @@ interface StoredItem {
 }
 
 function toldItem({ status, item }: StoredItem): string {
-  const said = typeOf(item) === "message" ? `${roleOf(item)}: ${textOf(item)}` : typeOf(item);
+  const said = itemTypeOf(item) === "message" ? `${roleOf(item)}: ${textOf(item)}` : itemTypeOf(item);
   return status === "completed" ? said : `${said} (${status})`;
 }
 

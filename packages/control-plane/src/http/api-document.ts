@@ -1,9 +1,3 @@
-import type { ErrorCode } from "@fairlead/protocol/errors";
-import swagger from "@fastify/swagger";
-import type { RouteOptions } from "fastify";
-import { createJsonSchemaTransform, createJsonSchemaTransformObject } from "fastify-type-provider-zod";
-import { z } from "zod";
-import type { PrincipalKind } from "../auth/principal.ts";
 import {
   ANSWER_HEADERS,
   ERROR_SCHEMA,
@@ -11,21 +5,27 @@ import {
   OAUTH_ERROR_RESPONSES,
   OAUTH_ERROR_SCHEMA,
   REQUEST_ID_HEADER,
-} from "./error-responses.ts";
+} from "@fairlead/hosting/errors/error-responses";
+import type { ErrorCode } from "@fairlead/protocol/errors";
+import swagger from "@fastify/swagger";
+import type { RouteOptions } from "fastify";
+import { createJsonSchemaTransform, createJsonSchemaTransformObject } from "fastify-type-provider-zod";
+import { z } from "zod";
+import type { PrincipalKind } from "../access/auth/principal.ts";
 import type { HttpApp } from "./http-app.ts";
-import { principalKindsOf } from "./require-principal.ts";
+import { principalKindsOf } from "./requests/require-principal.ts";
 
-/** `/openapi.json`: every route of this host, from the schemas and guards that judge its requests. */
+/** `/openapi.json`, generated from the schemas and guards of the routes of this host. */
 
 declare module "fastify" {
   interface FastifySchema {
-    /** Codes that this route may answer with, beside those that follow from its guard and its schemas. */
+    /** Error codes of this route beyond those of its guard and schemas. */
     errors?: readonly ErrorCode[];
-    /** Its errors have the form of RFC 6749 (decision 0010). */
+    /** Its errors have the form of RFC 6749 (decisions/0010). */
     oauthErrors?: boolean;
-    /** Where its errors have other statuses than elsewhere on this host. */
+    /** Statuses that differ from the rest of this host. */
     errorStatus?: (code: ErrorCode) => number;
-    /** Of its answers and its errors, beside those that every answer has. */
+    /** Response headers beyond those of every response. */
     answerHeaders?: Readonly<Record<string, unknown>>;
   }
 }
@@ -33,9 +33,9 @@ declare module "fastify" {
 type Json = Record<string, unknown>;
 
 export interface ApiDocumentOptions {
-  /** Of this host. */
+  /** Routes of this host. */
   readonly publicUrl: string;
-  /** Path items of the inference host, which has no framework to ask. */
+  /** Path items of the inference host, which does not use the framework. */
   readonly inferencePaths: Readonly<Json>;
 }
 
@@ -49,16 +49,22 @@ const bearer = (description: string, bearerFormat: string): Json => ({
 });
 
 const SECURITY_SCHEMES: Json = {
-  sessionToken: bearer("A person's session token: a signed JWT. Platform host.", "JWT"),
+  sessionToken: bearer("A user's session token: a signed JWT. Platform host.", "JWT"),
   nodeIdentityToken: bearer("A node's identity token: a signed JWT that its daemon renews. Platform host.", "JWT"),
-  bootstrapToken: bearer("One use, one node, 30 minutes: enrols a daemon. Platform host.", "flb_…"),
+  bootstrapToken: bearer(
+    "A bootstrap token enrolls one daemon as one node. It can be used once, within 30 minutes. Platform host.",
+    "flb_…",
+  ),
   projectKey: bearer("A project key. Inference host.", "flk_…"),
-  workerToken: bearer("A workload's or agent's token: a signed JWT that its daemon renews. Inference host.", "JWT"),
+  workerToken: bearer(
+    "A worker-plane token of a workload or agent: a signed JWT that its daemon renews. Inference host.",
+    "JWT",
+  ),
 };
 
 const INTRODUCTION =
-  "Projects, keys and nodes on the platform host; models on the inference host. Every error answer has the same body (`Error`). " +
-  "Nodes may gain fields beyond those listed: tolerate them.";
+  "Projects, keys and nodes on the platform host; models on the inference host. All error responses have the same body (`Error`). " +
+  "Nodes may gain fields beyond those listed; clients must ignore fields they do not know.";
 
 const ALWAYS: readonly ErrorCode[] = ["internal", "unavailable"];
 const WITH_BODY: readonly ErrorCode[] = ["malformed_json", "request_too_large", "unsupported_media_type"];
@@ -70,7 +76,7 @@ export function registerApiDocument(app: HttpApp, options: ApiDocumentOptions): 
   void app.register(swagger, {
     openapi: {
       openapi: "3.1.0",
-      // Interface §9: the chat interface's description carries 1.0.0, and there is one document.
+      // docs/interface.md §9: the description of the chat interface has version 1.0.0, and there is one document.
       info: { title: "Fairlead", version: "1.0.0", description: INTRODUCTION, license: { name: "Apache-2.0" } },
       servers: [{ url: options.publicUrl, description: "Platform host" }],
       components: { securitySchemes: SECURITY_SCHEMES as never },
@@ -80,13 +86,13 @@ export function registerApiDocument(app: HttpApp, options: ApiDocumentOptions): 
   });
 }
 
-/** The document's own route; call inside the scope of the routes. */
+/** The route of the document itself; call inside the scope of the routes. */
 export function registerApiDocumentRoute(app: HttpApp): void {
   app.get(
     "/openapi.json",
     {
       schema: {
-        summary: "This document",
+        summary: "Get this document",
         operationId: "getApiDocument",
         tags: ["Server"],
         response: { 200: z.record(z.string(), z.unknown()) },
@@ -148,24 +154,39 @@ function completeOperation(operation: Json): void {
   for (const answer of Object.values(answers)) {
     allowMoreFields(answer);
     answer["headers"] = { ...ANSWER_HEADERS, ...(own as Json) };
-    answer["description"] = "The answer.";
+    answer["description"] = "The response.";
   }
-  // The framework's part takes every body for required; one that may be null may be left out.
-  const body = rest["requestBody"] as { required: boolean } | undefined;
-  if (body && JSON.stringify(body).includes('{"type":"null"}]}')) body.required = false;
+  // The framework treats every body as required.
+  const body = rest["requestBody"] as RequestBody | undefined;
+  if (body) body.required = !Object.values(body.content).some(({ schema }) => mayBeAbsent(schema));
   operation["responses"] = { ...answers, ...(failures as Json) };
   delete operation["x-failures"];
   delete operation["x-answer-headers"];
 }
 
-/** Interface §9: answers may gain fields, so their schemas must not forbid any. */
+interface RequestBody {
+  required: boolean;
+  readonly content: Readonly<Record<string, { readonly schema: BodySchema }>>;
+}
+
+interface BodySchema {
+  readonly default?: unknown;
+  readonly anyOf?: readonly { readonly type?: string }[];
+}
+
+/** A missing body arrives as null; only the body itself matters, not its fields. */
+function mayBeAbsent({ default: byDefault, anyOf = [] }: BodySchema): boolean {
+  return byDefault !== undefined || anyOf.some(({ type }) => type === "null");
+}
+
+/** docs/interface.md §9: responses may gain fields, so their schemas must allow unknown ones. */
 function allowMoreFields(schema: unknown): void {
   if (typeof schema !== "object" || schema === null) return;
   if ("additionalProperties" in schema && schema.additionalProperties === false) delete schema.additionalProperties;
   for (const inner of Object.values(schema)) allowMoreFields(inner);
 }
 
-/** Every named schema is described as input and as output; only what an operation names, by however many steps, is told. */
+/** Each named schema exists as input and output; only referenced ones are kept. */
 function usedOnly(schemas: Readonly<Json>, paths: Readonly<Json>): Json {
   const used = new Set<string>();
   const visit = (part: unknown): void => {

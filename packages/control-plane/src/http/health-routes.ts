@@ -1,10 +1,10 @@
-import { DomainError } from "@fairlead/protocol/errors";
+import { notReady } from "@fairlead/hosting/errors/error-response";
 import type { JSONWebKeySet } from "jose";
 import { z } from "zod";
 import type { HttpApp } from "./http-app.ts";
 
 export interface HealthOptions {
-  /** Resolves while requests can be answered; rejects with the reason. */
+  /** Resolves while the server can serve requests; rejects with the reason. */
   readonly ready: () => Promise<void>;
   readonly publicJwks: () => JSONWebKeySet;
 }
@@ -13,13 +13,20 @@ const health = z.object({ status: z.literal("ok") });
 const readiness = z.object({ status: z.literal("ready") });
 const publicKeys = z.object({ keys: z.array(z.record(z.string(), z.unknown())) });
 
-/** What machines ask of any server: is it alive, may it get traffic, and with which keys does it sign. */
+/** Health, readiness and signing keys. */
 export function registerHealthRoutes(app: HttpApp, options: HealthOptions): void {
   const tags = ["Server"];
 
   app.get(
     "/healthz",
-    { schema: { summary: "Whether the server is alive", operationId: "getHealth", tags, response: { 200: health } } },
+    {
+      schema: {
+        summary: "Check whether the server is alive",
+        operationId: "getHealth",
+        tags,
+        response: { 200: health },
+      },
+    },
     async () => ({ status: "ok" as const }),
   );
 
@@ -27,8 +34,9 @@ export function registerHealthRoutes(app: HttpApp, options: HealthOptions): void
     "/readyz",
     {
       schema: {
-        summary: "Whether the server may get traffic",
-        description: "503 while the store does not answer, and while the server stops.",
+        summary: "Check whether the server is ready",
+        description:
+          "503 while the store does not respond or cannot write (see the message), and while the server shuts down.",
         operationId: "getReadiness",
         tags,
         response: { 200: readiness },
@@ -38,7 +46,7 @@ export function registerHealthRoutes(app: HttpApp, options: HealthOptions): void
       try {
         await options.ready();
       } catch (error) {
-        throw new DomainError("unavailable", "The server is not ready.", { cause: error, retryAfterSeconds: 1 });
+        throw notReady(error);
       }
       return { status: "ready" as const };
     },
@@ -48,7 +56,7 @@ export function registerHealthRoutes(app: HttpApp, options: HealthOptions): void
     "/.well-known/jwks.json",
     {
       schema: {
-        summary: "The public keys that sign this installation's tokens",
+        summary: "Get the public keys of this installation's tokens",
         operationId: "getPublicKeys",
         tags,
         response: { 200: publicKeys },

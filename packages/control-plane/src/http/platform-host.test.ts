@@ -1,17 +1,18 @@
 import { once } from "node:events";
 import { connect } from "node:net";
+import { RequestTally } from "@fairlead/hosting/requests/request-tally";
 import { DomainError } from "@fairlead/protocol/errors";
-import { isId } from "@fairlead/protocol/ids";
+import { countingIds } from "@fairlead/protocol/testing/test-clock";
+import { isId } from "@fairlead/protocol/values/ids";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import type { Authenticate } from "../auth/authenticate.ts";
-import { isPrincipalOf, type Principal } from "../auth/principal.ts";
-import { createLog } from "../log.ts";
-import { asUser, countingIds } from "../testing.fixture.ts";
-import { listen, urlOf } from "./listen.ts";
+import type { Authenticate } from "../access/auth/authenticate.ts";
+import { isPrincipalOf, type Principal } from "../access/auth/principal.ts";
+import { createLog } from "../installation/process/log.ts";
+import { asUser } from "../testing.fixture.ts";
+import { listen, urlOf } from "./listening/listen.ts";
 import { createPlatformHost, type PlatformApp } from "./platform-host.ts";
-import { RequestTally } from "./request-tally.ts";
-import { principalOf, requirePrincipal } from "./require-principal.ts";
+import { principalOf, requirePrincipal } from "./requests/require-principal.ts";
 
 interface ErrorAnswerBody {
   readonly error: {
@@ -83,7 +84,8 @@ describe("the platform host", () => {
   async function refusal(path: string, init: RequestInit = {}): Promise<[number, string, string | null]> {
     const response = await call(path, init);
     const answer = (await response.json()) as ErrorAnswerBody;
-    expect(Object.keys(answer.error).toSorted()).toEqual(["code", "message", "param", "requestId", "source", "type"]);
+    const names = Object.keys(answer.error).filter((name) => name !== "errors");
+    expect(names.toSorted()).toEqual(["code", "message", "param", "requestId", "source", "type"]);
     expect(answer.error.requestId).toBe(response.headers.get("x-request-id"));
     expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
     expect(response.headers.get("x-content-type-options")).toBe("nosniff");
@@ -139,7 +141,7 @@ describe("the platform host", () => {
       "node.tags[1]",
       "`node.tags[1]`: invalid input: expected string, received number.",
     ],
-    ['{"node":{"nmae":"x"}}', "node.nmae", "Unknown field `node.nmae` (and 1 more mistake)."],
+    ['{"node":{"nmae":"x"}}', "node.nmae", "Unknown field `node.nmae`; `node.name`: is missing."],
     ['{"node":{"name":"x"},"limit":1}', "limit", "Unknown field `limit`."],
     ["[]", "body", "`body`: invalid input: expected object, received array."],
   ])("the body %s is refused, naming %s", async (body, param, message) => {

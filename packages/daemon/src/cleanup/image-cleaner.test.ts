@@ -17,7 +17,7 @@ let runtime: MemoryRuntime;
 let files: MemoryFiles;
 let memory: ImageMemory;
 let events: string[];
-/** Of a disk of 100 GiB; every image has 10 GiB. */
+/** For a disk of 100 GiB and images of 10 GiB each. */
 let otherBytes: number;
 let desired = aDesiredState();
 

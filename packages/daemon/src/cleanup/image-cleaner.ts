@@ -1,9 +1,9 @@
-import type { Clock } from "@fairlead/protocol/clock";
+import type { Clock } from "@fairlead/protocol/values/clock";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import { bytesAboveLowMark, bytesToFree, type DiskSpace, sizeText } from "../host/disk-rules.ts";
-import { type Log, reasonOf } from "../log.ts";
+import { type DaemonLog, reasonOf } from "../process/log.ts";
+import { sleep, type Timers } from "../process/timers.ts";
 import { type ContainerRuntime, RuntimeError } from "../runtime/container-runtime.ts";
-import { sleep, type Timers } from "../timers.ts";
 import type { ImageMemory } from "./image-memory.ts";
 import { type PulledImage, removableImages } from "./image-rules.ts";
 
@@ -14,13 +14,13 @@ export interface ImageCleanerDeps {
   readonly desired: () => DesiredState | null;
   readonly clock: Clock;
   readonly timers: Timers;
-  readonly log: Log;
+  readonly log: DaemonLog;
   readonly onEvent: (kind: string, workloadId: null, message: string) => void;
 }
 
 const EVERY_MS = 5 * 60_000;
 
-/** Takes images away when the disk fills up: from the upper mark to the lower one, or as soon as a pull finds no room. */
+/** Removes unused images when the disk fills up: from the upper mark down to the lower one, or when a pull has too little space. */
 export class ImageCleaner {
   readonly #deps: ImageCleanerDeps;
   readonly #closing = new AbortController();
@@ -39,12 +39,12 @@ export class ImageCleaner {
       const asked = this.#asked;
       this.#asked = false;
       await this.clean(asked).catch((error: unknown) => {
-        this.#deps.log.warn({ reason: reasonOf(error) }, "images could not be cleaned up");
+        this.#deps.log.warn({ reason: reasonOf(error) }, "image clean-up failed");
       });
     }
   }
 
-  /** A pull has found no room: do not wait for the upper mark. */
+  /** A pull had too little space: clean up even below the upper mark. */
   wake(): void {
     this.#asked = true;
     this.#pause.abort();
@@ -55,7 +55,7 @@ export class ImageCleaner {
     this.#pause.abort();
   }
 
-  /** One pass. @param asked also below the upper mark. @throws RuntimeError where the engine cannot be asked. */
+  /** One pass. @param asked also below the upper mark. @throws RuntimeError if the container engine does not respond. */
   async clean(asked: boolean): Promise<void> {
     const { readSpace, log, onEvent } = this.#deps;
     const before = await readSpace();
@@ -71,11 +71,11 @@ export class ImageCleaner {
     }
     const freed = Math.max(0, ((await readSpace())?.freeBytes ?? before.freeBytes) - before.freeBytes);
     const sum = `${sizeText(freed)} of ${sizeText(wanted)} freed, ${removed.length} images removed, ${skipped.size} left in use`;
-    log.info({ removed }, `images were cleaned up: ${sum}`);
+    log.info({ removed }, `image clean-up: ${sum}`);
     if (removed.length > 0) onEvent("images_removed", null, `${sum}: ${removed.join(", ")}`);
   }
 
-  /** Judged anew before each removal: a container may have started since the last look (kubernetes#123631). */
+  /** Checked again before each removal: a container may have started in the meantime (kubernetes#123631). */
   async #next(skipped: ReadonlySet<PulledImage>): Promise<PulledImage | null> {
     const { runtime, memory, desired, clock } = this.#deps;
     const inUse = await runtime.imagesInUse();
@@ -84,7 +84,7 @@ export class ImageCleaner {
   }
 }
 
-/** @returns false where it is in use after all: the pass goes on with the next (kubernetes#57006). */
+/** @returns false if the image is in use; the pass continues with the next one (kubernetes#57006). */
 export async function removePulledImage(
   { runtime, memory }: Pick<ImageCleanerDeps, "memory"> & { runtime: Pick<ContainerRuntime, "image" | "removeImage"> },
   image: PulledImage,
@@ -92,7 +92,7 @@ export async function removePulledImage(
   try {
     const named = await runtime.image(image.reference);
     const present = named?.id === image.id ? named : await runtime.image(image.id);
-    // A name that has moved on is no longer ours to take; neither is an image that somebody gave another name.
+    // Skip names that moved to another image, and images that got another name.
     if (named?.id === image.id) await runtime.removeImage(image.reference);
     else if (present !== null && present.tags.length === 0) await runtime.removeImage(image.id);
     memory.forget(image);

@@ -1,7 +1,7 @@
-import type { Clock } from "@fairlead/protocol/clock";
+import type { Clock } from "@fairlead/protocol/values/clock";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import { z } from "zod";
-import { type Log, reasonOf } from "../log.ts";
+import { type DaemonLog, reasonOf } from "../process/log.ts";
 import type { Container } from "../runtime/container-runtime.ts";
 import type { DurableRecord } from "../state/durable-record.ts";
 import type { PulledImage } from "./image-rules.ts";
@@ -19,13 +19,13 @@ export const pulledImagesSchema = z.array(
 export interface ImageMemoryDeps {
   readonly record: DurableRecord<PulledImage[]>;
   readonly clock: Clock;
-  readonly log: Log;
+  readonly log: DaemonLog;
 }
 
-/** A use is written down again only after so long: what is exact to the hour is exact enough. */
+/** Last uses are recorded with this precision. */
 const USE_STEP_MS = 60 * 60_000;
 
-/** Which images this daemon has pulled, through restarts. What it did not pull, or has forgotten, it never removes. */
+/** Persistent record of the images that this daemon pulled. It never removes others. */
 export class ImageMemory {
   readonly #deps: ImageMemoryDeps;
   #images: readonly PulledImage[] = [];
@@ -48,7 +48,7 @@ export class ImageMemory {
     this.#replace([...this.#without(image), { ...image, pulledAt: now, lastUsedAt: now }]);
   }
 
-  /** What runs now, and what is wanted, is in use now. */
+  /** Marks running and desired images as in use. */
   used(containers: readonly Container[], desired: DesiredState): void {
     const ids = new Set(containers.map((container) => container.imageId));
     const references = new Set(desired.workloads.map((spec) => spec.image));
@@ -63,7 +63,7 @@ export class ImageMemory {
     this.#replace(this.#without(image));
   }
 
-  /** Resolves when all of it is on disk, as far as it can be. */
+  /** Resolves after the record was written, or failed to be. */
   async close(): Promise<void> {
     await this.#saving;
   }
@@ -77,8 +77,8 @@ export class ImageMemory {
     this.#saving = this.#saving
       .then(() => this.#deps.record.save([...images]))
       .catch((error: unknown) => {
-        // After a restart such an image is left alone: a loss of room, never of an image that somebody needs.
-        this.#deps.log.warn({ reason: reasonOf(error) }, "could not save which images were pulled");
+        // After a restart the image is not cleaned up, which wastes space but loses nothing.
+        this.#deps.log.warn({ reason: reasonOf(error) }, "could not save the record of pulled images");
       });
   }
 }

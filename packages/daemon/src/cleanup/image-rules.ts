@@ -1,11 +1,11 @@
 import type { DesiredState } from "@fairlead/protocol/workload";
 
-/** Which images may go. Pure. */
+/** Decides which images can be removed. Pure. */
 
-/** An image that this daemon has pulled. Times are Unix milliseconds. */
+/** An image that this daemon pulled. Times are Unix milliseconds. */
 export interface PulledImage {
   readonly id: string;
-  /** As the workload named it. */
+  /** The workload's image reference. */
   readonly reference: string;
   readonly workloadId: string;
   readonly pulledAt: number;
@@ -14,18 +14,18 @@ export interface PulledImage {
 
 export interface ImageUse {
   readonly pulled: readonly PulledImage[];
-  /** The images of all containers of this machine, by id. */
+  /** IDs of the images of all containers on this machine. */
   readonly inUse: ReadonlySet<string>;
   readonly desired: DesiredState | null;
   readonly now: number;
 }
 
-/** Between a pull and its container anything may happen (kubernetes#123631); one just replaced may be wanted back. */
+/** Protects images between pull and container creation (kubernetes#123631), and recently replaced ones. */
 export const MIN_AGE_MS = 60 * 60_000;
 
 /**
- * The least recently used first. Never one that a container has, that the desired state names, that a workload had before
- * its present one and could be rolled back to (coolify#8765), or that is young. Without a desired state none may go.
+ * Least recently used first. Excludes images that a container uses, that the desired state names, that a workload could be
+ * rolled back to (coolify#8765), or that are recent. Without a desired state, none.
  */
 export function removableImages({ pulled, inUse, desired, now }: ImageUse): PulledImage[] {
   if (desired === null) return [];

@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
 import { RuntimeError } from "../runtime/container-runtime.ts";
 import { MemoryRuntime } from "../runtime/memory-runtime.ts";
+import { networkName } from "../runtime/ownership.ts";
 import { DurableRecord } from "../state/durable-record.ts";
 import { aSpec, OWNER } from "../testing/builders.ts";
 import { FakeTime } from "../testing/fake-time.ts";
@@ -12,18 +13,16 @@ import { type PurgeDeps, purge } from "./purge.ts";
 let runtime: MemoryRuntime;
 let memory: ImageMemory;
 let deps: PurgeDeps;
-/** Of each owner, by node. */
+/** By the owner's node. */
 let volumesOf: string[];
 
-const plan = (name: string, image: string, nodeId: string = OWNER.nodeId): Promise<string> =>
-  runtime.create({
-    spec: aSpec({ image }),
-    name,
-    owner: { ...OWNER, nodeId },
-    projectId: "prj_1",
-    generation: 1,
-    secrets: null,
-  });
+const plan = async (name: string, image: string, nodeId: string = OWNER.nodeId): Promise<string> => {
+  const spec = aSpec({ image });
+  const owner = { ...OWNER, nodeId };
+  const { workloadId } = spec;
+  await runtime.addNetwork({ name: networkName(nodeId, spec), owner, workloadId, internet: true });
+  return runtime.create({ spec, name, owner, projectId: "prj_1", generation: 1, secrets: null });
+};
 
 beforeEach(async () => {
   const time = new FakeTime();
@@ -43,7 +42,7 @@ beforeEach(async () => {
   runtime.addImage("never-pulled:1");
 });
 
-test("this node's containers, volumes and images go; what others use, or have, stays and is named", async () => {
+test("this node's containers, networks, volumes and images go; what others use, or have, stays and is named", async () => {
   await runtime.start(await plan("ours", "ours:1"));
   await plan("neighbour", "theirs:1", "node_other");
   expect(await purge(deps)).toEqual({
@@ -54,6 +53,8 @@ test("this node's containers, volumes and images go; what others use, or have, s
   });
   expect(runtime.all().map(({ name }) => name)).toEqual(["neighbour"]);
   expect(await runtime.image("never-pulled:1")).not.toBeNull();
+  expect(await runtime.networks(OWNER)).toEqual([]);
+  expect(await runtime.networks({ ...OWNER, nodeId: "node_other" })).toHaveLength(1);
   expect(volumesOf).toEqual([OWNER.nodeId]);
 });
 

@@ -3,15 +3,18 @@ import { removePulledImage } from "./image-cleaner.ts";
 import type { ImageMemory } from "./image-memory.ts";
 
 export interface PurgeDeps {
-  readonly runtime: Pick<ContainerRuntime, "list" | "stop" | "remove" | "image" | "removeImage"> & {
-    /** @returns the names of those that somebody uses, which stay. */
+  readonly runtime: Pick<
+    ContainerRuntime,
+    "list" | "stop" | "remove" | "networks" | "removeNetwork" | "image" | "removeImage"
+  > & {
+    /** @returns the names of volumes in use, which are kept. */
     removeVolumes(owner: Owner): Promise<readonly string[]>;
   };
   readonly owner: Owner;
   readonly memory: Pick<ImageMemory, "list" | "forget">;
 }
 
-/** What went, and what stayed since somebody else uses it. */
+/** What was removed, and what was kept because something else uses it. */
 export interface Purged {
   readonly containers: readonly string[];
   readonly images: readonly string[];
@@ -21,13 +24,14 @@ export interface Purged {
 
 const GRACE_SECONDS = 10;
 
-/** Removes what a node has on its machine: containers first, since they hold the rest. @throws RuntimeError; what is gone stays gone. */
+/** Removes a node's resources from its machine, containers first. @throws RuntimeError, after a partial removal. */
 export async function purge({ runtime, owner, memory }: PurgeDeps): Promise<Purged> {
   const containers = await runtime.list(owner);
   for (const { id } of containers) {
     await runtime.stop(id, GRACE_SECONDS);
     await runtime.remove(id);
   }
+  for (const { id } of await runtime.networks(owner)) await runtime.removeNetwork(id);
   const leftVolumes = await runtime.removeVolumes(owner);
   const images: string[] = [];
   const leftImages: string[] = [];

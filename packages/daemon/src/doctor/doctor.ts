@@ -1,15 +1,17 @@
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { Clock } from "@fairlead/protocol/clock";
 import { parseBootstrapToken } from "@fairlead/protocol/enrollment";
-import type { DaemonConfig } from "../config.ts";
+import type { Clock } from "@fairlead/protocol/values/clock";
+import { urlBelow } from "@fairlead/protocol/values/url";
 import { readDiskSpace } from "../host/disk.ts";
 import { readGpus } from "../host/gpus.ts";
 import { readStaticFacts } from "../host/host-facts.ts";
 import { runsSystemd } from "../host/systemd.ts";
 import type { HttpClient } from "../link/http-client.ts";
-import { reasonOf } from "../log.ts";
+import type { DaemonConfig } from "../process/config.ts";
+import { reasonOf } from "../process/log.ts";
 import type { ContainerRuntime } from "../runtime/container-runtime.ts";
+import type { DockerRuntime } from "../runtime/docker/docker-runtime.ts";
 import { diskFiles } from "../state/files.ts";
 import { IdentityStore } from "../state/identity-store.ts";
 import {
@@ -19,40 +21,44 @@ import {
   diskCheck,
   dockerCheck,
   gpuCheck,
+  networkCheck,
   type PlatformReading,
   platformCheck,
+  proxyCheck,
   secretsCheck,
   systemCheck,
   systemdCheck,
 } from "./findings.ts";
 
 export interface DoctorDeps {
-  readonly config: Pick<DaemonConfig, "stateDir" | "runtimeDir" | "bootstrapTokenFile">;
-  /** Where the platform is; null: what the identity or the bootstrap token says. */
+  readonly config: Pick<DaemonConfig, "stateDir" | "runtimeDir" | "bootstrapTokenFile" | "proxies">;
+  /** Null: take the URL from the identity or the bootstrap token. */
   readonly platformUrl: string | null;
-  readonly runtime: Pick<ContainerRuntime, "version">;
+  readonly runtime: Pick<ContainerRuntime, "version"> & Pick<DockerRuntime, "changeNetwork">;
   readonly http: HttpClient;
   readonly clock: Clock;
 }
 
 const ANSWER_MS = 10_000;
-/** `statfs` of Linux names file systems by these numbers. */
+/** File system types in Linux's `statfs`. */
 const IN_MEMORY = new Set([0x01021994, 0x858458f6]);
 
-/** Looks at everything that a daemon needs of its machine. Changes nothing. */
-export async function examine(deps: DoctorDeps): Promise<Check[]> {
+/** Checks the requirements of the daemon on this machine. Read-only. */
+export async function examineMachine(deps: DoctorDeps): Promise<Check[]> {
   const { config, runtime } = deps;
   const engine = await runtime.version().catch((error: unknown) => reasonOf(error));
   const away = typeof engine === "string" ? engine : null;
   const root = typeof engine === "string" ? config.stateDir : engine.rootFolder;
   const version = typeof engine === "string" ? "" : engine.version;
-  const [facts, systemd, space, onTmpfs, platform, gpus] = await Promise.all([
+  const engineUsesProxy = typeof engine === "string" ? null : engine.usesProxy;
+  const [facts, systemd, space, onTmpfs, platform, gpus, network] = await Promise.all([
     readStaticFacts(),
     runsSystemd(),
     readDiskSpace(root),
     isInMemory(config.runtimeDir),
     askPlatform(deps),
     readGpus(),
+    away === null ? tryRules(runtime) : null,
   ]);
   const { operatingSystem, kernel, architecture } = facts;
   return [
@@ -60,15 +66,24 @@ export async function examine(deps: DoctorDeps): Promise<Check[]> {
     { name: "architecture", ...architectureCheck(architecture) },
     { name: "systemd", ...systemdCheck(systemd) },
     { name: "docker", ...dockerCheck(version, away) },
+    { name: "network", ...networkCheck(network) },
     { name: "disk", ...diskCheck(root, space) },
     { name: "secrets", ...secretsCheck(config.runtimeDir, onTmpfs) },
+    { name: "proxy", ...proxyCheck(config.proxies.https?.url ?? null, engineUsesProxy) },
     { name: "platform", ...platformCheck(platform) },
     { name: "clock", ...clockCheck(platform) },
     { name: "gpu", ...gpuCheck(gpus) },
   ];
 }
 
-/** Of the folder, or the nearest one above it that is there. */
+/** Read-only. @returns why the rules for workload networks cannot be installed, or "". */
+async function tryRules(runtime: DoctorDeps["runtime"]): Promise<string> {
+  const owner = { installationId: "", nodeId: "doctor" };
+  const script = "iptables -w 10 -t mangle -S PREROUTING && iptables-restore --version";
+  return runtime.changeNetwork(owner, script).then(() => "", reasonOf);
+}
+
+/** Of the folder, or of its nearest existing parent. */
 async function isInMemory(folder: string): Promise<boolean | null> {
   try {
     return IN_MEMORY.has((await statfs(folder)).type);
@@ -83,13 +98,13 @@ async function askPlatform(deps: DoctorDeps): Promise<PlatformReading | string |
   if (url === null) return null;
   try {
     const before = clock.now();
-    const { status, headers } = await http({ method: "GET", url: new URL("/healthz", url).href, timeoutMs: ANSWER_MS });
+    const { status, headers } = await http({ method: "GET", url: urlBelow(url, "/healthz"), timeoutMs: ANSWER_MS });
     const told = Date.parse(headers.date ?? "");
-    // `Date` has whole seconds, and was written some time between question and answer.
+    // `Date` has a resolution of one second and was set between request and response.
     const skewMs = Number.isNaN(told) ? null : (before + clock.now()) / 2 - (told + 500);
     return { url, status, skewMs };
   } catch (error) {
-    return `${url} cannot be reached: ${reasonOf(error)}`;
+    return `cannot reach ${url}: ${reasonOf(error)}`;
   }
 }
 
@@ -106,9 +121,7 @@ const MARKS: Readonly<Record<Check["level"], string>> = { ok: "ok", warning: "wa
 export function doctorText(checks: readonly Check[]): string {
   const problems = checks.filter(({ level }) => level === "problem").length;
   const end =
-    problems === 0
-      ? "this machine can run the daemon"
-      : `${problems} of these must be put right before the daemon can work`;
+    problems === 0 ? "this machine can run the daemon" : `${problems} of these must be fixed before the daemon can run`;
   const lines = checks.map(({ name, level, message }) => `${MARKS[level].padEnd(5)} ${name.padEnd(13)} ${message}`);
   return [...lines, end].join("\n");
 }

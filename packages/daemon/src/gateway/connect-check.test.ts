@@ -39,7 +39,7 @@ beforeEach(() => {
   [published, asked, down] = [[first], 0, false];
 });
 
-/** A daemon that starts, with what is on its disk. */
+/** A starting daemon with the given files. */
 async function started(): Promise<ConnectCheck> {
   const http = async (): Promise<HttpAnswer> => {
     asked += 1;
@@ -59,7 +59,7 @@ async function started(): Promise<ConnectCheck> {
   return new ConnectCheck({ keys, installationId: "ins_1", nodeId: NODE, now: () => time.now() });
 }
 
-/** A token of this moment, for fifteen minutes, unless told otherwise. */
+/** A token issued now and valid for 15 minutes by default. */
 function token(claims: JWTPayload = {}, key = first): Promise<string> {
   const now = Math.floor(time.now() / 1000);
   const all = { iss: "ins_1", aud: `${NODE}/engine`, sub: "usr_1", iat: now, exp: now + 15 * MINUTE, ...claims };

@@ -9,20 +9,20 @@ export interface ConnectCheckDeps {
   readonly keys: Pick<PlatformKeys, "find" | "version">;
   readonly installationId: string;
   readonly nodeId: string;
-  /** The platform's time in Unix milliseconds, as this node knows it. */
+  /** The platform's time in Unix milliseconds, as known to this node. */
   readonly now: () => number;
 }
 
-/** Why a token does not open a workload, as the gateway tells it; null: it does. */
-export type Refusal = Extract<ErrorCode, "invalid_credential" | "expired_credential" | "unavailable"> | null;
+/** The error code for a rejected token; null if it is accepted. */
+export type ConnectRefusal = Extract<ErrorCode, "invalid_credential" | "expired_credential" | "unavailable"> | null;
 
 const ALGORITHM = "EdDSA";
 const REMEMBERED = 1000;
 
-/** The second check of workload-connect tokens (design §5): whatever the relay thinks, a token opens what its signature says. */
+/** The second check of workload-connect tokens, independent of the relay's. */
 export class ConnectCheck {
   readonly #deps: ConnectCheckDeps;
-  /** Verified tokens, by SHA-256 over workload and token, with their end: a signature costs more than all the rest of a small call. */
+  /** Cache of verified tokens: SHA-256 of workload and token → expiry. Verifying costs more than the rest of a small call. */
   readonly #good = new Map<string, number>();
   #keysVersion = 0;
 
@@ -30,7 +30,7 @@ export class ConnectCheck {
     this.#deps = deps;
   }
 
-  async check(token: string, workload: string): Promise<Refusal> {
+  async check(token: string, workload: string): Promise<ConnectRefusal> {
     const { keys, now } = this.#deps;
     if (this.#keysVersion !== keys.version) this.#good.clear();
     const digest = hash("sha256", `${workload} ${token}`, "base64url");
@@ -45,7 +45,7 @@ export class ConnectCheck {
     }
   }
 
-  /** @returns the token's end in Unix milliseconds, clock skew included. */
+  /** @returns the token's expiry in Unix milliseconds, including clock skew. */
   async #verify(token: string, workload: string): Promise<number> {
     const { keys, installationId, nodeId, now } = this.#deps;
     const { payload } = await jwtVerify(token, keys.find, {
@@ -54,7 +54,7 @@ export class ConnectCheck {
       algorithms: [ALGORITHM],
       clockTolerance: CLOCK_SKEW_SECONDS,
       currentDate: new Date(now()),
-      // With an age limit, a token from the future is refused too.
+      // An age limit also rejects tokens from the future.
       maxTokenAge: CONNECT_TOKEN_TTL_SECONDS,
       requiredClaims: ["exp", "iat", "sub"],
     });
@@ -69,7 +69,7 @@ export class ConnectCheck {
   }
 }
 
-function refusalOf(error: unknown): Refusal {
+function refusalOf(error: unknown): ConnectRefusal {
   if (error instanceof errors.JWTExpired) return "expired_credential";
   if (error instanceof KeysUnavailable) return "unavailable";
   if (error instanceof errors.JOSEError) return "invalid_credential";

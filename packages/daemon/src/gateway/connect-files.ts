@@ -1,4 +1,5 @@
-import { type BackoffOptions, fullJitter } from "@fairlead/protocol/backoff";
+import { type BackoffOptions, fullJitter } from "@fairlead/protocol/values/backoff";
+import { urlBelow } from "@fairlead/protocol/values/url";
 import { type DesiredState, WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
 import {
   CONNECT_TOKEN_TTL_SECONDS,
@@ -8,10 +9,10 @@ import {
 import { type HttpClient, jsonOf } from "../link/http-client.ts";
 import type { IdentityTokens } from "../link/identity.ts";
 import { PlatformError } from "../link/platform-answer.ts";
-import { type Log, reasonOf } from "../log.ts";
-import type { Timers } from "../timers.ts";
+import { type DaemonLog, reasonOf } from "../process/log.ts";
+import type { Timers } from "../process/timers.ts";
 
-/** Files in the folder that a workload's containers see; the secrets' room. */
+/** Writes files into the secrets folder of a workload's containers. */
 export interface WorkloadFiles {
   put(workloadId: string, name: string, bytes: Uint8Array): void;
 }
@@ -22,14 +23,14 @@ export interface ConnectFilesDeps {
   readonly timers: Timers;
   /** In [0, 1). */
   readonly random: () => number;
-  readonly log: Log;
+  readonly log: DaemonLog;
 }
 
 const GATEWAY_URL_FILE = "fairlead-gateway-url";
 const GATEWAY_TOKEN_FILE = "fairlead-gateway-token";
 
 const CALL_TIMEOUT_MS = 15_000;
-/** At about a third left, and not all nodes at once. */
+/** At about a third of the lifetime left, with jitter across nodes. */
 const RENEW_MS = (CONNECT_TOKEN_TTL_SECONDS * 1000 * 2) / 3;
 const BACKOFF: BackoffOptions = { baseMs: 2000, maxMs: 60_000 };
 
@@ -40,9 +41,9 @@ export interface ConnectCallDeps {
   readonly tokens: Pick<IdentityTokens, "token" | "invalidate">;
 }
 
-/** `GET /v1/nodes/{id}/workload-connect` with the node identity token (interface §4.4). @throws PlatformError for every other answer than 200. */
+/** `GET /v1/nodes/{id}/workload-connect` with the node identity token. @throws PlatformError for any response but 200. */
 export function connectCall({ platformUrl, nodeId, http, tokens }: ConnectCallDeps): () => Promise<WorkloadConnect> {
-  const url = new URL(`/v1/nodes/${encodeURIComponent(nodeId)}/workload-connect`, platformUrl).href;
+  const url = urlBelow(platformUrl, `/v1/nodes/${encodeURIComponent(nodeId)}/workload-connect`);
   return async () => {
     const bearer = await tokens.token();
     const answer = await http({ method: "GET", url, bearer, timeoutMs: CALL_TIMEOUT_MS });
@@ -52,7 +53,7 @@ export function connectCall({ platformUrl, nodeId, http, tokens }: ConnectCallDe
   };
 }
 
-/** Gives the node's engine its own address and a token for it as files, renewed in place (design §6). An engine starts without them too. */
+/** Writes the engine's external URL and a token for it to files and renews them in place. Engines also start without them. */
 export class ConnectFiles {
   readonly #deps: ConnectFilesDeps;
   #engineId: string | null = null;
@@ -88,7 +89,7 @@ export class ConnectFiles {
     let nextMs: number;
     try {
       const { gatewayUrl, authToken } = await ask();
-      // Another engine meanwhile has its own turn.
+      // A newer engine is handled by its own call.
       if (engineId === null || this.#engineId !== engineId) return;
       files.put(engineId, GATEWAY_URL_FILE, Buffer.from(gatewayUrl));
       files.put(engineId, GATEWAY_TOKEN_FILE, Buffer.from(authToken));
@@ -96,7 +97,7 @@ export class ConnectFiles {
       nextMs = RENEW_MS * (1 - random() / 10);
     } catch (error) {
       if (this.#engineId !== engineId) return;
-      log.warn({ reason: reasonOf(error) }, "could not get the way to the engine from outside; trying again");
+      log.warn({ reason: reasonOf(error) }, "could not get the engine's external URL and token; retrying");
       nextMs = fullJitter(BACKOFF, this.#failures++, random());
     }
     this.#after(nextMs);

@@ -67,12 +67,12 @@ async function call(): Promise<string> {
   const one = new Call();
   connections.run(address, one);
   const body = await one.answer.promise;
-  // The other side has its part of it behind it too.
+  // Wait for the other side too.
   await new Promise(setImmediate);
   return body;
 }
 
-/** Until the engine's connections are used again. */
+/** Runs calls until the engine's connections are reused. */
 async function pass(): Promise<void> {
   await vi.waitFor(
     async () => {
@@ -85,7 +85,7 @@ async function pass(): Promise<void> {
   );
 }
 
-/** The engine has no connection any more; of those that it ended itself, this side knows then. */
+/** Waits until the engine has no connections and this side has noticed. */
 const allClosed = (): Promise<unknown> =>
   Promise.all(opened.filter((socket) => !socket.closed).map((socket) => once(socket, "close")));
 
@@ -111,7 +111,7 @@ describe("a connection to an engine", () => {
     await pass();
     script = (request, response) => {
       response.writeHead(200).write("who");
-      // As llama-server does, after a moment.
+      // Like llama-server, after a moment.
       response.end("le", () => setImmediate(() => request.socket.destroy()));
     };
     const before = opened.length;
@@ -142,7 +142,7 @@ describe("a connection to an engine", () => {
     const connection = await stream.begun.promise;
     script = (_request, response) => response.end("whole");
     await pass();
-    // Nor does its end undo what the other has shown.
+    // Its end does not affect the other's result either.
     connection.abort();
     await vi.waitFor(() => expect(opened[0]?.closed).toBe(true));
     const before = opened.length;

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { connect as netConnect, type Socket } from "node:net";
-import { type Clock, systemClock } from "@fairlead/protocol/clock";
+import { type Clock, systemClock } from "@fairlead/protocol/values/clock";
 import {
   type Connect,
   type ConnectionEnd,
@@ -14,27 +14,27 @@ export interface EngineAddress {
 }
 
 export interface EngineConnectionsOptions {
-  /** Milliseconds that a connection may lie idle before it is closed. */
+  /** Milliseconds until an idle connection is closed. */
   readonly idleMs?: number;
-  /** Milliseconds that an engine must have left an idle one open, before its connections are used twice. */
+  /** Milliseconds that an engine must have kept an idle connection open before its connections are reused. */
   readonly trialMs?: number;
   readonly clock?: Pick<Clock, "monotonic">;
 }
 
 const IDLE_MS = 1000;
-/** Servers close what lies idle, some after 2 s: one that is closed just when a request comes takes the request with it. */
+/** Servers close idle connections, some after 2 s. A request sent at that moment would be lost. */
 const TRIAL_MS = 2000;
 
 /**
- * Connections to engines, used again where that is safe: a fresh one costs more than the rest of a small call. Some engines close
- * after an answer although they promise to keep the connection (llama-server does after streams), and then the next request is lost.
- * So an engine first has to show that it keeps one, and is tried anew once it has closed one by itself.
+ * Pools connections to engines where reuse is safe: a new connection costs more than the rest of a small call. Some engines close
+ * the connection after a response although they announced keep-alive (llama-server after streams), and the next request is lost.
+ * So each engine must first pass a trial with one connection, again after it has closed one.
  */
 export class EngineConnections {
   readonly #idleMs: number;
   readonly #trialMs: number;
   readonly #clock: Pick<Clock, "monotonic">;
-  /** By engine: the pool of the one connection that is its trial, or that of all where it has passed. */
+  /** By engine: the pool of its single trial connection, or the shared pool once it has passed. */
   readonly #pools = new Map<string, { readonly pool: ConnectionPool; readonly hasPassed: boolean }>();
 
   constructor({ idleMs = IDLE_MS, trialMs = TRIAL_MS, clock = systemClock }: EngineConnectionsOptions = {}) {
@@ -43,14 +43,14 @@ export class EngineConnections {
     this.#clock = clock;
   }
 
-  /** May call back at once. */
+  /** May call back synchronously. */
   run(address: EngineAddress, call: PooledCall): void {
     const engine = `${address.host}:${address.port}`;
     const known = this.#pools.get(engine);
     if (known === undefined) this.#try(engine, address).run(call);
     else if (known.hasPassed) known.pool.run(call);
     else {
-      // A connection of its own.
+      // An unpooled connection.
       const pool = this.#open(address, 0, () => undefined);
       pool.run(call);
       void pool.close();
@@ -59,7 +59,7 @@ export class EngineConnections {
 
   #try(engine: string, address: EngineAddress): ConnectionPool {
     const trial = this.#open(address, this.#trialMs, (end) => {
-      // A stream may last for hours, and says nothing: another request may be the trial.
+      // A stream may last for hours and proves nothing, so another request becomes the trial.
       if (!this.#leave(engine, trial) || end !== "kept") return;
       const shared = this.#open(address, this.#idleMs, (one) => {
         if (one === "closed free") this.#leave(engine, shared);
@@ -70,7 +70,7 @@ export class EngineConnections {
     return trial;
   }
 
-  /** @returns whether this was the engine's. What runs there ends there. */
+  /** @returns whether the pool was the engine's. Running requests finish on it. */
   #leave(engine: string, pool: ConnectionPool): boolean {
     if (this.#pools.get(engine)?.pool !== pool) return false;
     this.#pools.delete(engine);
@@ -83,7 +83,7 @@ export class EngineConnections {
   }
 }
 
-/** After an answer whose length was not said, the connection may end with it. */
+/** A response without a length may end with its connection. */
 function keepsAfter(headers: IncomingHttpHeaders): boolean {
   return headers["content-length"] !== undefined;
 }
@@ -94,7 +94,7 @@ function connectTo({ host, port }: EngineAddress): Connect {
     try {
       socket = netConnect({ host, port, noDelay: true });
     } catch (error) {
-      // Node refuses what is no port at once.
+      // Node throws synchronously for an invalid port.
       callback(error as Error, null);
       return;
     }

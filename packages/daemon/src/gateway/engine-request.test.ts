@@ -1,10 +1,10 @@
 import { HeaderRefused } from "@fairlead/wire/http1/http1-request";
 import { describe, expect, test } from "vitest";
-import type { TunnelRequest } from "../tunnel/tunnel-call.ts";
+import type { IncomingRequest } from "../tunnel/tunnel-call.ts";
 import { engineRequest } from "./engine-request.ts";
 
 const ENGINE = { host: "127.0.0.1", port: 8080 };
-const rendered = (request: Partial<TunnelRequest>): ReturnType<typeof engineRequest> =>
+const rendered = (request: Partial<IncomingRequest>): ReturnType<typeof engineRequest> =>
   engineRequest(
     { workload: "engine", token: undefined, kind: "no-body", method: "GET", path: "/", headers: {}, ...request },
     ENGINE,
@@ -19,7 +19,7 @@ describe("a request for an engine", () => {
       "x-name": "J\xc3\xbcrgen",
       "set-cookie": ["a", "b"],
       te: "trailers",
-      "fairlead-workload": "other",
+      "fairlead-token": "other",
       "transfer-encoding": "gzip",
       upgrade: "h2c",
     };
@@ -30,7 +30,7 @@ describe("a request for an engine", () => {
     });
   });
 
-  test.each<[string, Partial<TunnelRequest>, string, unknown]>([
+  test.each<[string, Partial<IncomingRequest>, string, unknown]>([
     ["none", { method: "GET" }, "", []],
     ["none, although its method has one", { method: "POST" }, "content-length: 0\r\n", []],
     [
@@ -52,7 +52,7 @@ describe("a request for an engine", () => {
     expect(rendered(request)).toEqual({ method, head: `${method} / HTTP/1.1\r\n${OWN}${line}\r\n`, body });
   });
 
-  test.each<[string, Partial<TunnelRequest>]>([
+  test.each<[string, Partial<IncomingRequest>]>([
     ["a header that would split it", { headers: { "x-a": "b\r\nx-evil: 1" } }],
     ["a header beyond one byte", { headers: { "x-a": "\u0100" } }],
     ["a path that would split it", { path: "/ HTTP/1.1\r\nx-evil: 1\r\n\r\n" }],

@@ -4,7 +4,7 @@ import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { TUNNEL_FAULT_HEADER } from "@fairlead/protocol/daemon-link";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { TunnelRequest } from "../tunnel/tunnel-call.ts";
+import type { IncomingRequest } from "../tunnel/tunnel-call.ts";
 import { type EngineAddress, EngineConnections } from "./engine-connections.ts";
 import { engineRequest } from "./engine-request.ts";
 import { Forward } from "./forward.ts";
@@ -13,7 +13,7 @@ import { TestCall } from "./tunnel-call.fixture.ts";
 let server: Server;
 let address: EngineAddress;
 let connections: EngineConnections;
-/** The engine's side of the latest connection, and what came there. */
+/** The engine's side of the latest connection and the data received. */
 let engine: Socket;
 let came: Buffer[];
 const sockets = new Set<Socket>();
@@ -40,7 +40,7 @@ async function listen(one: Server): Promise<void> {
   address = { host: "127.0.0.1", port: (one.address() as AddressInfo).port };
 }
 
-function forward(request: Partial<TunnelRequest> = {}): TestCall {
+function forward(request: Partial<IncomingRequest> = {}): TestCall {
   const call = new TestCall(request);
   connections.run(address, new Forward(call, engineRequest(call.request, address)));
   return call;
@@ -48,15 +48,15 @@ function forward(request: Partial<TunnelRequest> = {}): TestCall {
 
 const heard = (): string => Buffer.concat(came).toString("latin1");
 
-/** A call whose request has come to the engine. */
-async function begun(request: Partial<TunnelRequest> = {}): Promise<TestCall> {
+/** A call whose request reached the engine. */
+async function begun(request: Partial<IncomingRequest> = {}): Promise<TestCall> {
   came = [];
   const call = forward(request);
   await vi.waitFor(() => expect(heard()).toContain("\r\n\r\n"));
   return call;
 }
 
-/** Says so much that it must wait. @returns what resolves when it may go on */
+/** Writes until backpressure applies. @returns a promise that resolves when it can continue */
 function fill(call: TestCall): Promise<void> {
   for (;;) {
     const said = call.say(BLOCK);
@@ -241,7 +241,7 @@ describe("a request's body", () => {
     await listen(echo);
     const call = forward({ ...UPLOAD, headers: isSaid ? { "content-length": String(size) } : {} });
     await vi.waitFor(() => expect(call.handler).toBeDefined());
-    // A caller that often cannot take more for a moment.
+    // A client that frequently pauses.
     const drain = setInterval(() => {
       call.takes = randomInt(4) > 0;
       if (call.takes) call.handler?.onDrain();

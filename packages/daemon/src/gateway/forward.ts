@@ -1,21 +1,21 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { PooledCall } from "@fairlead/wire/http1/connection-pool";
 import type { Http1Connection, RenderedRequest } from "@fairlead/wire/http1/http1-connection";
-import type { TunnelCall, TunnelCallHandler } from "../tunnel/tunnel-call.ts";
+import type { IncomingCall, TunnelCallHandler } from "../tunnel/tunnel-call.ts";
 import { answerFault } from "./fault-answer.ts";
 import { answerHeaders } from "./gateway-headers.ts";
 
-/** One request on its way to a workload and the answer on its way back, each at the pace of its reader. */
+/** Streams one request to a workload and its response back, with backpressure in both directions. */
 export class Forward implements PooledCall {
-  readonly #call: TunnelCall;
+  readonly #call: IncomingCall;
   readonly #request: RenderedRequest;
   #caller: CallerSide | undefined;
-  /** Bytes of the answer's body that are still to come, where its length was said. */
+  /** Remaining bytes of the response body, if its length is known. */
   #left = Number.NaN;
-  /** With these its body is whole: they go out with the end. */
+  /** The last bytes of the body, sent together with its end. */
   #last: Buffer | undefined;
 
-  constructor(call: TunnelCall, request: RenderedRequest) {
+  constructor(call: IncomingCall, request: RenderedRequest) {
     this.#call = call;
     this.#request = request;
   }
@@ -39,7 +39,7 @@ export class Forward implements PooledCall {
     try {
       this.#call.respond(status, answerHeaders(headers));
     } catch {
-      // It holds a header that the tunnel cannot carry.
+      // A header cannot be sent through the tunnel.
       this.#caller?.onClose();
       answerFault(this.#call, "upstream_failed");
       return;
@@ -50,7 +50,7 @@ export class Forward implements PooledCall {
   onData(chunk: Buffer): boolean {
     this.#left -= chunk.length;
     if (this.#left !== 0) return this.#call.write(chunk);
-    // Not yet the end: the call may close at once with it, and the connection would not be free yet.
+    // Do not end the call yet: it may close immediately, before the connection is free.
     this.#last = chunk;
     return true;
   }
@@ -62,7 +62,7 @@ export class Forward implements PooledCall {
 
   onLost(cause: Error): void {
     this.#over();
-    if (this.#call.isAnswered) this.#call.break(new Error("the engine broke off", { cause }));
+    if (this.#call.isAnswered) this.#call.break(new Error("the engine closed the connection", { cause }));
     else answerFault(this.#call, "upstream_failed");
   }
 
@@ -70,13 +70,13 @@ export class Forward implements PooledCall {
     this.#call.resume();
   }
 
-  /** Nobody takes the rest of the request's body any more, but the call must be able to end. */
+  /** Discards the rest of the request body, so that the call can end. */
   #over(): void {
     if (this.#caller?.leave() === false) this.#call.resume();
   }
 }
 
-/** What the caller says and takes. Knows the connection no longer than it is the call's. */
+/** The client side of a call. Drops its reference to the connection when the call releases it. */
 class CallerSide implements TunnelCallHandler {
   #connection: Http1Connection | undefined;
   #isWhole = false;
@@ -85,7 +85,7 @@ class CallerSide implements TunnelCallHandler {
     this.#connection = connection;
   }
 
-  /** @returns whether the caller has said all. */
+  /** @returns whether the request is complete. */
   leave(): boolean {
     this.#connection = undefined;
     return this.#isWhole;
@@ -104,7 +104,7 @@ class CallerSide implements TunnelCallHandler {
     this.#connection?.resume();
   }
 
-  /** Also where the caller left before the answer's headers, or in the middle of its body. */
+  /** Also called if the client disconnects before or during the response. */
   onClose(): void {
     this.#connection?.abort();
     this.#connection = undefined;

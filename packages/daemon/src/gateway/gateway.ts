@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { TunnelCall, TunnelHandler } from "../tunnel/tunnel-call.ts";
+import type { IncomingCall, IncomingCallHandler } from "../tunnel/tunnel-call.ts";
 import type { ConnectCheck } from "./connect-check.ts";
 import { EngineConnections } from "./engine-connections.ts";
 import { engineRequest } from "./engine-request.ts";
@@ -7,29 +7,32 @@ import { answerFault } from "./fault-answer.ts";
 import { Forward } from "./forward.ts";
 import { forwardWebSocket } from "./web-socket.ts";
 
-/** Where a workload listens on this machine. */
+/** A workload's address on this machine. */
 export interface WorkloadTarget {
   readonly host: string;
   readonly port: number;
   readonly ready: boolean;
 }
 
-/** Kept up to date by the reconcile loop. */
+/** Updated by the reconcile loop. */
 export interface WorkloadTargets {
-  /** @returns null for a name that this node does not run. */
+  /** @returns null for an unknown workload. */
   find(name: string): WorkloadTarget | null;
 }
 
 export interface GatewayOptions {
   readonly targets: WorkloadTargets;
-  /** Judges the tokens of relayed requests. */
+  /** Checks the tokens of relayed requests. */
   readonly connect: Pick<ConnectCheck, "check">;
   readonly connections?: EngineConnections;
   readonly log: Logger;
 }
 
 /** The reverse proxy in front of this node's workloads. */
-export function createGateway({ connections = new EngineConnections(), ...others }: GatewayOptions): TunnelHandler {
+export function createGateway({
+  connections = new EngineConnections(),
+  ...others
+}: GatewayOptions): IncomingCallHandler {
   const options = { connections, ...others };
   const { connect, log } = options;
   return (call) => {
@@ -44,14 +47,14 @@ export function createGateway({ connections = new EngineConnections(), ...others
         else answerFault(call, refusal);
       },
       (error: unknown) => {
-        log.error({ err: error }, "a workload-connect token could not be judged");
+        log.error({ err: error }, "could not check a workload-connect token");
         answerFault(call, "unavailable");
       },
     );
   };
 }
 
-function handOver(call: TunnelCall, { targets, connections, log }: Required<GatewayOptions>): void {
+function handOver(call: IncomingCall, { targets, connections, log }: Required<GatewayOptions>): void {
   if (call.isClosed) return;
   const { kind, workload } = call.request;
   const target = targets.find(workload);
@@ -66,8 +69,8 @@ function handOver(call: TunnelCall, { targets, connections, log }: Required<Gate
       forwardWebSocket(call, { target: { host, port }, onFault: (code) => answerFault(call, code) });
     }
   } catch (error) {
-    // Some paths and header values are refused before anything is sent.
-    log.debug({ err: error }, "request cannot be forwarded");
+    // Some paths and header values are rejected before anything is sent.
+    log.debug({ err: error }, "could not forward a request");
     answerFault(call, "upstream_failed");
   }
 }

@@ -1,19 +1,11 @@
-import {
-  type ClientHttp2Session,
-  type ClientHttp2Stream,
-  connect,
-  createServer,
-  type Http2Server,
-  type IncomingHttpHeaders,
-} from "node:http2";
-import type { AddressInfo } from "node:net";
-import { text } from "node:stream/consumers";
-import { TUNNEL_FAULT_HEADER } from "@fairlead/protocol/daemon-link";
+import { LOGS_WORKLOAD, TUNNEL_FAULT_HEADER } from "@fairlead/protocol/daemon-link";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type LogLine, type LogOptions, RuntimeError } from "../runtime/container-runtime.ts";
 import { FakeTime } from "../testing/fake-time.ts";
 import { silentLog } from "../testing/silent-log.ts";
-import { h2Calls } from "../tunnel/h2-call.ts";
+import type { TestCaller } from "../tunnel/tunnel-caller.fixture.ts";
+import { callThrough, settled, stillness, type TunnelHarness } from "../tunnel/tunnel-stage.fixture.ts";
+import { openTestTunnel } from "../tunnel/yamux-caller.fixture.ts";
 import { createLogServer, type LogSource } from "./log-server.ts";
 
 type FollowLogs = (id: string, options: LogOptions, signal: AbortSignal) => AsyncIterable<LogLine>;
@@ -25,8 +17,7 @@ const line = (second: number, said: string): LogLine => ({
 });
 
 const time = new FakeTime();
-let server: Http2Server;
-let caller: ClientHttp2Session;
+let tunnel: TunnelHarness;
 let source: LogSource | null;
 let asked: { readonly id: string; readonly options: LogOptions }[];
 let followLogs: FollowLogs;
@@ -39,24 +30,15 @@ beforeEach(async () => {
       return followLogs(id, options, signal);
     },
   };
-  server = createServer();
   const find = (workload: string): LogSource | null => (workload === "engine" ? source : null);
-  server.on("stream", h2Calls(createLogServer({ find, runtime, timers: time, log: silentLog })));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  caller = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  tunnel = await openTestTunnel(createLogServer({ find, runtime, timers: time, log: silentLog }));
 });
 
-afterEach(() => {
-  caller.destroy();
-  server.close();
-});
+afterEach(() => tunnel.close());
 
-function ask(path: string): ClientHttp2Stream {
-  return caller.request({ ":path": path });
-}
+const ask = (path: string): TestCaller => callThrough(tunnel, { workload: LOGS_WORKLOAD, path });
 
-const headersOf = (stream: ClientHttp2Stream): Promise<IncomingHttpHeaders> =>
-  new Promise((resolve, reject) => stream.once("response", resolve).once("error", reject));
+const answered = (caller: TestCaller, status = 200): Promise<void> => expect.poll(() => caller.status).toBe(status);
 
 const said = (body: string): string[] =>
   body
@@ -64,7 +46,7 @@ const said = (body: string): string[] =>
     .filter(Boolean)
     .map((json) => (JSON.parse(json) as LogLine).text);
 
-/** Yields these and waits, as a container does that runs on. */
+/** Yields these lines and waits, like a running container. */
 const endless = (...lines: readonly LogLine[]): FollowLogs =>
   async function* (_id, _options, signal) {
     yield* lines;
@@ -76,25 +58,26 @@ describe("the logs of a workload", () => {
     followLogs = async function* () {
       yield line(1, "ready\u2028 “now”");
     };
-    const stream = ask("/engine?follow=false&tail=5&since=2026-01-01T00%3A00%3A00Z");
-    expect(await headersOf(stream)).toMatchObject({ ":status": 200, "content-type": "application/x-ndjson" });
-    expect(said(await text(stream))).toEqual(["ready\u2028 “now”"]);
+    const caller = ask("/engine?follow=false&tail=5&since=2026-01-01T00%3A00%3A00Z");
+    await settled(caller, "whole");
+    expect(caller).toMatchObject({ status: 200, headers: { "content-type": "application/x-ndjson" } });
+    expect(said(caller.body.toString())).toEqual(["ready\u2028 “now”"]);
     expect(asked).toEqual([{ id: "one", options: { follow: false, tail: 5, since: "2026-01-01T00:00:00Z" } }]);
   });
 
   test("of a workload that has no container are refused", async () => {
-    const headers = await headersOf(ask("/other"));
-    expect(headers).toMatchObject({ ":status": 503, [TUNNEL_FAULT_HEADER]: "no_running_engine" });
+    const caller = ask("/other");
+    await answered(caller, 503);
+    expect(caller.headers).toMatchObject({ [TUNNEL_FAULT_HEADER]: "no_running_engine" });
   });
 
   test("that the container engine does not give are broken off, and do not look empty", async () => {
     followLogs = () => {
       throw new RuntimeError("unavailable", "away");
     };
-    const stream = ask("/engine");
-    stream.on("error", () => undefined);
-    await headersOf(stream);
-    await expect(text(stream)).rejects.toThrow();
+    const caller = ask("/engine");
+    await settled(caller, "failed");
+    expect(caller.status).toBe(200);
   });
 
   test("go on with the next run, and repeat no line of this container", async () => {
@@ -110,25 +93,21 @@ describe("the logs of a workload", () => {
       endless(line(1, "a new container")),
     ];
     followLogs = (...args) => runs.shift()?.(...args) ?? endless()(...args);
-    const stream = ask("/engine?follow=true&tail=10");
-    stream.setEncoding("utf8");
-    let body = "";
-    stream.on("data", (piece: string) => {
-      body += piece;
-    });
-    await expect.poll(() => said(body)).toEqual(["first", "dies"]);
+    const caller = ask("/engine?follow=true&tail=10");
+    const lines = (): string[] => said(caller.body.toString());
+    await expect.poll(lines).toEqual(["first", "dies"]);
     source = { id: "one", running: true, startedAt: "2" };
-    await expect.poll(async () => (await time.advance(500), said(body))).toEqual(["first", "dies", "again"]);
+    await expect.poll(async () => (await time.advance(500), lines())).toEqual(["first", "dies", "again"]);
     source = { id: "two", running: true, startedAt: "3" };
     await expect
-      .poll(async () => (await time.advance(500), said(body)))
+      .poll(async () => (await time.advance(500), lines()))
       .toEqual(["first", "dies", "again", "a new container"]);
     expect(asked.map(({ id, options: { since, tail } }) => [id, since, tail])).toEqual([
       ["one", null, 10],
       ["one", line(2, "").at, null],
       ["two", null, null],
     ]);
-    stream.close();
+    caller.abort();
   });
 
   test("end at the container engine when the caller leaves", async () => {
@@ -138,9 +117,9 @@ describe("the logs of a workload", () => {
       await new Promise((resolve) => signal.addEventListener("abort", resolve));
       ended = true;
     };
-    const stream = ask("/engine?follow=true");
-    await headersOf(stream);
-    stream.close();
+    const caller = ask("/engine?follow=true");
+    await answered(caller);
+    caller.abort();
     await expect.poll(() => ended).toBe(true);
   });
 
@@ -149,22 +128,10 @@ describe("the logs of a workload", () => {
     followLogs = async function* () {
       for (; read < 100_000; read++) yield line(1, "x".repeat(1000));
     };
-    const stream = ask("/engine?follow=false");
-    await headersOf(stream);
-    stream.pause();
-    let before = -1;
-    await expect
-      .poll(
-        () => {
-          const still = read === before;
-          before = read;
-          return still;
-        },
-        { interval: 100 },
-      )
-      .toBe(true);
-    expect(read).toBeLessThan(5000);
-    stream.resume();
-    stream.close();
+    const caller = ask("/engine?follow=false");
+    caller.pause();
+    expect(await stillness(() => read)).toBeLessThan(5000);
+    caller.resume();
+    caller.abort();
   });
 });

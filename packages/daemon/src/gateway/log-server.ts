@@ -1,11 +1,11 @@
 import { TUNNEL_FAULT_HEADER } from "@fairlead/protocol/daemon-link";
 import type { ErrorCode } from "@fairlead/protocol/errors";
-import { type Log, reasonOf } from "../log.ts";
+import { type DaemonLog, reasonOf } from "../process/log.ts";
+import { sleep, type Timers } from "../process/timers.ts";
 import type { ContainerRuntime, LogLine, LogOptions } from "../runtime/container-runtime.ts";
-import { sleep, type Timers } from "../timers.ts";
-import type { TunnelCall, TunnelCallHandler, TunnelHandler } from "../tunnel/tunnel-call.ts";
+import type { IncomingCall, IncomingCallHandler, TunnelCallHandler } from "../tunnel/tunnel-call.ts";
 
-/** One run of a container whose output is a workload's. */
+/** One run of a workload's container. */
 export interface LogSource {
   readonly id: string;
   readonly running: boolean;
@@ -13,31 +13,31 @@ export interface LogSource {
 }
 
 export interface LogServerDeps {
-  /** Kept up to date by the reconcile loop. @returns null for a workload that has no container. */
+  /** Updated by the reconcile loop. @returns null for a workload without a container. */
   readonly find: (workload: string) => LogSource | null;
   readonly runtime: Pick<ContainerRuntime, "followLogs">;
   readonly timers: Timers;
-  readonly log: Log;
+  readonly log: DaemonLog;
 }
 
 const LOOK_MS = 500;
 
 /**
- * Tells what a workload prints: `/{workload}?follow=&since=&tail=`, one JSON object a line. Reads from the container engine no
- * faster than the caller takes it, and stops when the caller leaves.
+ * Serves a workload's logs: `/{workload}?follow=&since=&tail=`, one JSON object per line. Reads from the container engine with
+ * backpressure and stops when the client disconnects.
  */
-export function createLogServer(deps: LogServerDeps): TunnelHandler {
+export function createLogServer(deps: LogServerDeps): IncomingCallHandler {
   return (call) => {
     serve(call, deps).catch((error: unknown) => {
       if (call.isClosed) return;
-      deps.log.warn({ reason: reasonOf(error) }, "the output of a workload could not be read");
-      if (call.isAnswered) call.break(new Error("the output could not be read"));
+      deps.log.warn({ reason: reasonOf(error) }, "could not read the logs of a workload");
+      if (call.isAnswered) call.break(new Error("could not read the logs"));
       else refuse(call, "unavailable");
     });
   };
 }
 
-async function serve(call: TunnelCall, deps: LogServerDeps): Promise<void> {
+async function serve(call: IncomingCall, deps: LogServerDeps): Promise<void> {
   const caller = new LogCaller();
   call.handle(caller);
   const { workload, options } = parse(call.request.path);
@@ -55,17 +55,17 @@ async function serve(call: TunnelCall, deps: LogServerDeps): Promise<void> {
   call.end();
 }
 
-/** The reader of the lines; what it says itself is not looked at. */
+/** The client; its request body is ignored. */
 class LogCaller implements TunnelCallHandler {
   readonly #left = new AbortController();
   #goOn: (() => void) | undefined;
 
-  /** Aborts when the caller leaves. */
+  /** Aborts when the client disconnects. */
   get signal(): AbortSignal {
     return this.#left.signal;
   }
 
-  /** Resolves when more may be written, or the caller has left. */
+  /** Resolves when more can be written or the client has disconnected. */
   drained(): Promise<void> {
     if (this.signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {
@@ -96,12 +96,12 @@ interface Reading {
   readonly signal: AbortSignal;
 }
 
-/** Followed from run to run: through crashes, restarts and updates. */
+/** Follows the workload across crashes, restarts and updates. */
 async function* outputOf(first: LogSource, reading: Reading): AsyncIterable<LogLine> {
   const { options, deps, signal } = reading;
   let source: LogSource | null = first;
   let asked = options;
-  /** The lines of an earlier reading of this container. */
+  /** Lines already sent for this container. */
   let known = "";
   let latest = "";
   while (source !== null) {
@@ -126,7 +126,7 @@ async function* outputOf(first: LogSource, reading: Reading): AsyncIterable<LogL
   }
 }
 
-/** @param broken the run may go on, only its output could not be read. @returns null when the caller has left. */
+/** @param broken reading failed, but the run may continue. @returns null if the client has disconnected. */
 async function nextRun(
   last: LogSource,
   broken: boolean,
@@ -154,7 +154,7 @@ function parse(path: string): { readonly workload: string; readonly options: Log
   };
 }
 
-function refuse(call: TunnelCall, code: ErrorCode): void {
+function refuse(call: IncomingCall, code: ErrorCode): void {
   if (call.isClosed) return;
   call.respond(503, { [TUNNEL_FAULT_HEADER]: code });
   call.end();

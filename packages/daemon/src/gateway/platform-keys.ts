@@ -1,37 +1,38 @@
-import type { Clock } from "@fairlead/protocol/clock";
+import type { Clock } from "@fairlead/protocol/values/clock";
+import { urlBelow } from "@fairlead/protocol/values/url";
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from "jose";
 import { z } from "zod";
 import { type HttpClient, jsonOf } from "../link/http-client.ts";
-import { type Log, reasonOf } from "../log.ts";
+import { type DaemonLog, reasonOf } from "../process/log.ts";
+import { sleep, type Timers } from "../process/timers.ts";
 import type { DurableRecord } from "../state/durable-record.ts";
-import { sleep, type Timers } from "../timers.ts";
 
-/** `/.well-known/jwks.json`. A newer server may publish keys of other kinds; they are kept and not understood. */
+/** `/.well-known/jwks.json`. Unknown key types of newer servers are kept. */
 export const platformKeysSchema = z.object({ keys: z.array(z.looseObject({ kty: z.string() })) });
 type PublishedKeys = z.infer<typeof platformKeysSchema>;
 
 export interface PlatformKeysDeps {
   readonly platformUrl: string;
   readonly http: HttpClient;
-  /** What the daemon starts with while the platform host does not answer. */
+  /** Used while the platform host is unreachable. */
   readonly record: DurableRecord<PublishedKeys>;
   readonly clock: Clock;
   readonly timers: Timers;
-  readonly log: Log;
+  readonly log: DaemonLog;
 }
 
-/** The key cannot be told from a wrong one now: the platform host does not answer. */
+/** The key cannot be checked because the platform host is unreachable. */
 export class KeysUnavailable extends Error {
   override readonly name = "KeysUnavailable";
 }
 
 const CALL_TIMEOUT_MS = 5000;
-/** A key that was withdrawn counts for so long at most, while the platform host answers. */
+/** Upper bound on how long a withdrawn key is accepted while the platform is reachable. */
 const REFRESH_MS = 3_600_000;
-/** The relay lets no made-up key through, so an unknown one is a rotation; still, nobody shall make this node ask without end. */
+/** Unknown keys usually mean a rotation; this limits how often they trigger a request. */
 const PAUSE_MS = 1000;
 
-/** The public keys that the platform signs with: asked for when an unknown one comes, kept on disk. */
+/** The platform's public signing keys: fetched when an unknown key is used, cached on disk. */
 export class PlatformKeys {
   readonly #deps: PlatformKeysDeps;
   #find: JWTVerifyGetKey = createLocalJWKSet({ keys: [] });
@@ -44,18 +45,18 @@ export class PlatformKeys {
     this.#deps = deps;
   }
 
-  /** Grows whenever the keys change: whatever was verified by the older ones must be verified anew. */
+  /** Incremented when the keys change; earlier verifications are then invalid. */
   get version(): number {
     return this.#version;
   }
 
   async load(): Promise<void> {
     const { value, damaged } = await this.#deps.record.load();
-    if (damaged) this.#deps.log.warn("a copy of the platform's public keys on disk was damaged");
+    if (damaged) this.#deps.log.warn("a copy of the platform's public keys on disk is damaged");
     if (value !== null) this.#use(value);
   }
 
-  /** For `jwtVerify`. @throws JOSEError for a key that the platform does not publish, KeysUnavailable */
+  /** For `jwtVerify`. @throws JOSEError for an unpublished key; KeysUnavailable */
   readonly find: JWTVerifyGetKey = async (header, token) => {
     if (this.#sinceAsked() >= REFRESH_MS) this.#ask().catch(() => undefined);
     try {
@@ -71,7 +72,7 @@ export class PlatformKeys {
     return this.#deps.clock.monotonic() - this.#askedAt;
   }
 
-  /** One call for all who wait. @throws KeysUnavailable */
+  /** Concurrent callers share one request. @throws KeysUnavailable */
   #ask(): Promise<void> {
     this.#asking ??= this.#pauseAndFetch().finally(() => {
       this.#asking = null;
@@ -89,24 +90,24 @@ export class PlatformKeys {
   async #fetch(): Promise<void> {
     const { http, platformUrl, log } = this.#deps;
     try {
-      const url = new URL("/.well-known/jwks.json", platformUrl).href;
+      const url = urlBelow(platformUrl, "/.well-known/jwks.json");
       const answer = await http({ method: "GET", url, timeoutMs: CALL_TIMEOUT_MS });
-      if (answer.status !== 200) throw new Error(`the platform host answered ${answer.status}`);
+      if (answer.status !== 200) throw new Error(`the platform host returned ${answer.status}`);
       const keys = platformKeysSchema.parse(jsonOf(answer));
       if (this.#use(keys)) await this.#save(keys);
     } catch (cause) {
-      log.warn({ reason: reasonOf(cause) }, "could not get the platform's public keys");
-      throw new KeysUnavailable("the platform's public keys cannot be had", { cause });
+      log.warn({ reason: reasonOf(cause) }, "could not fetch the platform's public keys");
+      throw new KeysUnavailable("the platform's public keys are unavailable", { cause });
     }
   }
 
   async #save(keys: PublishedKeys): Promise<void> {
     await this.#deps.record.save(keys).catch((error: unknown) => {
-      this.#deps.log.error({ reason: reasonOf(error) }, "the platform's public keys could not be saved");
+      this.#deps.log.error({ reason: reasonOf(error) }, "could not save the platform's public keys");
     });
   }
 
-  /** @returns whether they are others than before. */
+  /** @returns whether the keys changed. */
   #use(keys: PublishedKeys): boolean {
     const text = JSON.stringify(keys);
     if (text === this.#text) return false;

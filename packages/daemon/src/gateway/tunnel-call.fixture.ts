@@ -1,23 +1,23 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { TunnelCall, TunnelCallHandler, TunnelRequest } from "../tunnel/tunnel-call.ts";
+import type { IncomingCall, IncomingRequest, TunnelCallHandler } from "../tunnel/tunnel-call.ts";
 
-/** A call whose other side is the test. */
-export class TestCall implements TunnelCall {
-  readonly request: TunnelRequest;
+/** A call controlled by the test. */
+export class TestCall implements IncomingCall {
+  readonly request: IncomingRequest;
   status = 0;
   headers: IncomingHttpHeaders = {};
   readonly chunks: Buffer[] = [];
-  /** Bytes that `end` brought. */
+  /** Bytes passed to `end`. */
   last: number | undefined;
   state: "open" | "whole" | "broken" | "left" = "open";
-  /** Whether the body must wait. */
+  /** Whether the request body is paused. */
   isPaused = false;
-  /** Whether the answer must. */
+  /** Whether the response is paused. */
   takes = true;
   handler: TunnelCallHandler | undefined;
   readonly #onResume: (() => void)[] = [];
 
-  constructor(request: Partial<TunnelRequest> = {}) {
+  constructor(request: Partial<IncomingRequest> = {}) {
     const defaults = { workload: "engine", token: undefined, kind: "no-body", method: "GET", path: "/" } as const;
     this.request = { ...defaults, headers: {}, ...request };
   }
@@ -34,7 +34,7 @@ export class TestCall implements TunnelCall {
     return Buffer.concat(this.chunks);
   }
 
-  /** What the caller says. Resolves when it may say more. */
+  /** Sends part of the request body. Resolves when more can be sent. */
   async say(chunk: Buffer): Promise<void> {
     if (this.handler?.onData(chunk) !== false) return;
     this.isPaused = true;
@@ -68,7 +68,7 @@ export class TestCall implements TunnelCall {
     if (last !== undefined) this.chunks.push(last);
     this.last = last?.length ?? 0;
     this.state = "whole";
-    // Both bodies are: nothing is left to wait for.
+    // Both bodies are complete.
     if (this.request.kind === "no-body") this.handler?.onClose();
   }
 

@@ -1,17 +1,17 @@
 import { randomBytes } from "node:crypto";
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import type { Duplex, Readable } from "node:stream";
-import type { TunnelCall, TunnelCallHandler } from "../tunnel/tunnel-call.ts";
+import type { IncomingCall, TunnelCallHandler } from "../tunnel/tunnel-call.ts";
 import { answerHeaders, requestHeaders } from "./gateway-headers.ts";
 
 export interface WebSocketOptions {
   readonly target: { readonly host: string; readonly port: number };
-  /** Answers where the engine gave no answer of its own that could be passed on. */
+  /** Called if the engine sent no response that could be passed on. */
   readonly onFault: (code: "no_running_engine" | "upstream_failed") => void;
 }
 
-/** A WebSocket that came through the tunnel, on to a workload that knows RFC 6455 alone. */
-export function forwardWebSocket(call: TunnelCall, { target, onFault }: WebSocketOptions): void {
+/** Forwards a WebSocket from the tunnel to a workload (RFC 6455). */
+export function forwardWebSocket(call: IncomingCall, { target, onFault }: WebSocketOptions): void {
   const engine = httpRequest({
     ...target,
     path: call.request.path,
@@ -35,21 +35,21 @@ export function forwardWebSocket(call: TunnelCall, { target, onFault }: WebSocke
   engine.end();
 }
 
-/** Both directions, each at the pace of its reader, and each ended by its writer. */
+/** Pipes both directions with backpressure; each ends on its own. */
 class WebSocketForward implements TunnelCallHandler {
-  readonly #call: TunnelCall;
+  readonly #call: IncomingCall;
   #engine: ClientRequest | undefined;
-  /** Where the caller's bytes go, once the engine took the WebSocket. */
+  /** Destination of the client's bytes after the upgrade. */
   #socket: Duplex | undefined;
-  /** Where the caller's answer comes from: the socket, or a refusal. */
+  /** Source of the response: the socket or an error response. */
   #answer: Readable | undefined;
   #isRefused = false;
-  /** What the caller said before the engine took the WebSocket. */
+  /** Bytes received before the upgrade. */
   #early: Buffer[] = [];
   #isWhole = false;
   #isAnswerWhole = false;
 
-  constructor(call: TunnelCall, engine: ClientRequest) {
+  constructor(call: IncomingCall, engine: ClientRequest) {
     this.#call = call;
     this.#engine = engine;
     call.handle(this);
@@ -74,7 +74,7 @@ class WebSocketForward implements TunnelCallHandler {
     else if (!socket.writableNeedDrain) call.resume();
   }
 
-  /** The engine said something else than 101: its refusal is passed on, and a success must not be taken for an open WebSocket. */
+  /** The engine did not return 101: errors are passed on, but a success must not look like an open WebSocket. */
   refuse(answer: IncomingMessage): boolean {
     const { statusCode = 502 } = answer;
     this.#isRefused = true;
@@ -130,11 +130,11 @@ class WebSocketForward implements TunnelCallHandler {
 
   #socketClosed(): void {
     if (!this.#isAnswerWhole) this.#break(undefined);
-    // What the caller still says has no reader, but its call must be able to end.
+    // Discard further bytes, so that the call can end.
     else this.#call.resume();
   }
 
   #break(cause: unknown): void {
-    this.#call.break(new Error("the engine broke off", { cause }));
+    this.#call.break(new Error("the engine closed the connection", { cause }));
   }
 }

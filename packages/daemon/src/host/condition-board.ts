@@ -1,5 +1,6 @@
-import type { Condition, ConditionType } from "@fairlead/protocol/conditions";
-import type { Finding } from "./condition-rules.ts";
+import { type Condition, type ConditionType, MAX_CONDITION_MESSAGE } from "@fairlead/protocol/conditions";
+import { cutText } from "@fairlead/protocol/values/text";
+import type { ConditionFinding } from "./condition-rules.ts";
 
 export interface ConditionBoardDeps {
   /** RFC 3339. */
@@ -8,7 +9,7 @@ export interface ConditionBoardDeps {
   readonly onChange: () => void;
 }
 
-/** The machine's conditions, each set by the room that knows of it. A change of status or reason is an event. */
+/** The machine's conditions. A change of status or reason emits an event. */
 export class ConditionBoard {
   readonly #deps: ConditionBoardDeps;
   readonly #conditions = new Map<ConditionType, Condition>();
@@ -17,13 +18,14 @@ export class ConditionBoard {
     this.#deps = deps;
   }
 
-  set(type: ConditionType, finding: Finding): void {
+  set(type: ConditionType, found: ConditionFinding): void {
+    const finding = { ...found, message: cutText(found.message, MAX_CONDITION_MESSAGE) };
     const before = this.#conditions.get(type);
     const same = before?.status === finding.status && before.reason === finding.reason;
     if (same && before.message === finding.message) return;
     const since = same ? before.since : this.#deps.time();
     this.#conditions.set(type, { type, ...finding, since });
-    // A machine that has been well from the start is no news.
+    // The first `ok` is not an event.
     const news = before === undefined ? finding.status === "problem" : !same;
     if (news) this.#deps.onEvent(`condition_${finding.status}`, null, eventText(type, finding));
     this.#deps.onChange();
@@ -34,6 +36,6 @@ export class ConditionBoard {
   }
 }
 
-function eventText(type: ConditionType, { status, message }: Finding): string {
+function eventText(type: ConditionType, { status, message }: ConditionFinding): string {
   return `${type}: ${message || status}`;
 }

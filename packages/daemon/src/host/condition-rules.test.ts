@@ -1,8 +1,9 @@
+import { conditionSchema } from "@fairlead/protocol/conditions";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import { describe, expect, test } from "vitest";
 import { aDesiredState, aSpec } from "../testing/builders.ts";
 import { ConditionBoard } from "./condition-board.ts";
-import { clockFinding, diskFinding, dockerFinding, gpuFinding, OK } from "./condition-rules.ts";
+import { clockFinding, diskFinding, dockerFinding, gpuFinding, memoryFinding, OK } from "./condition-rules.ts";
 import { bytesToFree, floorOf, isUnderPressure, roomProblem } from "./disk-rules.ts";
 
 const GIB = 1024 ** 3;
@@ -18,7 +19,7 @@ describe("the disk", () => {
     expect(diskFinding(disk(91), null, false)).toEqual({
       status: "problem",
       reason: "disk_pressure",
-      message: "the disk is 91 % full, 9.0 GiB are free",
+      message: "the disk is 91 % full, 9.0 GiB free",
     });
     expect(diskFinding(disk(82), null, false)).toEqual(OK);
   });
@@ -33,9 +34,9 @@ describe("the disk", () => {
     expect(floorOf(disk(0, 10))).toBe(GIB / 2);
     expect(roomProblem(disk(98), 0)).toBeNull();
     expect(roomProblem(disk(98), 2 * GIB)).toBe(
-      "too little disk space: 2.0 GiB are free and 2.0 GiB are still to come, and 1.0 GiB must stay free",
+      "too little disk space: 2.0 GiB free, 2.0 GiB pending, 1.0 GiB must stay free",
     );
-    expect(roomProblem(disk(99.5), 0)).toBe("too little disk space: 512 MiB are free, and 1.0 GiB must stay free");
+    expect(roomProblem(disk(99.5), 0)).toBe("too little disk space: 512 MiB free, 1.0 GiB must stay free");
   });
 
   test("a refused pull is told above all else, and what cannot be read is unknown", () => {
@@ -87,10 +88,10 @@ describe("GPUs", () => {
   });
 
   test.each([
-    [{ state: "absent" } as const, "all" as const, "no_driver", /no nvidia-smi/],
+    [{ state: "absent" } as const, "all" as const, "no_driver", /nvidia-smi is not installed/],
     [{ state: "broken", reason: "driver mismatch" } as const, 1, "driver_failed", /driver mismatch/],
-    [two, 3, "missing_gpus", /asks for 3 GPUs, and there are 2/],
-    [two, ["GPU-cc", "0"], "missing_gpus", /asks for GPU-cc, and/],
+    [two, 3, "missing_gpus", /requires 3 GPUs, but there are 2/],
+    [two, ["GPU-cc", "0"], "missing_gpus", /requires GPU-cc, but/],
     [{ state: "present", gpus: [] } as const, "all" as const, "missing_gpus", /there are 0/],
   ])("that are not there are a problem: %j for %j", (...[reading, gpus, reason, message]) => {
     const finding = gpuFinding(reading, asking(gpus as "all"));
@@ -125,11 +126,38 @@ describe("the board", () => {
     expect(changes()).toBe(4);
   });
 
+  test("cuts what a room has to say to what the control plane takes", () => {
+    const { made } = board();
+    made.set("secrets", { status: "problem", reason: "missing_secrets", message: "x".repeat(5000) });
+    expect(conditionSchema.parse(made.list()[0])).toEqual(made.list()[0]);
+  });
+
   test("a machine that is well from the start is no news, one that is not is", () => {
     const { made, events } = board();
     made.set("clock", OK);
     made.set("gpu", { status: "problem", reason: "no_driver", message: "none" });
     expect(events).toEqual(["condition_problem gpu: none"]);
     expect(made.list().map(({ type }) => type)).toEqual(["clock", "gpu"]);
+  });
+});
+
+describe("the memory", () => {
+  const limited = aSpec({ resources: { memoryMb: 512 } });
+
+  test("is warned of while a workload has no limit, by name", () => {
+    expect(memoryFinding(null)).toEqual(OK);
+    expect(memoryFinding(aDesiredState({ workloads: [limited] }))).toEqual(OK);
+    expect(memoryFinding(aDesiredState({ workloads: [limited, aSpec({ name: "agent-1" })] }))).toEqual({
+      status: "warning",
+      reason: "no_memory_limit",
+      message: "resources.memoryMb is not set for agent-1",
+    });
+  });
+
+  test("a message names at most ten", () => {
+    const workloads = Array.from({ length: 256 }, (_, index) => aSpec({ name: `agent-${index}`.padEnd(40, "x") }));
+    const { message } = memoryFinding(aDesiredState({ workloads }));
+    expect(message).toContain("and 246 more");
+    expect(message.length).toBeLessThan(1024);
   });
 });

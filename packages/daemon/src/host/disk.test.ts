@@ -34,7 +34,7 @@ test("what would break the floor is refused, and remembered until a pull comes t
   await made.require(GIB);
   expect(made.refusal).toBeNull();
   await expect(made.require(3 * GIB)).rejects.toMatchObject({ kind: "no-room" });
-  expect(made.refusal).toContain("3.0 GiB are free");
+  expect(made.refusal).toContain("3.0 GiB free");
   expect(refused()).toBe(1);
   made.pulled();
   expect(made.refusal).toBeNull();

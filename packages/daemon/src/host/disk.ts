@@ -1,14 +1,14 @@
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { Clock } from "@fairlead/protocol/clock";
+import type { Clock } from "@fairlead/protocol/values/clock";
 import { RuntimeError } from "../runtime/container-runtime.ts";
 import { type DiskSpace, roomProblem } from "./disk-rules.ts";
 
-/** The file system that holds a folder, or the nearest folder above it that is there; null where that cannot be told. */
+/** The file system of a folder or its nearest existing parent; null if unknown. */
 export async function readDiskSpace(folder: string): Promise<DiskSpace | null> {
   try {
     const { blocks, bavail, bfree, bsize } = await statfs(folder);
-    // What is kept back for root is no room for images.
+    // Blocks reserved for root are not available for images.
     return { totalBytes: (blocks - bfree + bavail) * bsize, freeBytes: bavail * bsize };
   } catch (error) {
     const missing = error instanceof Error && "code" in error && error.code === "ENOENT";
@@ -19,16 +19,16 @@ export async function readDiskSpace(folder: string): Promise<DiskSpace | null> {
 export interface DiskRoomDeps {
   readonly readSpace: () => Promise<DiskSpace | null>;
   readonly clock: Clock;
-  /** A pull has just been refused for want of room. */
+  /** A pull was rejected for lack of space. */
   readonly onRefused: () => void;
 }
 
-/** Progress comes many times a second, and a disk does not fill that fast. */
+/** Limits how often progress events check the disk. */
 const FRESH_MS = 1000;
-/** A refusal that nobody repeats is over. */
+/** A rejection is forgotten after this time. */
 const REFUSAL_MS = 10 * 60_000;
 
-/** The free-space floor: what would break it is refused before the disk is full, where nothing works any more (amazon-ecs-agent#632). */
+/** The free-space floor: pulls are rejected before the disk is full (amazon-ecs-agent#632). */
 export class DiskRoom {
   readonly #deps: DiskRoomDeps;
   #read: { readonly at: number; readonly space: Promise<DiskSpace | null> } | null = null;
@@ -38,7 +38,7 @@ export class DiskRoom {
     this.#deps = deps;
   }
 
-  /** @throws RuntimeError `no-room`. Where the space cannot be told nothing is refused. */
+  /** @throws RuntimeError `no-room`. Accepts everything if the free space is unknown. */
   readonly require = async (pendingBytes: number): Promise<void> => {
     const space = await this.#space();
     const problem = space && roomProblem(space, pendingBytes);
@@ -48,7 +48,7 @@ export class DiskRoom {
     throw new RuntimeError("no-room", problem);
   };
 
-  /** What the last refusal said, until a pull has come through or nobody has tried for a while. */
+  /** Message of the last rejection, until a pull succeeds or some time has passed. */
   get refusal(): string | null {
     const refused = this.#refused;
     return refused !== null && this.#deps.clock.monotonic() - refused.at < REFUSAL_MS ? refused.message : null;

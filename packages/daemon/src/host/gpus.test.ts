@@ -1,6 +1,7 @@
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gpuSchema } from "@fairlead/protocol/daemon-link";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { parseGpus, readGpus } from "./gpus.ts";
 
@@ -10,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-/** A program that stands in for nvidia-smi. */
+/** A fake nvidia-smi. */
 async function program(script: string): Promise<string> {
   const path = join(folder, "nvidia-smi");
   await writeFile(path, `#!/bin/sh\n${script}\n`);
@@ -42,4 +43,9 @@ test("a driver that fails says why (nvidia-container-toolkit#48)", async () => {
 
 test("lines that are none are left out", () => {
   expect(parseGpus("\nNo devices were found\nGPU-1, X, [N/A]\n")).toEqual([{ id: "GPU-1", name: "X", memoryMb: 0 }]);
+});
+
+test("ids and names of any length are told as the control plane takes them", () => {
+  const [gpu] = parseGpus(`${"i".repeat(500)}, ${"n".repeat(500)}, -1`);
+  expect(gpuSchema.parse(gpu)).toEqual(gpu);
 });

@@ -1,3 +1,4 @@
+import { hostFactsSchema } from "@fairlead/protocol/daemon-link";
 import { expect, test } from "vitest";
 import { readHostFacts, readStaticFacts } from "./host-facts.ts";
 
@@ -13,8 +14,17 @@ test("facts that change are read anew, and those that cannot be read are empty",
   const facts = await readStaticFacts();
   const version = () => Promise.reject(new Error("away"));
   expect(await readHostFacts(facts, { version })).toMatchObject({ ...facts, dockerVersion: "" });
-  const engine = { version: "20.10", rootFolder: "/var/lib/no-such-engine" };
+  const engine = { id: "a", version: "20.10", rootFolder: "/var/lib/no-such-engine", usesProxy: false };
   const read = await readHostFacts(facts, { version: async () => engine });
   expect(read.dockerVersion).toBe("20.10");
   expect(read.diskFreeMb).toBeGreaterThan(0);
+});
+
+test("facts of any length are told as the control plane takes them", async () => {
+  const facts = await readStaticFacts();
+  const host = await readHostFacts(facts, {
+    version: async () => ({ id: "a", version: "x".repeat(500), rootFolder: "/", usesProxy: false }),
+  });
+  expect(hostFactsSchema.parse(host)).toEqual(host);
+  expect(host.dockerVersion).toHaveLength(64);
 });

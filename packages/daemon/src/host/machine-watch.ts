@@ -1,17 +1,17 @@
 import type { DesiredState } from "@fairlead/protocol/workload";
-import { sleep, type Timers } from "../timers.ts";
+import { sleep, type Timers } from "../process/timers.ts";
 import type { ConditionBoard } from "./condition-board.ts";
-import { clockFinding, diskFinding, gpuFinding } from "./condition-rules.ts";
+import { clockFinding, diskFinding, gpuFinding, memoryFinding } from "./condition-rules.ts";
 import type { DiskSpace } from "./disk-rules.ts";
 import type { GpuReading } from "./gpus.ts";
 
 export interface MachineWatchDeps {
   readonly board: Pick<ConditionBoard, "set" | "list">;
   readonly readSpace: () => Promise<DiskSpace | null>;
-  /** What a refused pull was told, or null. */
+  /** Error of a rejected pull, or null. */
   readonly refusal: () => string | null;
   readonly readGpus: () => Promise<GpuReading>;
-  /** By which this machine's clock is ahead, in milliseconds; null while that is not known. */
+  /** Milliseconds that this machine's clock is ahead; null if unknown. */
   readonly skewMs: () => number | null;
   readonly desired: () => DesiredState | null;
   readonly timers: Timers;
@@ -19,7 +19,7 @@ export interface MachineWatchDeps {
 
 const EVERY_MS = 30_000;
 
-/** Looks at disk, clock and GPUs from time to time, and when asked to. */
+/** Checks disk, clock and GPUs periodically and on request. */
 export class MachineWatch {
   readonly #deps: MachineWatchDeps;
   readonly #closing = new AbortController();
@@ -37,7 +37,7 @@ export class MachineWatch {
     }
   }
 
-  /** Something has changed: look again at once. */
+  /** Checks again now. */
   wake(): void {
     this.#pause.abort();
   }
@@ -54,6 +54,7 @@ export class MachineWatch {
     const before = board.list().some(({ type, reason }) => type === "disk" && reason === "disk_pressure");
     board.set("disk", diskFinding(space, refusal(), before));
     board.set("clock", clockFinding(skewMs()));
+    board.set("memory", memoryFinding(desired()));
     board.set("gpu", gpuFinding(reading, desired()));
   }
 }

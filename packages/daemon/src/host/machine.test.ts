@@ -1,21 +1,21 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { Snapshot } from "../reconcile/loop.ts";
+import type { LoopSnapshot } from "../reconcile/loop.ts";
 import { MemoryRuntime } from "../runtime/memory-runtime.ts";
 import { aDesiredState, aSpec } from "../testing/builders.ts";
 import { FakeTime } from "../testing/fake-time.ts";
 import { MemoryFiles } from "../testing/memory-files.ts";
 import { silentLog } from "../testing/silent-log.ts";
-import { type Machine, startMachine } from "./machine.ts";
+import { type HostMachine, startMachine } from "./machine.ts";
 
 let time: FakeTime;
 let runtime: MemoryRuntime;
 let files: MemoryFiles;
-let machine: Machine;
+let machine: HostMachine;
 let changes: number;
 let skew: number | null;
 const desired = aDesiredState({ workloads: [aSpec({ resources: { gpus: 64 } })] });
 
-const start = (): Promise<Machine> =>
+const start = (): Promise<HostMachine> =>
   startMachine({
     runtime,
     files,
@@ -31,10 +31,10 @@ const start = (): Promise<Machine> =>
     onConditions: () => (changes += 1),
   });
 const found = async (type: string, reason: string): Promise<void> => {
-  // Reading the disk and asking for GPUs are the machine's own, and take real time.
+  // Reading the disk and GPUs is not faked and takes real time.
   await expect.poll(() => machine.board.list().find((condition) => condition.type === type)?.reason).toBe(reason);
 };
-const snapshot = (away: string | null): Snapshot => ({
+const snapshot = (away: string | null): LoopSnapshot => ({
   desired,
   observed: null,
   away,
@@ -45,6 +45,7 @@ const snapshot = (away: string | null): Snapshot => ({
   pulls: new Map(),
   failures: () => [],
   missingSecrets: () => [],
+  noWay: () => null,
   now: 0,
 });
 
@@ -61,7 +62,7 @@ afterEach(() => machine.close());
 test("a machine is looked at from the start on, and every half minute", async () => {
   await found("clock", "");
   skew = 90_000;
-  // A look may still be under way: time moves on until the next one has been.
+  // A check may be running: advance time until the next one has finished.
   await expect
     .poll(async () => {
       await time.advance(30_000);

@@ -1,15 +1,15 @@
 import { join } from "node:path";
-import { type Clock, rfc3339 } from "@fairlead/protocol/clock";
+import { type Clock, rfc3339 } from "@fairlead/protocol/values/clock";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import { ImageCleaner } from "../cleanup/image-cleaner.ts";
 import { ImageMemory, pulledImagesSchema } from "../cleanup/image-memory.ts";
-import { type Log, reasonOf } from "../log.ts";
+import { type DaemonLog, reasonOf } from "../process/log.ts";
+import type { Timers } from "../process/timers.ts";
 import type { PullPorts } from "../reconcile/execute.ts";
-import type { Snapshot } from "../reconcile/loop.ts";
+import type { LoopSnapshot } from "../reconcile/loop.ts";
 import type { ContainerRuntime, RegistryAuth } from "../runtime/container-runtime.ts";
 import { DurableRecord } from "../state/durable-record.ts";
 import type { FileLayer } from "../state/files.ts";
-import type { Timers } from "../timers.ts";
 import { ConditionBoard } from "./condition-board.ts";
 import { dockerFinding } from "./condition-rules.ts";
 import { DiskRoom, readDiskSpace } from "./disk.ts";
@@ -28,22 +28,22 @@ export interface MachineDeps {
   readonly desired: () => DesiredState | null;
   readonly clock: Clock;
   readonly timers: Timers;
-  readonly log: Log;
+  readonly log: DaemonLog;
   readonly onEvent: (kind: string, workloadId: string | null, message: string) => void;
-  /** The conditions are others than before. */
+  /** Called when the conditions change. */
   readonly onConditions: () => void;
 }
 
-/** What looks after the machine beside its workloads. */
-export interface Machine {
+/** Services for the machine itself. */
+export interface HostMachine {
   readonly board: ConditionBoard;
   readonly pulls: PullPorts;
-  readonly observed: (snapshot: Snapshot) => void;
+  readonly observed: (snapshot: LoopSnapshot) => void;
   close(): Promise<void>;
 }
 
-/** Joins disk, clean-up and conditions, and sets them going. */
-export async function startMachine(deps: MachineDeps): Promise<Machine> {
+/** Creates and starts disk checks, clean-up and conditions. */
+export async function startMachine(deps: MachineDeps): Promise<HostMachine> {
   const { runtime, clock, timers, log, desired, onEvent } = deps;
   const readSpace = spaceReader(runtime);
   const record = new DurableRecord(deps.files, join(deps.stateDir, "pulled-images.json"), pulledImagesSchema);
@@ -74,7 +74,7 @@ export async function startMachine(deps: MachineDeps): Promise<Machine> {
     observed: (snapshot) => {
       board.set("docker", dockerFinding(snapshot.away));
       if (snapshot.observed !== null) memory.used(snapshot.observed.containers, snapshot.desired);
-      // Whether a GPU is wanted may have changed.
+      // The required GPUs may have changed.
       if (snapshot.desired.generation !== generation) watch.wake();
       generation = snapshot.desired.generation;
     },
@@ -86,7 +86,7 @@ export async function startMachine(deps: MachineDeps): Promise<Machine> {
   };
 }
 
-/** @returns the space where the container engine keeps its images; null while it does not say where that is. */
+/** @returns the space on the container engine's disk; null if its folder is unknown. */
 function spaceReader(runtime: Pick<ContainerRuntime, "version">): () => Promise<DiskSpace | null> {
   let folder: string | null = null;
   return async () => {
@@ -103,14 +103,14 @@ function pulledTaker(parts: {
   readonly runtime: Pick<ContainerRuntime, "image">;
   readonly memory: ImageMemory;
   readonly room: DiskRoom;
-  readonly log: Log;
+  readonly log: DaemonLog;
 }): PullPorts["onPulled"] {
   const { runtime, memory, room, log } = parts;
   return (reference, workloadId) => {
     room.pulled();
     runtime.image(reference).then(
       (image) => image && memory.pulled({ id: image.id, reference, workloadId }),
-      (error: unknown) => log.warn({ reason: reasonOf(error) }, "a pulled image could not be looked at"),
+      (error: unknown) => log.warn({ reason: reasonOf(error) }, "could not inspect a pulled image"),
     );
   };
 }

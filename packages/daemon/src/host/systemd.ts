@@ -1,20 +1,20 @@
 import { spawn } from "node:child_process";
 import { stat } from "node:fs/promises";
-import { feedingInterval, type ServiceManager } from "@fairlead/protocol/service-manager";
-import type { Timers } from "../timers.ts";
+import { feedingInterval, type ServiceManager } from "@fairlead/protocol/values/service-manager";
+import type { Timers } from "../process/timers.ts";
 
 /** One assignment of sd_notify(3), such as `READY=1`. */
 export type Notify = (assignment: string) => void;
 
 /**
- * Node cannot open datagram sockets of the Unix kind, so systemd's own tool speaks for it. The tool waits until it was heard: a
- * sender that is gone too soon may not be (systemd/systemd#5239).
+ * Node cannot open Unix datagram sockets, so this uses the `systemd-notify` tool, which waits until systemd has read the message: a
+ * message from a process that exits too early may be lost (systemd/systemd#5239).
  */
 export function notifier({ listens }: ServiceManager): Notify {
   return (assignment) => {
     if (!listens) return;
     const child = spawn("systemd-notify", [assignment], { stdio: "ignore" });
-    // Without the tool the unit's start simply times out, and the journal shows why.
+    // Without the tool, the unit's start times out and the journal shows why.
     child.on("error", () => undefined);
     child.unref();
   };
@@ -26,7 +26,7 @@ export interface WatchdogDeps {
   readonly timers: Timers;
 }
 
-/** Feeds systemd's watchdog for as long as this program gets on: its event loop turns, and so does what is named to `watch`. */
+/** Feeds systemd's watchdog while the event loop and everything passed to `watch` make progress. */
 export class Watchdog {
   readonly #deps: WatchdogDeps;
   #getsOn: () => boolean = () => true;
@@ -41,7 +41,7 @@ export class Watchdog {
     if (watchdogMs !== null) this.#feed(feedingInterval(watchdogMs));
   }
 
-  /** What must get on too from now on. */
+  /** Adds something that must make progress too. */
   watch(getsOn: () => boolean): void {
     this.#getsOn = getsOn;
   }
@@ -56,7 +56,7 @@ export class Watchdog {
   }
 }
 
-/** Whether systemd runs this machine (sd_booted(3)). */
+/** Whether systemd is the init system (sd_booted(3)). */
 export async function runsSystemd(): Promise<boolean> {
   try {
     return (await stat("/run/systemd/system")).isDirectory();

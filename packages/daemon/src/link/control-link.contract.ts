@@ -21,7 +21,7 @@ const host = {
 };
 export const aHello = { protocolVersions: [1], daemonVersion: "0.1.0", bootId: "b", host };
 
-/** What every control link must do. */
+/** Contract of control links. */
 export function controlLinkContract(start: () => Promise<ControlLinkHarness>): void {
   let harness: ControlLinkHarness;
   let closing: AbortController;
@@ -43,6 +43,8 @@ export function controlLinkContract(start: () => Promise<ControlLinkHarness>): v
     expect(await connection.heartbeat({ epoch: "e", generation: 1 })).toEqual({ heartbeatSeconds, serverTime });
     await connection.observe({ epoch: "e", generation: 1, workloadReports: [] });
     await connection.events([{ id: "evt_1", at: "t", kind: "k", workloadId: null, message: "m" }]);
+    await connection.goodbye();
+    expect(controlPlane.received.goodbyes).toHaveLength(1);
     expect(controlPlane.received).toMatchObject({
       hellos: [aHello],
       heartbeats: [{ generation: 1 }],

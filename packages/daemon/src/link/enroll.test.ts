@@ -1,8 +1,8 @@
 import { enrollRequestSchema } from "@fairlead/protocol/enrollment";
 import { importJWK, jwtVerify } from "jose";
 import { describe, expect, test } from "vitest";
-import { EXIT } from "../start-error.ts";
-import { IdentityStore, type NodeIdentity } from "../state/identity-store.ts";
+import { EXIT } from "../process/start-error.ts";
+import { IdentityStore, type SavedIdentity } from "../state/identity-store.ts";
 import { FakePlatform, refusal } from "../testing/fake-platform.ts";
 import { eventually, FakeTime } from "../testing/fake-time.ts";
 import { MemoryFiles } from "../testing/memory-files.ts";
@@ -19,7 +19,7 @@ async function start(platform: FakePlatform) {
   const time = new FakeTime();
   const files = new MemoryFiles();
   const store = new IdentityStore(files, "/state");
-  const identity: NodeIdentity = {
+  const identity: SavedIdentity = {
     platformUrl: "https://platform.test",
     nodeId: "nod_1",
     keys: await generateNodeKeys(),

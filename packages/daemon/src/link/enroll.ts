@@ -1,11 +1,12 @@
-import { fullJitter } from "@fairlead/protocol/backoff";
 import { PROTOCOL_VERSIONS } from "@fairlead/protocol/daemon-link";
 import { type EnrollAnswer, type EnrollRequest, enrollAnswerSchema } from "@fairlead/protocol/enrollment";
-import { type Log, reasonOf } from "../log.ts";
-import { EXIT, StartError } from "../start-error.ts";
-import type { EnrolledIdentity, IdentityStore, NodeIdentity } from "../state/identity-store.ts";
-import { sleep, type Timers } from "../timers.ts";
-import { DAEMON_VERSION } from "../version.ts";
+import { fullJitter } from "@fairlead/protocol/values/backoff";
+import { urlBelow } from "@fairlead/protocol/values/url";
+import { type DaemonLog, reasonOf } from "../process/log.ts";
+import { DaemonStartError, EXIT } from "../process/start-error.ts";
+import { sleep, type Timers } from "../process/timers.ts";
+import { DAEMON_VERSION } from "../process/version.ts";
+import type { EnrolledIdentity, IdentityStore, SavedIdentity } from "../state/identity-store.ts";
 import { type HttpClient, jsonOf, retryAfterMs } from "./http-client.ts";
 import { publicKeys, sha256Of, signEnrollProof } from "./node-keys.ts";
 import { isRefusedForGood, PlatformError } from "./platform-answer.ts";
@@ -17,13 +18,13 @@ export interface EnrollDeps {
   readonly serverClock: ServerClock;
   readonly timers: Timers;
   readonly random: () => number;
-  readonly log: Log;
+  readonly log: DaemonLog;
 }
 
 export interface Enrollment {
-  /** Already on disk, keys included: a lost answer is asked for again with the same keys (design §5). */
-  readonly identity: NodeIdentity;
-  /** The whole bootstrap token. */
+  /** Already on disk with its keys: if the response is lost, the request is repeated with the same keys. */
+  readonly identity: SavedIdentity;
+  /** The complete bootstrap token. */
   readonly token: string;
   readonly operatingSystem: string;
   readonly signal: AbortSignal;
@@ -33,23 +34,23 @@ const CALL_TIMEOUT_MS = 20_000;
 const BACKOFF = { baseMs: 1000, maxMs: 60_000 };
 
 /**
- * Turns a bootstrap token into an identity. Repeats until the platform host gives an answer: a network that is not up yet
+ * Exchanges a bootstrap token for an identity. Retries until the platform host responds: a network that is not up yet
  * must not end the daemon (coreos/fleet#1325).
- * @throws StartError `refused` when the token is turned down for good.
+ * @throws StartError `refused` if the token is rejected.
  */
 export async function enroll(
   deps: EnrollDeps,
   enrollment: Enrollment,
 ): Promise<{ identity: EnrolledIdentity; answer: EnrollAnswer }> {
-  // Made once: every attempt says exactly the same.
+  // Created once: every attempt sends the same.
   const body = await requestBody(enrollment);
   for (let attempt = 0; ; attempt++) {
     const outcome = await attemptOnce(deps, enrollment, body).catch((error: unknown) => failure(error));
     if ("answer" in outcome) return keep(deps.store, enrollment, outcome.answer);
     const delay = Math.max(outcome.retryAfter, fullJitter(BACKOFF, attempt, deps.random()));
-    deps.log.warn({ reason: outcome.reason, retryInMs: delay }, "cannot enrol yet; trying again");
+    deps.log.warn({ reason: outcome.reason, retryInMs: delay }, "cannot enrol yet; retrying");
     await sleep(deps.timers, delay, enrollment.signal);
-    if (enrollment.signal.aborted) throw new StartError(EXIT.ok, "stopped before the node was enrolled");
+    if (enrollment.signal.aborted) throw new DaemonStartError(EXIT.ok, "stopped before the node was enrolled");
   }
 }
 
@@ -57,10 +58,10 @@ type Outcome = { readonly answer: EnrollAnswer } | { readonly reason: string; re
 
 function failure(error: unknown): Outcome {
   if (isRefusedForGood(error)) {
-    const hint = "get a fresh bootstrap token for this node and start again";
-    throw new StartError(
+    const hint = "get a new bootstrap token for this node and start again";
+    throw new DaemonStartError(
       EXIT.refused,
-      `the platform refused the bootstrap token (${error.code}): ${error.message}; ${hint}`,
+      `the platform rejected the bootstrap token (${error.code}): ${error.message}; ${hint}`,
     );
   }
   return { reason: reasonOf(error), retryAfter: 0 };
@@ -80,7 +81,7 @@ async function attemptOnce(deps: EnrollDeps, enrollment: Enrollment, body: Enrol
   const { identity, token, signal } = enrollment;
   const answer = await deps.http({
     method: "POST",
-    url: new URL(`/v1/nodes/${encodeURIComponent(identity.nodeId)}/enroll`, identity.platformUrl).href,
+    url: urlBelow(identity.platformUrl, `/v1/nodes/${encodeURIComponent(identity.nodeId)}/enroll`),
     bearer: token,
     body,
     timeoutMs: CALL_TIMEOUT_MS,

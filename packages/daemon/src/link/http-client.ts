@@ -1,7 +1,10 @@
 import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
-import { request as httpsRequest } from "node:https";
+import { request as httpsRequest, type RequestOptions } from "node:https";
+import { parseJson } from "@fairlead/protocol/values/parse-json";
+import { connectionVia, type TlsTrust } from "@fairlead/wire/proxy/proxy-connect";
+import { NO_PROXIES, type ProxyRules } from "@fairlead/wire/proxy/proxy-rules";
 
-/** A JSON call to the platform host or to an engine on loopback. Redirects are not followed: a credential must not travel. */
+/** A JSON call to the platform host or a local engine. Does not follow redirects, which could leak credentials. */
 export interface HttpRequest {
   readonly method: "GET" | "POST";
   readonly url: string;
@@ -17,20 +20,28 @@ export interface HttpAnswer {
   readonly text: string;
 }
 
-/** @throws Error where no whole answer came: down, silent for too long, cut off, too large, aborted. */
+/** @throws Error without a complete response: unreachable, timeout, cut off, too large or aborted. */
 export type HttpClient = (request: HttpRequest) => Promise<HttpAnswer>;
 
 const MAX_ANSWER_BYTES = 1024 * 1024;
 
-/** `node:http` and not fetch: loading undici costs the daemon 29 MB. */
-export const nodeHttpClient: HttpClient = (request) =>
-  new Promise((resolve, reject) => {
+/** Uses `node:http`: loading undici for fetch takes 29 MB. */
+export function createHttpClient(proxies: Pick<ProxyRules, "find">): HttpClient {
+  return (request) => send(request, proxies);
+}
+
+/** Without a proxy. */
+export const nodeHttpClient = createHttpClient(NO_PROXIES);
+
+function send(request: HttpRequest, proxies: Pick<ProxyRules, "find">): Promise<HttpAnswer> {
+  return new Promise((resolve, reject) => {
     const body = request.body === undefined ? null : JSON.stringify(request.body);
-    const open = request.url.startsWith("https:") ? httpsRequest : httpRequest;
+    const url = new URL(request.url);
+    const open = url.protocol === "https:" ? httpsRequest : httpRequest;
     const timeout = AbortSignal.timeout(request.timeoutMs);
-    const call = open(request.url, {
+    const call = open(url, {
       method: request.method,
-      agent: false,
+      ...connectionOf(url, proxies),
       signal: request.signal ? AbortSignal.any([request.signal, timeout]) : timeout,
       headers: {
         accept: "application/json",
@@ -40,10 +51,11 @@ export const nodeHttpClient: HttpClient = (request) =>
       },
     });
     const fail = (cause: unknown): void => {
-      const why = timeout.aborted ? `no answer within ${request.timeoutMs} ms` : "the call failed";
-      reject(new Error(`${request.method} ${new URL(request.url).origin}: ${why}`, { cause }));
+      const why = timeout.aborted ? `no response within ${request.timeoutMs} ms` : "the call failed";
+      reject(new Error(`${request.method} ${url.origin}: ${why}`, { cause }));
     };
-    call.once("error", fail);
+    // An aborted request may emit a second error.
+    call.on("error", fail);
     call.once("response", (response) => {
       readText(response).then((text) => {
         resolve({ status: response.statusCode ?? 0, headers: response.headers, text });
@@ -51,22 +63,29 @@ export const nodeHttpClient: HttpClient = (request) =>
     });
     call.end(body);
   });
+}
+
+/** An unpooled connection. */
+export function connectionOf(url: URL, proxies: Pick<ProxyRules, "find">, trust: TlsTrust = {}): RequestOptions {
+  const proxy = proxies.find(url);
+  return proxy === null ? { agent: false, ...trust } : connectionVia(proxy, url, trust);
+}
 
 async function readText(response: IncomingMessage): Promise<string> {
   const parts: Buffer[] = [];
   let size = 0;
   for await (const part of response as AsyncIterable<Buffer>) {
     size += part.length;
-    if (size > MAX_ANSWER_BYTES) throw new Error(`the answer is over ${MAX_ANSWER_BYTES} bytes`);
+    if (size > MAX_ANSWER_BYTES) throw new Error(`the response exceeds ${MAX_ANSWER_BYTES} bytes`);
     parts.push(part);
   }
   return Buffer.concat(parts).toString("utf8");
 }
 
-/** @returns the answer's JSON, or null for anything else. */
+/** @returns the parsed JSON, or null if the body is not JSON. */
 export function jsonOf(answer: HttpAnswer): unknown {
   try {
-    return JSON.parse(answer.text);
+    return parseJson(answer.text);
   } catch {
     return null;
   }

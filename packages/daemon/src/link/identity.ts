@@ -1,6 +1,7 @@
-import type { Clock } from "@fairlead/protocol/clock";
 import { type IdentityToken, identityTokenSchema } from "@fairlead/protocol/enrollment";
-import { type Log, reasonOf } from "../log.ts";
+import type { Clock } from "@fairlead/protocol/values/clock";
+import { urlBelow } from "@fairlead/protocol/values/url";
+import { type DaemonLog, reasonOf } from "../process/log.ts";
 import type { EnrolledIdentity } from "../state/identity-store.ts";
 import { type HttpClient, jsonOf } from "./http-client.ts";
 import { signAssertion } from "./node-keys.ts";
@@ -12,35 +13,35 @@ export interface IdentityDeps {
   readonly http: HttpClient;
   readonly clock: Clock;
   readonly serverClock: ServerClock;
-  /** A new value for every assertion. */
+  /** Unique per assertion. */
   readonly newNonce: () => string;
-  readonly log: Log;
+  readonly log: DaemonLog;
 }
 
-/** The platform host no longer knows this node's key: it was deleted, or enrolled anew elsewhere. */
+/** The platform host no longer accepts this node's key: the node was deleted or enrolled elsewhere. */
 export class IdentityRevoked extends Error {
   override readonly name = "IdentityRevoked";
-  /** The platform host said so in as many words; anything less may be a mistake that somebody will mend. */
+  /** Only on an explicit error from the platform host; other failures may be temporary. */
   readonly nodeDeleted: boolean;
 
   constructor(refusal: PlatformError) {
-    super(`the platform refused this node's identity (${refusal.code}): ${refusal.message}`);
+    super(`the platform rejected this node's identity (${refusal.code}): ${refusal.message}`);
     this.nodeDeleted = refusal.code === "node_deleted";
   }
 }
 
 const CALL_TIMEOUT_MS = 15_000;
-/** Between two attempts to renew a token that still holds. */
+/** Delay between attempts to renew a token that is still valid. */
 const RENEWAL_PAUSE_MS = 30_000;
 
 interface Held {
   readonly token: string;
-  /** By the monotonic clock: the node trusts `expiresIn`, never a wall clock (design §5). */
+  /** Monotonic time: the node relies on `expiresIn`, never on a wall clock. */
   readonly renewAt: number;
   readonly expiresAt: number;
 }
 
-/** The node identity token: in memory only, renewed at a third left by an assertion signed with the node's key. */
+/** The node identity token. Kept in memory only; renewed after two thirds of its lifetime with a signed assertion. */
 export class IdentityTokens {
   readonly #deps: IdentityDeps;
   readonly #revoked = Promise.withResolvers<IdentityRevoked>();
@@ -52,31 +53,34 @@ export class IdentityTokens {
     this.#deps = deps;
   }
 
-  /** Resolves when the platform host itself has turned a fresh assertion down. */
+  /** Resolves when the platform host rejects a fresh assertion. */
   get revoked(): Promise<IdentityRevoked> {
     return this.#revoked.promise;
   }
 
-  /** Takes over a token that came another way (the enrol answer). */
+  /** Stores a token from the enrolment response. */
   accept(token: IdentityToken): void {
     const now = this.#deps.clock.monotonic();
     const lifetime = token.expiresIn * 1000;
     this.#held = { token: token.identityToken, renewAt: now + (lifetime * 2) / 3, expiresAt: now + lifetime };
   }
 
-  /** Drops a token that the platform host did not take; the next call asks for another. */
+  /** Drops a token that the platform host rejected; the next call requests a new one. */
   invalidate(token: string): void {
     if (this.#held?.token === token) this.#held = null;
   }
 
-  /** @returns a token that holds now. @throws IdentityRevoked, or Error while the platform host cannot be asked. */
+  /** @returns a valid token. @throws IdentityRevoked, or Error while the platform host is unreachable. */
   async token(): Promise<string> {
     const held = this.#held;
     const now = this.#deps.clock.monotonic();
     if (held === null || now >= held.expiresAt) return this.#renew();
     if (now >= held.renewAt && now >= this.#lastAttempt + RENEWAL_PAUSE_MS) {
       this.#renew().catch((error: unknown) => {
-        this.#deps.log.warn({ reason: reasonOf(error) }, "could not renew the identity; the present one still holds");
+        this.#deps.log.warn(
+          { reason: reasonOf(error) },
+          "could not renew the identity token; the current one is still valid",
+        );
       });
     }
     return held.token;
@@ -92,7 +96,7 @@ export class IdentityTokens {
 
   async #ask(): Promise<string> {
     try {
-      // The first refusal may come of this node's own clock; its answer has told the server's time.
+      // The first rejection may be due to this node's clock; the response contained the server's time.
       return await this.#exchange().catch((error: unknown) => {
         if (isRefusedForGood(error)) return this.#exchange();
         throw error;
@@ -110,7 +114,7 @@ export class IdentityTokens {
     const assertion = await signAssertion(identity, { serverTime: serverClock.now(), jti: newNonce() });
     const answer = await http({
       method: "POST",
-      url: new URL(`/v1/nodes/${encodeURIComponent(identity.nodeId)}/identity-tokens`, identity.platformUrl).href,
+      url: urlBelow(identity.platformUrl, `/v1/nodes/${encodeURIComponent(identity.nodeId)}/identity-tokens`),
       body: { assertion },
       timeoutMs: CALL_TIMEOUT_MS,
     });

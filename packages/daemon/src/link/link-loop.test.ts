@@ -14,8 +14,7 @@ afterEach(() => loop?.close());
 function start(controlPlane: FakeControlPlane) {
   const time = new FakeTime();
   const calls: string[] = [];
-  /** The version of each link, and of each time when everything was to be said anew. */
-  const spoken: number[] = [];
+  /** The version of each link and of each full report. */
   const states: DesiredState[] = [];
   const started = startLink({
     control: controlPlane,
@@ -29,14 +28,11 @@ function start(controlPlane: FakeControlPlane) {
     },
     held: () => ({ epoch: "epo_1", generation: 3 }),
     onState: (state) => states.push(state),
-    onLive: (_connection, protocolVersion) => {
-      spoken.push(protocolVersion);
-      calls.push(`live after ${controlPlane.subscriptions} subscriptions`);
-    },
+    onLive: () => calls.push(`live after ${controlPlane.subscriptions} subscriptions`),
     onDown: () => calls.push("down"),
   });
   loop = started;
-  return { time, calls, spoken, states, loop: started };
+  return { time, calls, states, loop: started };
 }
 
 test("every connect says hello, subscribes, then reports", async () => {
@@ -49,18 +45,6 @@ test("every connect says hello, subscribes, then reports", async () => {
   await time.advance(10_000);
   expect(calls).toEqual(["hello", "live after 1 subscriptions", "down", "hello", "live after 2 subscriptions"]);
   expect(states).toHaveLength(2);
-});
-
-test("the version that the control plane chose holds for its own link: an older one may come back as a newer, or the other way round", async () => {
-  const controlPlane = new FakeControlPlane();
-  const { time, spoken } = start(controlPlane);
-  await time.advance(0);
-  controlPlane.wantsReport = true;
-  await time.advance(10_000);
-  controlPlane.protocolVersion = 2;
-  controlPlane.drop();
-  await time.advance(20_000);
-  expect(spoken).toEqual([1, 1, 2]);
 });
 
 test("heartbeats name the held state, at the interval that the server sets", async () => {
@@ -125,6 +109,17 @@ test("a daemon whose place was taken leaves it to the other one for a while, and
   expect(loop.state().name).toBe("live");
 });
 
+test("a daemon whose link was closed for a flood comes back after a minute, not at once", async () => {
+  const controlPlane = new FakeControlPlane();
+  const { time, loop } = start(controlPlane);
+  await time.advance(0);
+  controlPlane.closeFlooded();
+  await time.advance(60_000);
+  expect(controlPlane.attempts).toBe(1);
+  await time.advance(60_000);
+  expect(loop.state().name).toBe("live");
+});
+
 test("the whole state is asked for again even when nothing seems lost", async () => {
   const controlPlane = new FakeControlPlane();
   const { time } = start(controlPlane);
@@ -139,6 +134,29 @@ test("a server of another protocol is not taken for a live one", async () => {
   const { time, loop } = start(controlPlane);
   await time.advance(0);
   expect(loop.state().name).toBe("backing-off");
+});
+
+test("a goodbye is said once, where somebody hears it, and holds nobody up", async () => {
+  const controlPlane = new FakeControlPlane();
+  const { time, loop } = start(controlPlane);
+  await time.advance(0);
+  await loop.goodbye();
+  expect(controlPlane.received.goodbyes).toHaveLength(1);
+  // Older control planes do not support it.
+  controlPlane.failNextCall();
+  await expect(loop.goodbye()).resolves.toBeUndefined();
+  controlPlane.goodbyeGate = new Promise(() => undefined);
+  let isOver = false;
+  const hanging = loop.goodbye().then(() => (isOver = true));
+  await time.advance(1900);
+  expect(isOver).toBe(false);
+  await time.advance(200);
+  await hanging;
+  controlPlane.down = true;
+  controlPlane.drop();
+  await time.advance(0);
+  await expect(loop.goodbye()).resolves.toBeUndefined();
+  expect(controlPlane.received.goodbyes).toHaveLength(2);
 });
 
 test("closing ends the loop wherever it stands", async () => {

@@ -1,6 +1,6 @@
-import { afterTold, fullJitter } from "@fairlead/protocol/backoff";
+import { afterTold, fullJitter } from "@fairlead/protocol/values/backoff";
 
-/** The life of the daemon link as a pure state machine: offline → hello → live, and backing off between attempts. */
+/** State machine of the daemon link: offline → hello → live, with backoff between attempts. Pure. */
 
 export type LinkState =
   | { readonly name: "offline"; readonly attempt: number }
@@ -16,9 +16,9 @@ export type LinkEvent =
   | { readonly type: "retry" }
   | { readonly type: "close" };
 
-/** The ceiling leaves a fleet's return within a minute: all have asked within twenty seconds, and the server lets in who waits. */
+/** With this ceiling a whole fleet reconnects within a minute: all have tried within 20 s, and the server admits them in order. */
 const BACKOFF = { baseMs: 1000, maxMs: 20_000 };
-/** All daemons lose a restarting server in the same moment; they must not all return in the next (elastic-agent#13874). */
+/** All daemons lose a restarting server simultaneously; jitter spreads their return (elastic-agent#13874). */
 const EDGE_SPREAD_MS = 5000;
 /** @param random two numbers in [0, 1). */
 export function nextLinkState(state: LinkState, event: LinkEvent, random: readonly [number, number]): LinkState {
@@ -41,7 +41,7 @@ function backOff(
   random: readonly [number, number],
 ): LinkState {
   const attempt = state.name === "live" ? 0 : state.attempt;
-  // The server answered, and knows better than a guess how long it will take: the guess does not grow over it.
+  // The server's delay replaces the backoff, which does not grow.
   if (toldMs !== null) return { name: "backing-off", attempt, delayMs: afterTold(toldMs, random[0]) };
   const edge = state.name === "live" ? random[1] * EDGE_SPREAD_MS : 0;
   return {

@@ -32,7 +32,7 @@ export function sha256Of(bootstrapToken: string): string {
   return createHash("sha256").update(bootstrapToken).digest("hex");
 }
 
-/** The proof, at enrolment, that this node holds its signing key. It carries no times: the clock may be off at first boot. */
+/** Proof of possession of the signing key, for enrolment. Contains no times, because the clock may be wrong at first boot. */
 export async function signEnrollProof(
   keys: NodeKeys,
   enrollment: { nodeId: string; bootstrapToken: string },
@@ -44,8 +44,8 @@ export async function signEnrollProof(
 }
 
 /**
- * The proof of possession that renews the identity: a JWT (EdDSA) with `iss` = `sub` = node id and `aud` = installation id.
- * @param serverTime Unix milliseconds by the server's clock. @param jti new for every assertion.
+ * Proof of possession that renews the identity: a JWT (EdDSA) with `iss` = `sub` = node ID and `aud` = installation ID.
+ * @param serverTime Unix milliseconds on the server's clock. @param jti unique per assertion.
  */
 export async function signAssertion(
   identity: EnrolledIdentity,

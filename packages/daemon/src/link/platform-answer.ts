@@ -4,7 +4,7 @@ import { type HttpAnswer, jsonOf, retryAfterMs } from "./http-client.ts";
 
 const errorSchema = z.object({ error: z.object({ code: z.string(), message: z.string() }) });
 
-/** An error that the platform host itself gave. `code` is null where the answer is not of its form: a proxy, a portal. */
+/** An error response. `code` is null if it did not come from the platform host, but from a proxy for example. */
 export class PlatformError extends Error {
   override readonly name = "PlatformError";
   readonly status: number;
@@ -13,7 +13,7 @@ export class PlatformError extends Error {
 
   constructor(answer: HttpAnswer) {
     const parsed = errorSchema.safeParse(jsonOf(answer));
-    super(parsed.success ? parsed.data.error.message : `the platform host answered ${answer.status}`);
+    super(parsed.success ? parsed.data.error.message : `the platform host returned ${answer.status}`);
     this.status = answer.status;
     this.retryAfterMs = retryAfterMs(answer.headers);
     this.code = parsed.success && isErrorCode(parsed.data.error.code) ? parsed.data.error.code : null;
@@ -33,7 +33,7 @@ const FOR_GOOD: ReadonlySet<ErrorCode> = new Set([
   "not_found",
 ]);
 
-/** Whether the platform host itself turned the credential down. A bare 401 from something in between is no such word. */
+/** Whether the platform host itself rejected the credential; a 401 from a proxy does not count. */
 export function isRefusedForGood(error: unknown): error is PlatformError & { readonly code: ErrorCode } {
   return error instanceof PlatformError && error.code !== null && FOR_GOOD.has(error.code);
 }

@@ -1,6 +1,6 @@
 import { formatBootstrapToken } from "@fairlead/protocol/enrollment";
 import { beforeEach, describe, expect, test } from "vitest";
-import { EXIT } from "../start-error.ts";
+import { EXIT } from "../process/start-error.ts";
 import { IdentityStore } from "../state/identity-store.ts";
 import { MemoryFiles } from "../testing/memory-files.ts";
 import { sha256Of } from "./node-keys.ts";
@@ -60,8 +60,17 @@ test("the token of an attempt that never enrolled gives way to another node's", 
 
 test("damage to one copy costs nothing; damage to both is told with the way out", async () => {
   await enrolled(tokenFor("nod_1"));
+  const whole = await files.read("/state/identity.json");
   files.put("/state/identity.json", "{");
-  expect((await prepare(null)).identity.nodeId).toBe("nod_1");
+  expect(await prepare(null)).toMatchObject({ identity: { nodeId: "nod_1" }, restored: ["identity.json"] });
+  expect(await files.read("/state/identity.json")).toBe(whole);
+  expect((await prepare(null)).restored).toEqual([]);
+  files.put("/state/identity.json.copy", "");
+  expect((await prepare(null)).restored).toEqual(["identity.json.copy"]);
+  expect(await files.read("/state/identity.json.copy")).toBe(whole);
+  await files.remove("/state/identity.json");
+  expect((await prepare(null)).restored).toEqual(["identity.json"]);
+  files.put("/state/identity.json", "");
   files.put("/state/identity.json.copy", "");
   await expect(prepare(null)).rejects.toMatchObject({
     exitCode: EXIT.usage,

@@ -1,59 +1,63 @@
 import { parseBootstrapToken } from "@fairlead/protocol/enrollment";
-import { EXIT, StartError } from "../start-error.ts";
-import type { IdentityStore, NodeIdentity } from "../state/identity-store.ts";
+import { DaemonStartError, EXIT } from "../process/start-error.ts";
+import type { IdentityStore, SavedIdentity } from "../state/identity-store.ts";
 import { generateNodeKeys, sha256Of } from "./node-keys.ts";
 
 export interface PreparedIdentity {
-  /** On disk, keys included. */
-  readonly identity: NodeIdentity;
-  /** The bootstrap token to enrol with first, or null where that has been done. */
+  /** On disk, with its keys. */
+  readonly identity: SavedIdentity;
+  /** The bootstrap token to enrol with, or null if already enrolled. */
   readonly enrollWith: string | null;
+  /** Files that were lost and have been restored. */
+  readonly restored: readonly string[];
 }
+
+type Found = Omit<PreparedIdentity, "restored">;
 
 export interface PrepareOptions {
   readonly store: IdentityStore;
   readonly stateDir: string;
-  /** What the bootstrap token's file holds, or null without one. */
+  /** Contents of the bootstrap token file, or null. */
   readonly token: string | null;
-  /** Allows plain http to any host. */
+  /** Allows plain HTTP to any host. */
   readonly insecure: boolean;
 }
 
 const GET_TOKEN = "get a bootstrap token for this node and start with --bootstrap-token-file FILE";
 
-/** Finds out who this node is, from its state folder and the bootstrap token. @throws StartError where that cannot be told. */
+/** Determines this node's identity from its state folder and the bootstrap token. @throws StartError if there is none. */
 export async function prepareIdentity(options: PrepareOptions): Promise<PreparedIdentity> {
-  const { value: known, damaged } = await options.store.load();
+  const { value: known, damaged, restored } = await options.store.recover();
   const prepared =
     options.token === null
       ? knownIdentity(known, { damaged, ...options })
       : await withToken(known, options.token, options);
   assertEncrypted(prepared.identity.platformUrl, options.insecure);
-  return prepared;
+  return { ...prepared, restored };
 }
 
 function knownIdentity(
-  known: NodeIdentity | null,
+  known: SavedIdentity | null,
   { damaged, stateDir }: { damaged: boolean; stateDir: string },
-): PreparedIdentity {
+): Found {
   if (known?.enrolled) return { identity: known, enrollWith: null };
-  if (damaged) throw new StartError(EXIT.usage, `the identity in ${stateDir} is damaged; ${GET_TOKEN}`);
-  throw new StartError(EXIT.usage, `this machine is not enrolled yet (${stateDir}); ${GET_TOKEN}`);
+  if (damaged) throw new DaemonStartError(EXIT.usage, `the identity in ${stateDir} is damaged; ${GET_TOKEN}`);
+  throw new DaemonStartError(EXIT.usage, `this machine is not enrolled yet (${stateDir}); ${GET_TOKEN}`);
 }
 
-async function withToken(known: NodeIdentity | null, text: string, options: PrepareOptions): Promise<PreparedIdentity> {
+async function withToken(known: SavedIdentity | null, text: string, options: PrepareOptions): Promise<Found> {
   const token = parseBootstrapToken(text);
   if (token === null)
-    throw new StartError(EXIT.usage, "the bootstrap token's file does not hold a bootstrap token (flb_…)");
+    throw new DaemonStartError(EXIT.usage, "the bootstrap token file does not contain a bootstrap token (flb_…)");
   const sameNode = known?.nodeId === token.nodeId;
   if (known?.enrolled && !sameNode) {
-    const advice = "give --state-dir another folder, or remove this one to give up the old node";
-    throw new StartError(
+    const advice = "use another folder with --state-dir, or delete this one to discard the old node";
+    throw new DaemonStartError(
       EXIT.usage,
-      `${options.stateDir} belongs to node ${known.nodeId}, the bootstrap token to ${token.nodeId}; ${advice}`,
+      `${options.stateDir} belongs to node ${known.nodeId}, but the bootstrap token is for ${token.nodeId}; ${advice}`,
     );
   }
-  // A credential stays where it was put; the one that has done its work is not used again.
+  // The token file may still exist; a used token is not used again.
   if (known?.enrolled?.bootstrapTokenSha256 === sha256Of(text)) return { identity: known, enrollWith: null };
   const keys = sameNode && known !== null ? known.keys : await generateNodeKeys();
   const enrolled = sameNode && known !== null ? known.enrolled : null;
@@ -62,13 +66,13 @@ async function withToken(known: NodeIdentity | null, text: string, options: Prep
   return { identity, enrollWith: text };
 }
 
-/** Tokens would cross the network in the clear (design §6, Install). */
+/** Plain HTTP would send tokens in the clear. */
 function assertEncrypted(platformUrl: string, insecure: boolean): void {
   const { protocol, hostname } = new URL(platformUrl);
   const loopback = hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
   if (protocol === "https:" || loopback || insecure) return;
-  throw new StartError(
+  throw new DaemonStartError(
     EXIT.usage,
-    `${platformUrl} is plain http to another machine, so credentials could be read on the way; use https, or --insecure if you accept that`,
+    `${platformUrl} is plain HTTP to another machine: others on the network could read credentials; use HTTPS, or --insecure to accept that`,
   );
 }

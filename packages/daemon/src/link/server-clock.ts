@@ -1,6 +1,6 @@
-import type { Clock } from "@fairlead/protocol/clock";
+import type { Clock } from "@fairlead/protocol/values/clock";
 
-/** The platform host's time as this node can tell it: machines boot with clocks far off (harvester#2860). */
+/** Estimates the platform host's time: machines may boot with a wrong clock (harvester#2860). */
 export class ServerClock {
   readonly #clock: Clock;
   #serverMinusMonotonic: number | null = null;
@@ -9,24 +9,24 @@ export class ServerClock {
     this.#clock = clock;
   }
 
-  /** Learns from an HTTP `Date` header, which is cut to whole seconds. */
+  /** Reads an HTTP `Date` header, which has a resolution of one second. */
   learnFromDate(header: string | undefined): void {
     const time = Date.parse(header ?? "");
     if (!Number.isNaN(time)) this.learn(time + 500);
   }
 
-  /** @param serverTime Unix milliseconds, as the server just said. */
+  /** @param serverTime current Unix milliseconds on the server. */
   learn(serverTime: number): void {
     this.#serverMinusMonotonic = serverTime - this.#clock.monotonic();
   }
 
-  /** Unix milliseconds at the server; the node's own clock until the server has been heard. */
+  /** Unix milliseconds on the server's clock; this node's clock before the first contact. */
   now(): number {
     if (this.#serverMinusMonotonic === null) return this.#clock.now();
     return this.#serverMinusMonotonic + this.#clock.monotonic();
   }
 
-  /** Milliseconds by which this node's clock is ahead; null until the server has been heard. */
+  /** Milliseconds that this node's clock is ahead; null before the first contact. */
   skew(): number | null {
     return this.#serverMinusMonotonic === null ? null : Math.round(this.#clock.now() - this.now());
   }

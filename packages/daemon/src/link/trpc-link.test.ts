@@ -1,10 +1,11 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { LINK_TAKEN_OVER, type WorkerTokenAnswer } from "@fairlead/protocol/daemon-link";
+import { setImmediate } from "node:timers/promises";
+import { LINK_FLOODED, LINK_TAKEN_OVER, MAX_LINK_CALLS, type WorkerTokenAnswer } from "@fairlead/protocol/daemon-link";
 import type { SecretAnswer } from "@fairlead/protocol/secrets";
 import type { DesiredState } from "@fairlead/protocol/workload";
-import { initTRPC, tracked } from "@trpc/server";
+import { initTRPC, TRPCError, tracked } from "@trpc/server";
 import { applyWSSHandler } from "@trpc/server/adapters/ws";
 import { describe, expect, test } from "vitest";
 import { WebSocketServer } from "ws";
@@ -12,19 +13,32 @@ import { z } from "zod";
 import type { ControlPlaneDouble } from "../testing/fake-control-plane.ts";
 import { silentLog } from "../testing/silent-log.ts";
 import { type ControlLinkHarness, controlLinkContract } from "./control-link.contract.ts";
+import { LinkFlooded } from "./control-link.ts";
 import { createTrpcLink } from "./trpc-link.ts";
 
 interface TrpcControlPlane extends ControlLinkHarness {
-  readonly controlPlane: ControlPlaneDouble & { authorizations: (string | undefined)[]; silent: boolean };
+  readonly controlPlane: ControlPlaneDouble & {
+    authorizations: (string | undefined)[];
+    silent: boolean;
+    failure: Error;
+    readonly mostAsking: number;
+    closeFlooded(): void;
+  };
   readonly tokensRefused: string[];
-  /** What a server that stops sends to every link. */
+  /** Sent by a stopping server to all links. */
   readonly askToReconnect: () => void;
   readonly fallSilent: () => void;
 }
 
-/** A small control plane on a real socket, with procedures of the same names as the real one's. */
+/** A small control plane on a real socket, with the real procedure names. */
 async function start(callTimeoutMs = 5000): Promise<TrpcControlPlane> {
-  const received: ControlPlaneDouble["received"] = { hellos: [], heartbeats: [], observations: [], events: [] };
+  const received: ControlPlaneDouble["received"] = {
+    hellos: [],
+    heartbeats: [],
+    observations: [],
+    events: [],
+    goodbyes: [],
+  };
   const answer = { heartbeatSeconds: 10, serverTime: 1_700_000_000_000 };
   const secrets = new Map<string, SecretAnswer>();
   const workerTokens = new Map<string, WorkerTokenAnswer>();
@@ -34,13 +48,18 @@ async function start(callTimeoutMs = 5000): Promise<TrpcControlPlane> {
   const wakers = new Set<() => void>();
   const sockets = new Set<Socket>();
 
-  const t = initTRPC.create();
+  const t = initTRPC.create({
+    errorFormatter: ({ shape, error }) => ({
+      ...shape,
+      data: { ...shape.data, retryAfterMs: double.retryAfterMs(error) },
+    }),
+  });
   const call = <T>(list: unknown[], result: T) =>
     t.procedure.input(z.any()).mutation(({ input }) => {
       if (double.silent) return new Promise<T>(() => undefined);
       if (failNext) {
         failNext = false;
-        throw new Error("no");
+        throw double.failure;
       }
       list.push(...(Array.isArray(input) ? input : [input]));
       return result;
@@ -50,12 +69,19 @@ async function start(callTimeoutMs = 5000): Promise<TrpcControlPlane> {
     heartbeat: call(received.heartbeats, answer),
     observe: call(received.observations, {}),
     events: call(received.events, {}),
+    goodbye: call(received.goodbyes, {}),
     secret: t.procedure
       .input(z.object({ name: z.string() }))
       .query(({ input }): SecretAnswer => secrets.get(input.name) ?? { state: "missing" }),
     workerToken: t.procedure
       .input(z.object({ workloadId: z.string() }))
-      .query(({ input }): WorkerTokenAnswer => workerTokens.get(input.workloadId) ?? { state: "none" }),
+      .query(async ({ input }): Promise<WorkerTokenAnswer> => {
+        double.asking += 1;
+        double.mostAsking = Math.max(double.mostAsking, double.asking);
+        await setImmediate();
+        double.asking -= 1;
+        return workerTokens.get(input.workloadId) ?? { state: "none" };
+      }),
     desiredState: t.procedure.input(z.any()).subscription(async function* ({ signal }) {
       double.subscriptions += 1;
       for (let last: DesiredState | null = null; !signal?.aborted; ) {
@@ -79,6 +105,15 @@ async function start(callTimeoutMs = 5000): Promise<TrpcControlPlane> {
     ...answer,
     subscriptions: 0,
     silent: false,
+    /** Concurrent requests for tokens. */
+    asking: 0,
+    mostAsking: 0,
+    /** The error of a failing call. */
+    failure: new Error("no"),
+    retryAfterMs: (error: Error): number | undefined => (error.message === "too many" ? 1500 : undefined),
+    closeFlooded: () => {
+      for (const client of wss.clients) client.close(LINK_FLOODED, "too many messages");
+    },
     authorizations: [] as (string | undefined)[],
     push: (next: DesiredState) => {
       state = next;
@@ -135,7 +170,7 @@ async function start(callTimeoutMs = 5000): Promise<TrpcControlPlane> {
     server.close();
     await once(server, "close");
   };
-  /** The connection stays open, but nothing that comes is read any more. */
+  /** Keeps the connection open but stops reading. */
   const fallSilent = (): void => {
     for (const socket of sockets) socket.pause();
   };
@@ -143,7 +178,7 @@ async function start(callTimeoutMs = 5000): Promise<TrpcControlPlane> {
   return { link, controlPlane: double, tokensRefused, askToReconnect, fallSilent, close };
 }
 
-/** Timers that keep the process from ending. */
+/** Timers that keep the process alive. */
 function activeTimers(): number {
   return process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
 }
@@ -166,6 +201,47 @@ describe("tRPC over a WebSocket", () => {
     controlPlane.silent = true;
     await expect(connection.heartbeat({ epoch: "e", generation: 0 })).rejects.toThrow();
     connection.close();
+    await close();
+  });
+
+  test("questions for secrets and tokens wait for each other, so that the control plane's limit is never reached", async () => {
+    const { link, controlPlane, close } = await start();
+    const connection = await link.connect(new AbortController().signal);
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, (_, n) => connection.workerToken({ workloadId: `agt_${n}` })),
+    );
+    expect(answers).toHaveLength(100);
+    expect(controlPlane.mostAsking).toBeGreaterThan(1);
+    expect(controlPlane.mostAsking).toBeLessThanOrEqual(MAX_LINK_CALLS / 2);
+    connection.close();
+    await close();
+  });
+
+  test("a call that is rejected tells whether and when to send it again", async () => {
+    const { link, controlPlane, close } = await start();
+    const connection = await link.connect(new AbortController().signal);
+    const rejected = (failure: Error): Promise<unknown> => {
+      controlPlane.failure = failure;
+      controlPlane.failNextCall();
+      return connection.events([]).catch((error: unknown) => error);
+    };
+    const busy = new TRPCError({ code: "TOO_MANY_REQUESTS", message: "too many" });
+    expect(await rejected(busy)).toMatchObject({ name: "CallRejected", kind: "busy", retryAfterMs: 1500 });
+    const bad = new TRPCError({ code: "BAD_REQUEST", message: "no such form" });
+    expect(await rejected(bad)).toMatchObject({ name: "CallRejected", kind: "invalid" });
+    expect(await rejected(new Error("no"))).not.toMatchObject({ name: "CallRejected" });
+    connection.close();
+    await close();
+  });
+
+  test("a link that was closed for a flood is told as such, with the reason", async () => {
+    const { link, controlPlane, close } = await start();
+    const connection = await link.connect(new AbortController().signal);
+    await connection.heartbeat({ epoch: "e", generation: 0 });
+    controlPlane.closeFlooded();
+    const reason = await connection.lost;
+    expect(reason).toBeInstanceOf(LinkFlooded);
+    expect(reason.message).toContain("too many messages");
     await close();
   });
 
@@ -195,7 +271,7 @@ describe("tRPC over a WebSocket", () => {
     await connection.heartbeat({ epoch: "e", generation: 0 });
     const timers = activeTimers();
     askToReconnect();
-    expect((await connection.lost).message).toContain("asks for a new link");
+    expect((await connection.lost).message).toContain("requested a new link");
     await expect.poll(activeTimers).toBeLessThanOrEqual(timers);
     expect(controlPlane.authorizations).toHaveLength(1);
     await close();

@@ -2,30 +2,45 @@ import type { DaemonRouter } from "@fairlead/control-plane/daemon-router";
 import {
   heartbeatAnswerSchema,
   helloAnswerSchema,
+  LINK_FLOODED,
   LINK_PATH,
   LINK_TAKEN_OVER,
+  MAX_LINK_CALLS,
   workerTokenAnswerSchema,
 } from "@fairlead/protocol/daemon-link";
 import { secretAnswerSchema } from "@fairlead/protocol/secrets";
+import { urlBelow } from "@fairlead/protocol/values/url";
 import { type DesiredState, desiredStateSchema } from "@fairlead/protocol/workload";
-import { createTRPCClient, createWSClient, type TRPCClient, wsLink } from "@trpc/client";
+import { connectionVia } from "@fairlead/wire/proxy/proxy-connect";
+import { NO_PROXIES, type ProxyRules } from "@fairlead/wire/proxy/proxy-rules";
+import { createTRPCClient, createWSClient, type TRPCClient, TRPCClientError, wsLink } from "@trpc/client";
 import { WebSocket } from "ws";
-import { type Log, reasonOf } from "../log.ts";
-import { type ControlLink, type LinkConnection, LinkRefused, LinkTakenOver } from "./control-link.ts";
+import { z } from "zod";
+import { type DaemonLog, reasonOf } from "../process/log.ts";
+import { CallSlots } from "./call-slots.ts";
+import {
+  CallRejected,
+  type ControlLink,
+  type LinkConnection,
+  LinkFlooded,
+  LinkRefused,
+  LinkTakenOver,
+} from "./control-link.ts";
 import { retryAfterMs } from "./http-client.ts";
 
 export interface TrpcLinkOptions {
   readonly platformUrl: string;
   readonly nodeId: string;
   readonly token: () => Promise<string>;
-  /** Called with a token that the platform host did not take (status 401). */
+  /** Called with a token that the platform host rejected with 401. */
   readonly onTokenRefused: (token: string) => void;
-  readonly log: Log;
+  readonly log: DaemonLog;
+  readonly proxies?: Pick<ProxyRules, "find">;
   readonly callTimeoutMs?: number;
   readonly keepAlive?: KeepAlive;
 }
 
-/** A connection that fell silent without a word is only noticed by asking. */
+/** Detects dead connections. */
 export interface KeepAlive {
   readonly intervalMs: number;
   readonly pongTimeoutMs: number;
@@ -33,23 +48,25 @@ export interface KeepAlive {
 
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 const CALL_TIMEOUT_MS = 15_000;
-/** Desired states are small; this only bounds what a broken server can make the daemon hold. */
+/** Concurrent requests for secrets and tokens: half of the control plane's limit per link. */
+const MAX_QUESTIONS = MAX_LINK_CALLS / 2;
+/** Desired states are small; this limits the memory that a broken server can use up. */
 const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
-/** The answer of a server that a whole fleet comes back to may lie unread for a while: cut too soon, the herd would feed itself. */
+/** Generous, because responses are slow while a whole fleet reconnects; retrying early would make it worse. */
 const KEEP_ALIVE: KeepAlive = { intervalMs: 20_000, pongTimeoutMs: 15_000 };
-/** ws waits 30 s for a closing handshake that a dead peer never answers; `closeTimeout` is not in its types. */
+/** By default, ws waits 30 s for the closing handshake of a dead peer; `closeTimeout` is missing from its types. */
 const CLOSE_TIMEOUT = { closeTimeout: 1500 };
 
-/** The daemon link over tRPC and one WebSocket per attempt. A connection that is lost is never reused. */
+/** The daemon link over tRPC. Every attempt uses a new WebSocket. */
 export function createTrpcLink(options: TrpcLinkOptions): ControlLink {
-  const url = new URL(LINK_PATH(options.nodeId), options.platformUrl);
+  const url = new URL(urlBelow(options.platformUrl, LINK_PATH(options.nodeId)));
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   return {
     connect: async (signal) => {
       const token = await options.token();
       try {
-        const { log, callTimeoutMs = CALL_TIMEOUT_MS, keepAlive = KEEP_ALIVE } = options;
-        return await openConnection({ url: url.href, token, signal, log, callTimeoutMs, keepAlive });
+        const { log, proxies = NO_PROXIES, callTimeoutMs = CALL_TIMEOUT_MS, keepAlive = KEEP_ALIVE } = options;
+        return await openConnection({ url, token, signal, log, proxies, callTimeoutMs, keepAlive });
       } catch (error) {
         if (error instanceof LinkRefused && error.status === 401) options.onTokenRefused(token);
         throw error;
@@ -59,15 +76,16 @@ export function createTrpcLink(options: TrpcLinkOptions): ControlLink {
 }
 
 interface OpenOptions {
-  readonly url: string;
+  readonly url: URL;
+  readonly proxies: Pick<ProxyRules, "find">;
   readonly token: string;
   readonly signal: AbortSignal;
-  readonly log: Log;
+  readonly log: DaemonLog;
   readonly callTimeoutMs: number;
   readonly keepAlive: KeepAlive;
 }
 
-/** What a socket's listeners tell: it opened, or how it ended. They stand before the library's, so they run first. */
+/** Reports how a socket opened or ended. Its listeners are registered before the library's, so they run first. */
 interface SocketFate {
   opened(socket: WebSocket): void;
   ended(error: Error): void;
@@ -82,7 +100,7 @@ function openConnection(options: OpenOptions): Promise<LinkConnection> {
     if (closed.signal.aborted) return;
     closed.abort(error);
     options.signal.removeEventListener("abort", onAbort);
-    // Before the library hears of it, or it would begin to reconnect.
+    // Before the library sees it and starts to reconnect.
     client.close().catch(() => null);
     socket?.terminate();
     opening.reject(error);
@@ -90,8 +108,8 @@ function openConnection(options: OpenOptions): Promise<LinkConnection> {
   };
   const onAbort = (): void => end(new Error("the link was closed"));
   const client = createWSClient({
-    url: options.url,
-    WebSocket: linkSocketClass(options.token, {
+    url: options.url.href,
+    WebSocket: linkSocketClass(options, {
       opened: (opened) => {
         socket = opened;
         if (closed.signal.aborted) opened.terminate();
@@ -99,9 +117,9 @@ function openConnection(options: OpenOptions): Promise<LinkConnection> {
       },
       ended: end,
     }),
-    // Reconnecting is ours: asked to (a server that stops says so), the library would open a socket of its own, or wait to.
+    // When a stopping server asks for it, the library would reconnect on its own.
     retryDelayMs: () => {
-      end(new Error("the control plane asks for a new link"));
+      end(new Error("the control plane requested a new link"));
       return 0;
     },
     keepAlive: { enabled: true, ...options.keepAlive },
@@ -112,24 +130,32 @@ function openConnection(options: OpenOptions): Promise<LinkConnection> {
   return opening.promise;
 }
 
-function linkSocketClass(token: string, fate: SocketFate): typeof globalThis.WebSocket {
+function linkSocketClass({ url, token, proxies }: OpenOptions, fate: SocketFate): typeof globalThis.WebSocket {
   const socketClass = class LinkSocket extends WebSocket {
     constructor(address: string | URL) {
-      const timeouts = { handshakeTimeout: HANDSHAKE_TIMEOUT_MS, ...CLOSE_TIMEOUT };
-      super(address, { ...timeouts, maxPayload: MAX_MESSAGE_BYTES, headers: { authorization: `Bearer ${token}` } });
+      super(address, {
+        handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+        ...CLOSE_TIMEOUT,
+        ...connectionVia(proxies.find(url), url),
+        maxPayload: MAX_MESSAGE_BYTES,
+        headers: { authorization: `Bearer ${token}` },
+      });
       this.on("open", () => fate.opened(this));
       this.on("unexpected-response", (request, response) => {
         fate.ended(new LinkRefused(response.statusCode ?? 0, retryAfterMs(response.headers)));
         request.destroy();
       });
       this.on("error", (error) => fate.ended(new Error(`the link failed: ${error.message}`, { cause: error })));
-      this.on("close", (code) =>
-        fate.ended(code === LINK_TAKEN_OVER ? new LinkTakenOver() : new Error(`the link closed with code ${code}`)),
-      );
+      this.on("close", (code, reason) => fate.ended(closedWith(code, reason.toString())));
     }
   };
-  // Its types differ from the browser's in ways that the library does not touch.
+  // The differences from the browser's types do not affect the library.
   return socketClass as unknown as typeof globalThis.WebSocket;
+}
+
+function closedWith(code: number, reason: string): Error {
+  if (code === LINK_TAKEN_OVER) return new LinkTakenOver();
+  return code === LINK_FLOODED ? new LinkFlooded(reason) : new Error(`the link closed with code ${code}`);
 }
 
 interface ConnectionParts {
@@ -138,25 +164,32 @@ interface ConnectionParts {
   readonly lost: Promise<Error>;
   readonly end: (error: Error) => void;
   readonly callTimeoutMs: number;
-  readonly log: Log;
+  readonly log: DaemonLog;
 }
 
 function connectionOver({ trpc, closed, lost, end, callTimeoutMs, log }: ConnectionParts): LinkConnection {
   const within = (): { signal: AbortSignal } => ({
     signal: AbortSignal.any([closed, AbortSignal.timeout(callTimeoutMs)]),
   });
+  const slots = new CallSlots(MAX_QUESTIONS);
   let subscription: { replace(): void } | null = null;
   return {
-    hello: async (hello) => helloAnswerSchema.parse(await trpc.hello.mutate(hello, within())),
-    heartbeat: async (heartbeat) => heartbeatAnswerSchema.parse(await trpc.heartbeat.mutate(heartbeat, within())),
+    hello: async (hello) => helloAnswerSchema.parse(await answered(trpc.hello.mutate(hello, within()))),
+    heartbeat: async (heartbeat) =>
+      heartbeatAnswerSchema.parse(await answered(trpc.heartbeat.mutate(heartbeat, within()))),
     observe: async (observation) => {
-      await trpc.observe.mutate(observation, within());
+      await answered(trpc.observe.mutate(observation, within()));
     },
     events: async (events) => {
-      await trpc.events.mutate([...events], within());
+      await answered(trpc.events.mutate([...events], within()));
     },
-    secret: async (request) => secretAnswerSchema.parse(await trpc.secret.query(request, within())),
-    workerToken: async (request) => workerTokenAnswerSchema.parse(await trpc.workerToken.query(request, within())),
+    secret: (request) =>
+      slots.run(async () => secretAnswerSchema.parse(await answered(trpc.secret.query(request, within())))),
+    workerToken: (request) =>
+      slots.run(async () => workerTokenAnswerSchema.parse(await answered(trpc.workerToken.query(request, within())))),
+    goodbye: async () => {
+      await answered(trpc.goodbye.mutate(undefined, within()));
+    },
     subscribe: (onState) => {
       subscription?.replace();
       subscription = openSubscription({ trpc, onState, end, log });
@@ -164,6 +197,23 @@ function connectionOver({ trpc, closed, lost, end, callTimeoutMs, log }: Connect
     lost,
     close: () => end(new Error("the link was closed")),
   };
+}
+
+/** @throws CallRejected instead of the library's error, if it is a rejection */
+async function answered<T>(call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    throw error instanceof TRPCClientError ? (rejectionOf(error) ?? error) : error;
+  }
+}
+
+const rejectionSchema = z.object({ code: z.string(), retryAfterMs: z.number().min(0).max(3_600_000).optional() });
+
+function rejectionOf({ data, message }: TRPCClientError<DaemonRouter>): CallRejected | null {
+  const { code, retryAfterMs } = rejectionSchema.safeParse(data).data ?? {};
+  if (code === "TOO_MANY_REQUESTS") return new CallRejected("busy", message, retryAfterMs);
+  return code === "BAD_REQUEST" ? new CallRejected("invalid", message) : null;
 }
 
 interface SubscriptionParts extends Pick<ConnectionParts, "trpc" | "end" | "log"> {
@@ -183,12 +233,12 @@ function openSubscription({ trpc, onState, end, log }: SubscriptionParts): { rep
         if (!parsed.success)
           log.error(
             { reason: parsed.error.message },
-            "the control plane sent a desired state that this daemon cannot read; keeping the last one",
+            "cannot read the desired state from the control plane; keeping the last one",
           );
         else if (current) onState(parsed.data);
       },
       onError: (error) => ended(reasonOf(error)),
-      onComplete: () => ended("the control plane stopped it"),
+      onComplete: () => ended("stopped by the control plane"),
     },
   );
   return {

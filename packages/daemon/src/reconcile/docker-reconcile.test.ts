@@ -1,20 +1,20 @@
 import { randomBytes } from "node:crypto";
-import { systemClock } from "@fairlead/protocol/clock";
+import { systemClock } from "@fairlead/protocol/values/clock";
 import type { DesiredState, WorkloadSpec } from "@fairlead/protocol/workload";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { nodeHttpClient } from "../link/http-client.ts";
+import { systemTimers } from "../process/timers.ts";
 import { buildReports } from "../report/workload-report.ts";
-import { DockerRuntime } from "../runtime/docker-runtime.ts";
+import { DockerRuntime } from "../runtime/docker/docker-runtime.ts";
 import { containerName } from "../runtime/ownership.ts";
 import { aDesiredState, aSpec } from "../testing/builders.ts";
 import { DOCKER_SOCKET, type DockerCorner, dockerCorner, removeAllOf, whyNoDocker } from "../testing/docker-engine.ts";
 import { freePulls } from "../testing/loop-harness.ts";
 import { MemorySecrets } from "../testing/memory-secrets.ts";
 import { silentLog } from "../testing/silent-log.ts";
-import { systemTimers } from "../timers.ts";
 import { createEngineProbe } from "./engine-facts.ts";
 import { HealthMonitor } from "./health.ts";
-import { ReconcileLoop, type Snapshot } from "./loop.ts";
+import { type LoopSnapshot, ReconcileLoop } from "./loop.ts";
 import { findServing } from "./serving.ts";
 
 const reason = await whyNoDocker();
@@ -26,7 +26,7 @@ const WAIT = { timeout: 40_000, interval: 100 };
 describe.skipIf(reason !== null)(title, () => {
   let corner: DockerCorner;
   let owner: { installationId: string; nodeId: string };
-  let snapshot: Snapshot | null = null;
+  let snapshot: LoopSnapshot | null = null;
   let events: string[] = [];
   let stop: () => Promise<void> = async () => undefined;
 
@@ -57,6 +57,7 @@ describe.skipIf(reason !== null)(title, () => {
     const health = new HealthMonitor({
       probe: createEngineProbe(nodeHttpClient),
       isBusy: () => false,
+      processes: ({ id }) => new DockerRuntime(DOCKER_SOCKET).processes(id),
       clock: systemClock,
       timers: systemTimers,
       onChange: () => loop.wake(),
@@ -68,6 +69,7 @@ describe.skipIf(reason !== null)(title, () => {
       inFlight: () => 0,
       secrets: new MemorySecrets(),
       pulls: freePulls,
+      networkRules: { ready: async () => undefined, noWay: () => null },
       clock: systemClock,
       timers: systemTimers,
       log: silentLog,
@@ -141,7 +143,7 @@ describe.skipIf(reason !== null)(title, () => {
     loop.desiredChanged(wants(2, b));
     await vi.waitFor(() => {
       expect(reports()).toMatchObject([
-        { ready: true, generation: 1, message: expect.stringContaining("rolled back") },
+        { ready: true, generation: 1, message: expect.stringContaining("failed and was undone") },
       ]);
       expect(findServing(snapshot, "engine")?.container.name).toBe(nameOf(spec()));
     }, WAIT);

@@ -11,7 +11,7 @@ import { createEngineProbe, imageDigest, imageVersion } from "./engine-facts.ts"
 import type { ProbeTarget } from "./health.ts";
 
 const probe = createEngineProbe(nodeHttpClient);
-const image = { id: "sha256:id", repoDigests: [], labels: {}, tags: [] };
+const image = { id: "sha256:id", repoDigests: [], labels: {}, tags: [], start: { entrypoint: [], command: [] } };
 let server: Server;
 let answers: Record<string, { status?: number; body?: unknown }>;
 let bodies: string[];
@@ -64,18 +64,25 @@ describe("health", () => {
     answers["/health"] = {};
     expect(await probe.check(target(), WHOLE)).toBeNull();
     answers["/health"] = { status: 503 };
-    expect(await probe.check(target(), WHOLE)).toBe("/health answered 503");
+    expect(await probe.check(target(), WHOLE)).toEqual({ words: "/health returned 503", mayBeLoading: true });
+    answers["/health"] = { status: 500 };
+    expect(await probe.check(target(), WHOLE)).toEqual({ words: "/health returned 500", mayBeLoading: false });
   });
 
-  test("an engine that does not answer at all is no crash", async () => {
-    expect(await probe.check({ ...target(), port: 9 }, WHOLE)).toContain("ECONNREFUSED");
+  test("an engine that does not answer yet is told in words, whichever way its connection ends", async () => {
+    const refused = await probe.check({ ...target(), port: 9 }, WHOLE);
+    expect(refused).toEqual({ words: "not listening on its port", mayBeLoading: true });
+    // Docker's proxy does this until the container listens.
+    server.removeAllListeners("request").on("connection", (socket) => socket.destroy());
+    const dropped = await probe.check(target(), WHOLE);
+    expect(dropped).toEqual({ words: "closes connections without a response", mayBeLoading: true });
   });
 
   test("a completion probe asks for one real token of a model that the engine has", async () => {
     answers["/health"] = {};
     answers["/v1/models"] = { body: { data: [{ id: "tiny" }] } };
     answers["/v1/chat/completions"] = { status: 500 };
-    expect(await probe.check(target({}, "completion"), WHOLE)).toBe("a completion answered 500");
+    expect(await probe.check(target({}, "completion"), WHOLE)).toMatchObject({ words: "a completion returned 500" });
     expect(await probe.check(target({}, "completion"), { models: [], completion: false })).toBeNull();
     answers["/v1/chat/completions"] = {};
     expect(await probe.check(target({}, "completion"), WHOLE)).toBeNull();
@@ -86,7 +93,7 @@ describe("health", () => {
     answers["/health"] = {};
     const slow = { ...target({ models: ["tiny"] }, "completion") };
     silent.add("/v1/chat/completions");
-    expect(await probe.check(slow, WHOLE)).toMatch(/time/i);
+    expect(await probe.check(slow, WHOLE)).toMatchObject({ words: "no response within 1000 ms" });
   });
 
   test("an engine without a model, and one that wants a key, have nothing more to prove", async () => {

@@ -1,17 +1,19 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Container } from "../runtime/container-runtime.ts";
+import type { Container, ProcessCount } from "../runtime/container-runtime.ts";
 import { ownershipLabels, probeSettingsOf } from "../runtime/ownership.ts";
-import { aSpec, OWNER } from "../testing/builders.ts";
+import { anAgent, aSpec, OWNER } from "../testing/builders.ts";
 import { FakeTime } from "../testing/fake-time.ts";
-import { HealthMonitor, type HealthStatus, type ProbeTarget, type Question } from "./health.ts";
+import { HealthMonitor, type HealthProbe, type HealthStatus, type ProbeTarget } from "./health.ts";
 
 let time: FakeTime;
 let monitor: HealthMonitor;
 let wrong: string | null;
+let mayBeLoading: boolean;
 let facts: () => Promise<{ version: string; models: string[] }>;
 let checks: number;
 let completions: number;
 let busy: boolean;
+let processes: () => Promise<ProcessCount | null>;
 let changes: number;
 
 const labels = ownershipLabels(OWNER, aSpec(), 1);
@@ -22,6 +24,7 @@ const container: Container = {
   state: "running",
   image: "example/engine:1",
   imageId: "sha256:1",
+  network: "bridge",
   hostPort: 1,
   startedAt: "2026-01-01T00:00:00.000Z",
   finishedAt: null,
@@ -39,20 +42,29 @@ const status = (): HealthStatus => monitor.statusOf(container);
 beforeEach(() => {
   time = new FakeTime();
   wrong = null;
+  mayBeLoading = false;
   checks = 0;
   completions = 0;
   busy = false;
+  processes = async () => null;
   changes = 0;
   facts = async () => ({ version: "1", models: ["m"] });
   const probe = {
-    check: async (_target: ProbeTarget, { completion }: Question) => {
+    check: async (_target: ProbeTarget, { completion }: HealthProbe) => {
       checks += 1;
       if (completion) completions += 1;
-      return wrong;
+      return wrong === null ? null : { words: wrong, mayBeLoading };
     },
     facts: () => facts(),
   };
-  monitor = new HealthMonitor({ probe, clock: time, timers: time, isBusy: () => busy, onChange: () => (changes += 1) });
+  monitor = new HealthMonitor({
+    probe,
+    clock: time,
+    timers: time,
+    isBusy: () => busy,
+    processes: () => processes(),
+    onChange: () => (changes += 1),
+  });
 });
 afterEach(() => monitor.close());
 
@@ -84,6 +96,54 @@ test("failures in the start period do not count; after it they do, one by one", 
   expect(status().state).toBe("starting");
   await time.advance(1000);
   expect(status().state).toBe("unhealthy");
+});
+
+test.each([
+  [aSpec(), "loading the model"],
+  [anAgent(), "starting up"],
+])("while it starts, what does not answer yet is loading; afterwards it is a failure (%#)", async (spec, words) => {
+  const own = { ...container, labels: ownershipLabels(OWNER, spec, 1) };
+  wrong = "not listening on its port";
+  mayBeLoading = true;
+  monitor.track([targetOf(own)]);
+  await time.advance(1000);
+  expect(monitor.statusOf(own)).toMatchObject({ state: "starting", detail: words });
+  mayBeLoading = false;
+  await time.advance(1000);
+  expect(monitor.statusOf(own)).toMatchObject({ state: "starting", detail: "not listening on its port" });
+  mayBeLoading = true;
+  await time.advance(60_000);
+  expect(monitor.statusOf(own).detail).toBe("not listening on its port");
+});
+
+test("a container at its limit of processes says so, whether it still answers or not, and only as long as it is there", async () => {
+  const limit = "process limit reached: 20 (`resources.pids`)";
+  processes = async () => ({ count: 20, limit: 20 });
+  monitor.track([targetOf(container)]);
+  await time.advance(70_000);
+  expect(status()).toMatchObject({ state: "ready", detail: "", exhausted: limit });
+  wrong = "answered 500";
+  await time.advance(15_000);
+  expect(status()).toMatchObject({ state: "unhealthy", detail: limit, exhausted: limit });
+  processes = async () => ({ count: 3, limit: 20 });
+  await time.advance(10_000);
+  expect(status()).toMatchObject({ detail: "answered 500" });
+  expect(status()).not.toHaveProperty("exhausted");
+});
+
+test("an engine that does not answer is counted within seconds, and a count that hangs or fails holds nothing up", async () => {
+  processes = () => Promise.reject(new Error("away"));
+  wrong = "answered 500";
+  monitor.track([targetOf(container)]);
+  await time.advance(6000);
+  expect(status().detail).toBe("answered 500");
+  processes = () => new Promise(() => undefined);
+  const before = checks;
+  await time.advance(10_000);
+  expect(checks - before).toBe(10);
+  processes = async () => ({ count: 9, limit: 9 });
+  await time.advance(7000);
+  expect(status().detail).toBe("process limit reached: 9 (`resources.pids`)");
 });
 
 test("a ready engine may miss probes up to its threshold, and recovers", async () => {

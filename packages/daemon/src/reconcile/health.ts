@@ -1,15 +1,18 @@
-import type { Clock } from "@fairlead/protocol/clock";
-import type { Container, ImageFacts } from "../runtime/container-runtime.ts";
-import type { ProbeSettings } from "../runtime/ownership.ts";
-import { sleep, type Timers } from "../timers.ts";
+import type { Clock } from "@fairlead/protocol/values/clock";
+import { WORKLOAD_TYPE_ENGINE } from "@fairlead/protocol/workload";
+import { sleep, type Timers } from "../process/timers.ts";
+import type { Container, ImageFacts, ProcessCount } from "../runtime/container-runtime.ts";
+import { type ProbeSettings, workloadTypeOf } from "../runtime/ownership.ts";
 
 export interface HealthStatus {
-  /** `unhealthy`: it has failed as often in a row as its settings allow. */
+  /** `unhealthy`: the configured number of probes in a row failed. */
   readonly state: "starting" | "ready" | "unhealthy";
-  /** What the last failed probe said. */
+  /** Message of the last failed probe. */
   readonly detail: string;
   readonly version: string;
   readonly models: readonly string[];
+  /** The resource that is exhausted, whether or not the workload still responds. */
+  readonly exhausted?: string;
 }
 
 export type HealthOf = (container: Container) => HealthStatus;
@@ -19,7 +22,7 @@ export interface EngineFacts {
   readonly models: readonly string[];
 }
 
-/** One running container and how to ask it. */
+/** A running container and how to probe it. */
 export interface ProbeTarget {
   readonly container: Container;
   readonly port: number;
@@ -27,40 +30,50 @@ export interface ProbeTarget {
   readonly image: ImageFacts | null;
 }
 
-export interface Question {
-  /** The models that it is known to have. */
+export interface HealthProbe {
+  /** Its known models. */
   readonly models: readonly string[];
-  /** Whether it is also asked for a token, where its settings say so. */
+  /** Whether to request a completion too, if configured. */
   readonly completion: boolean;
 }
 
+export interface ProbeFailure {
+  readonly words: string;
+  /** No response yet or 503, which is normal during startup. */
+  readonly mayBeLoading: boolean;
+}
+
 export interface EngineProbe {
-  /** @returns null when it is healthy, else what is wrong. Never throws. */
-  check(target: ProbeTarget, question: Question): Promise<string | null>;
-  /** @throws Error where the engine does not tell. */
+  /** @returns null if healthy. Never throws. */
+  check(target: ProbeTarget, question: HealthProbe): Promise<ProbeFailure | null>;
+  /** @throws Error if the engine does not report them. */
   facts(target: ProbeTarget): Promise<EngineFacts>;
 }
 
 const STARTING: HealthStatus = { state: "starting", detail: "", version: "", models: [] };
-/** Until it is ready it is asked more often, so that a fast start is seen at once. */
+/** Probes are more frequent until the workload is ready. */
 const STARTING_INTERVAL_MS = 1000;
-/** With `probe: running` a container must have run for so long: most that cannot work end at once, and an update must see that. */
+/** With `probe: running`, a container is ready after this time: most failures happen earlier. */
 const SETTLED_MS = 3000;
-/** Engines may gain models while they run. */
+/** Engines may load models while they run. */
 const FACTS_MS = 60_000;
-/** A ready engine is asked for a token this often: each one takes a place that a person could have. */
+/** Interval of completion probes on a ready engine; each one uses capacity. */
 const COMPLETION_MS = 60_000;
+/** Interval for counting processes while the workload responds; otherwise they are counted immediately. */
+const COUNT_MS = 60_000;
+const COUNT_AFTER_FAILURE_MS = 5000;
 
 export interface HealthDeps {
   readonly probe: EngineProbe;
   readonly clock: Clock;
   readonly timers: Timers;
-  /** Whether it answers requests now: they are the better question, and a full engine must not be ended for its slow answer. */
+  /** Whether it is serving requests: a busy engine must not be stopped because a probe is slow. */
   readonly isBusy: (container: Container) => boolean;
+  readonly processes: (container: Container) => Promise<ProcessCount | null>;
   readonly onChange: () => void;
 }
 
-/** Probes every running container on its loopback port, apart from the container engine: one may hang while the other works. */
+/** Probes every running container on its loopback port, independently of the container engine. */
 export class HealthMonitor {
   readonly #deps: HealthDeps;
   readonly #watches = new Map<string, Watch>();
@@ -69,7 +82,7 @@ export class HealthMonitor {
     this.#deps = deps;
   }
 
-  /** Replaces what is watched. A container that was started anew begins anew. */
+  /** Replaces the watched containers. Restarted containers start over. */
   track(targets: readonly ProbeTarget[]): void {
     const runs = new Map(targets.map((target) => [runOf(target.container), target]));
     for (const [run, watch] of this.#watches) {
@@ -83,8 +96,8 @@ export class HealthMonitor {
   }
 
   /**
-   * Takes back what probes have concluded so far, and asks again at once: while the container engine was away so were the ports
-   * that it publishes, and a failed probe said nothing of the container behind them.
+   * Discards probe results and probes again: while the container engine was down, so were the published
+   * ports, so failed probes say nothing about the containers.
    */
   pardon(): void {
     for (const watch of this.#watches.values()) watch.pardon();
@@ -101,7 +114,11 @@ function runOf(container: Container): string {
   return `${container.id} ${container.startedAt}`;
 }
 
-/** The probes of one run of one container. */
+function loadingWords(container: Container): string {
+  return workloadTypeOf(container) === WORKLOAD_TYPE_ENGINE ? "loading the model" : "starting up";
+}
+
+/** Probes of one run of a container. */
 class Watch {
   status: HealthStatus = STARTING;
   readonly #deps: HealthDeps;
@@ -112,11 +129,14 @@ class Watch {
   #failures = 0;
   #factsAt: number | null = null;
   #completedAt: number | null = null;
+  #exhausted: string | null = null;
+  #countedAt: number;
 
   constructor(deps: HealthDeps, target: ProbeTarget) {
     this.#deps = deps;
     this.#target = target;
     this.#since = deps.clock.monotonic();
+    this.#countedAt = this.#since;
     void this.#run();
   }
 
@@ -129,7 +149,7 @@ class Watch {
     this.#failures = 0;
     if (this.status.state === "unhealthy") {
       this.status = { ...this.status, state: "starting" };
-      // It had its start period.
+      // The start period is over.
       this.#since = Number.NEGATIVE_INFINITY;
     }
     this.#pause.abort();
@@ -139,7 +159,7 @@ class Watch {
     const { signal } = this.#stopped;
     const regular = this.#target.settings.health.intervalSeconds * 1000;
     while (!signal.aborted) {
-      const next = await this.#probe();
+      const next = this.#withExhaustion(await this.#probe());
       if (signal.aborted) return;
       const changed = JSON.stringify(next) !== JSON.stringify(this.status);
       this.status = next;
@@ -147,6 +167,29 @@ class Watch {
       const interval = next.state === "starting" ? Math.min(regular, STARTING_INTERVAL_MS) : regular;
       this.#pause = new AbortController();
       await sleep(this.#deps.timers, interval, this.#pause.signal);
+    }
+  }
+
+  /** From the last count; probes do not wait for the container engine. */
+  #withExhaustion({ state, detail, version, models }: HealthStatus): HealthStatus {
+    const status = { state, detail, version, models };
+    const failed = detail !== "";
+    const now = this.#deps.clock.monotonic();
+    if (now - this.#countedAt >= (failed ? COUNT_AFTER_FAILURE_MS : COUNT_MS)) {
+      this.#countedAt = now;
+      void this.#count();
+    }
+    if (this.#exhausted === null) return status;
+    return { ...status, detail: failed ? this.#exhausted : "", exhausted: this.#exhausted };
+  }
+
+  async #count(): Promise<void> {
+    try {
+      const processes = await this.#deps.processes(this.#target.container);
+      const isReached = processes !== null && processes.limit > 0 && processes.count >= processes.limit;
+      this.#exhausted = isReached ? `process limit reached: ${processes.limit} (\`resources.pids\`)` : null;
+    } catch {
+      // Retried with a later probe.
     }
   }
 
@@ -162,7 +205,7 @@ class Watch {
     return { state: "ready", detail: "", ...(await this.#facts()) };
   }
 
-  /** By its own start, since a daemon that starts anew finds containers that have run for long. A clock that was put back says nothing. */
+  /** Based on the container's start time, because a restarted daemon finds running containers. Ignores a clock that was set back. */
   #hasSettled(): boolean {
     const age = this.#deps.clock.now() - Date.parse(this.#target.container.startedAt ?? "");
     return !(age >= 0 && age < SETTLED_MS);
@@ -174,10 +217,12 @@ class Watch {
     return due && !this.#deps.isBusy(this.#target.container);
   }
 
-  #failed(detail: string): HealthStatus {
+  #failed({ words: detail, mayBeLoading }: ProbeFailure): HealthStatus {
     const { startPeriodSeconds, failureThreshold } = this.#target.settings.health;
     const age = this.#deps.clock.monotonic() - this.#since;
-    if (this.status.state === "starting" && age < startPeriodSeconds * 1000) return { ...this.status, detail };
+    if (this.status.state === "starting" && age < startPeriodSeconds * 1000) {
+      return { ...this.status, detail: mayBeLoading ? loadingWords(this.#target.container) : detail };
+    }
     this.#failures += 1;
     const state = this.#failures >= failureThreshold ? "unhealthy" : this.status.state;
     return { ...this.status, state, detail };
@@ -192,7 +237,7 @@ class Watch {
       this.#factsAt = now;
       return facts;
     } catch {
-      // Asked again at the next probe; what was known still holds.
+      // Retried with the next probe; keep the last known facts.
       return { version, models: models.length > 0 ? models : (this.#target.settings.models ?? []) };
     }
   }

@@ -1,14 +1,14 @@
 import type { DesiredState, WorkloadSpec } from "@fairlead/protocol/workload";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { sleep } from "../process/timers.ts";
 import { RuntimeError } from "../runtime/container-runtime.ts";
 import type { RuntimeCall } from "../runtime/memory-runtime.ts";
-import { containerName, isOwned, LABELS, ownershipLabels, workloadOf } from "../runtime/ownership.ts";
+import { containerName, containerWorkload, isOwned, LABELS, ownershipLabels } from "../runtime/ownership.ts";
 import { aDesiredState, aSpec, OWNER } from "../testing/builders.ts";
 import { Machine } from "../testing/loop-harness.ts";
-import { sleep } from "../timers.ts";
 
-/** Seeded random histories of one machine: whatever happens, the loop keeps its promises and gets there in the end. */
+/** Seeded random histories of a machine: the loop keeps its invariants and converges. */
 
 const IMAGES = ["example/a:1", "example/b:1"];
 const FOREIGN = [
@@ -35,7 +35,7 @@ const specs = fc
           name: workload,
           image,
           update,
-          // A real hash is over everything else.
+          // A real hash covers all other fields.
           specHash: `${version}${IMAGES.indexOf(image)}${update === "start-first" ? 1 : 0}`.padEnd(64, "0"),
         }),
     ),
@@ -68,7 +68,7 @@ type Happening = typeof happening extends fc.Arbitrary<infer T> ? T : never;
 class History {
   readonly machine = new Machine();
   desired: DesiredState = aDesiredState({ generation: 0, workloads: [] });
-  /** Update kinds that were wanted since the workload was last quiet. */
+  /** Update strategies requested since the workload was last stable. */
   readonly #startFirst = new Set<string>();
   readonly violations: string[] = [];
 
@@ -126,11 +126,11 @@ class History {
     this.machine.loop.desiredChanged(this.desired);
   }
 
-  /** What must hold at every moment. Kept, not thrown: this runs inside the runtime, where the loop would catch it. */
+  /** Checks invariants. Violations are recorded, because the loop would catch thrown errors. */
   check(): void {
     const own = this.machine.runtime.all().filter((container) => isOwned(container, OWNER));
     for (const workloadId of ["wkl_x", "wkl_y"]) {
-      const containers = own.filter((container) => workloadOf(container) === workloadId);
+      const containers = own.filter((container) => containerWorkload(container) === workloadId);
       const specsThere = containers.map((container) => container.labels[LABELS.spec]);
       if (new Set(specsThere).size < specsThere.length)
         this.violations.push(`two containers of one spec: ${workloadId}`);
@@ -143,13 +143,13 @@ class History {
     }
   }
 
-  /** Everything gets well, and time goes by. */
+  /** Ends all faults and advances time. */
   async heal(): Promise<void> {
     const { runtime, sick, time } = this.machine;
     runtime.available = true;
     sick.clear();
     runtime.forgetFailures();
-    // A spec that was given up for good is not tried again until the desired state changes.
+    // A failed spec is not retried until the desired state changes.
     this.desire(this.desired.workloads.map((spec) => ({ ...spec, specHash: `f${spec.specHash.slice(1)}` })));
     await time.advance(20 * 60_000);
   }
@@ -175,7 +175,7 @@ test("every history ends with exactly what is wanted, running and ready", { time
       }
       history.check();
       expect(history.violations).toEqual([]);
-      // A create on a picture that was out of date.
+      // A create based on an outdated snapshot.
       expect(history.machine.events.filter((event) => event.includes("is in use"))).toEqual([]);
       expect(history.machine.events.filter((event) => event.includes("is in use"))).toEqual([]);
       await history.machine.stopDaemon();

@@ -1,8 +1,8 @@
-/** How many requests each container is answering, so that an update can let the old one finish. */
+/** Counts running requests per container, so that updates can wait for them. */
 export class InFlight {
   readonly #counts = new Map<string, number>();
 
-  /** @returns a function to call once the request has ended. */
+  /** @returns a function to call when the request ends. */
   begin(containerId: string): () => void {
     this.#counts.set(containerId, this.count(containerId) + 1);
     let open = true;
@@ -15,7 +15,7 @@ export class InFlight {
     };
   }
 
-  /** Whether any request runs. */
+  /** Whether any request is running. */
   get isBusy(): boolean {
     return this.#counts.size > 0;
   }

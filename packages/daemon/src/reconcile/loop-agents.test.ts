@@ -30,7 +30,7 @@ function wants(generation: number, ...workloads: WorkloadSpec[]): DesiredState {
   return aDesiredState({ generation, workloads });
 }
 
-/** Everything that was done to a workload's containers since. */
+/** All changes to a workload's containers since then. */
 function changesOf(spec: WorkloadSpec): string[] {
   return machine.runtime.changes.filter((change) => change.includes(`-${spec.name}-`));
 }

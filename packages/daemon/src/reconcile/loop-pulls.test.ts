@@ -40,7 +40,7 @@ describe("a pull", () => {
     await machine.time.advance(30_000);
     const reports = machine.snapshot ? buildReports(machine.snapshot) : [];
     expect(reports.map(({ state, message }) => [state, message])).toEqual([
-      ["backing-off", "cannot pull example/engine:1: unauthorized"],
+      ["backing-off", "cannot pull example/engine:1: unauthorized (5 attempts)"],
       ["pulling", ""],
     ]);
     await machine.time.advance(60_000);
@@ -183,5 +183,5 @@ test("a container that somebody has paused is told of", async () => {
   machine.runtime.vanish(name);
   machine.runtime.plant({ ...running, name, state: "paused" });
   await machine.time.advance(1000);
-  expect(message()).toContain("somebody has paused its container");
+  expect(message()).toContain("its container is paused");
 });

@@ -67,7 +67,9 @@ describe("updates", () => {
     expect(machine.runtime.changes.filter((change) => change === `start ${name2}`)).toHaveLength(1);
     expect(machine.snapshot?.records.get(name2)?.lastExit).toMatchObject({ code: 1 });
     const told = machine.events.filter((event) => event.startsWith("update_rolled_back"));
-    expect(told).toEqual([`update_rolled_back: the update to ${name2} is rolled back to ${name1}: exit code 1`]);
+    expect(told).toEqual([
+      `update_rolled_back: the update to ${name2} failed and is rolled back to ${name1}: exit code 1`,
+    ]);
   });
 
   test("a roll-back holds through a restart of the daemon: the old one is not stopped for another try", async () => {

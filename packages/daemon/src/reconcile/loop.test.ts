@@ -1,11 +1,13 @@
 import { afterEach, describe, expect, test } from "vitest";
+import { buildReports } from "../report/workload-report.ts";
 import { RuntimeError } from "../runtime/container-runtime.ts";
-import { containerName, ownershipLabels } from "../runtime/ownership.ts";
+import { containerName, networkName, ownershipLabels } from "../runtime/ownership.ts";
 import { aDesiredState, aSpec, OWNER } from "../testing/builders.ts";
 import { Machine } from "../testing/loop-harness.ts";
 
 const v1 = aSpec({ image: "example/engine:1", specHash: "1".repeat(64) });
 const v2 = aSpec({ image: "example/engine:2", specHash: "2".repeat(64) });
+const ADD_NETWORK = `add network ${networkName(OWNER.nodeId, v1)}`;
 const name1 = containerName(OWNER.nodeId, v1);
 const name2 = containerName(OWNER.nodeId, v2);
 const wants = (generation: number, ...workloads: (typeof v1)[]) => aDesiredState({ generation, workloads });
@@ -31,7 +33,7 @@ const crash = async (): Promise<void> => {
 
 test("a workload is created, started and becomes ready", async () => {
   start().startDaemon(wants(1, v1));
-  expect(await changesOf(1000)).toEqual([`create ${name1}`, `start ${name1}`]);
+  expect(await changesOf(1000)).toEqual([ADD_NETWORK, `create ${name1}`, `start ${name1}`]);
   const [container] = machine.snapshot?.observed?.containers ?? [];
   expect(container && machine.snapshot?.health(container)).toMatchObject({ state: "ready", models: ["tiny"] });
 });
@@ -47,7 +49,7 @@ test("an image is pulled only where it is absent", async () => {
   start().runtime.loseImage(v1.image);
   machine.runtime.registry.add(v1.image);
   machine.startDaemon(wants(1, v1));
-  expect(await changesOf(1000)).toEqual([`pull ${v1.image}`, `create ${name1}`, `start ${name1}`]);
+  expect(await changesOf(1000)).toEqual([`pull ${v1.image}`, ADD_NETWORK, `create ${name1}`, `start ${name1}`]);
 });
 
 describe("restarts of the daemon", () => {
@@ -71,7 +73,10 @@ describe("restarts of the daemon", () => {
   });
 
   test("a container that was only created is started (nomad#2084: the reply of a create may be lost)", async () => {
-    start().runtime.plant({ name: name1, labels: ownershipLabels(OWNER, v1, 1), image: v1.image });
+    const { runtime } = start();
+    const network = networkName(OWNER.nodeId, v1);
+    await runtime.addNetwork({ name: network, owner: OWNER, workloadId: v1.workloadId, internet: true });
+    runtime.plant({ name: name1, labels: ownershipLabels(OWNER, v1, 1), image: v1.image, network });
     machine.startDaemon(wants(1, v1));
     expect(await changesOf(1000)).toEqual([`start ${name1}`]);
   });
@@ -94,7 +99,9 @@ describe("failures of the workload", () => {
     await machine.time.advance(10_000);
     await crash();
     expect(machine.running()).toEqual([name1]);
-    expect(machine.events).toContainEqual(expect.stringContaining("ended: exit code 139; it is started again"));
+    expect(machine.events).toContainEqual(
+      expect.stringContaining("exited: crashed with a segmentation fault (signal 11); restarting"),
+    );
     expect(machine.snapshot?.records.get(name1)).toMatchObject({ restarts: 1, lastExit: { code: 139 } });
   });
 
@@ -146,7 +153,7 @@ describe("failures of the workload", () => {
     await machine.time.advance(10_000);
     machine.sick.add(v1.image);
     expect(await changesOf(20_000)).toEqual([`stop ${name1}`, `start ${name1}`]);
-    expect(machine.snapshot?.records.get(name1)?.lastExit?.reason).toBe("unhealthy: answered 503");
+    expect(machine.snapshot?.records.get(name1)?.lastExit?.reason).toBe("unhealthy: answered 500");
     machine.sick.clear();
     await machine.time.advance(5000);
     expect(machine.events.filter((event) => event.startsWith("workload_exited"))).toHaveLength(1);
@@ -229,7 +236,13 @@ describe("names", () => {
   test("a container of ours that holds the wanted name with another spec makes way (balena-supervisor#646)", async () => {
     start().runtime.plant({ name: name1, labels: ownershipLabels(OWNER, v2, 1), state: "running", image: v2.image });
     machine.startDaemon(wants(1, v1));
-    expect(await changesOf(10_000)).toEqual([`stop ${name1}`, `remove ${name1}`, `create ${name1}`, `start ${name1}`]);
+    expect(await changesOf(10_000)).toEqual([
+      `stop ${name1}`,
+      `remove ${name1}`,
+      ADD_NETWORK,
+      `create ${name1}`,
+      `start ${name1}`,
+    ]);
   });
 
   test("another daemon's workloads on the same engine are not touched (gpustack#3346)", async () => {
@@ -272,4 +285,36 @@ test("closing leaves workloads alone and cancels pulls", async () => {
   await machine.stopDaemon();
   expect(await changesOf(600_000)).toEqual([]);
   expect(machine.running()).toEqual([name1]);
+});
+
+describe("the init process of a container", () => {
+  const made = async (changes: object, start = { entrypoint: ["/app"], command: [] as string[] }): Promise<unknown> => {
+    machine = new Machine();
+    machine.runtime.addImage(v1.image, { start });
+    machine.startDaemon(wants(1, { ...v1, ...changes }));
+    await machine.time.advance(1000);
+    return machine.runtime.created.map(({ spec }) => spec.init);
+  };
+
+  test("is Docker's, unless the image brings its own or the spec decides", async () => {
+    const s6 = { entrypoint: ["/init"], command: [] };
+    expect(await made({})).toEqual([true]);
+    expect(await made({}, s6)).toEqual([false]);
+    expect(await made({ init: true }, s6)).toEqual([true]);
+    expect(await made({ init: false })).toEqual([false]);
+  });
+});
+
+test("a container that ends at its limit of processes says so", async () => {
+  start().runtime.processCounts.set(v1.image, { count: 64, limit: 64 });
+  machine.startDaemon(wants(1, v1));
+  await machine.time.advance(120_000);
+  expect(machine.snapshot && buildReports(machine.snapshot)).toMatchObject([
+    { ready: true, message: "process limit reached: 64 (`resources.pids`)" },
+  ]);
+  await crash();
+  const { records } = machine.snapshot ?? {};
+  expect(records?.get(name1)?.lastExit?.reason).toBe(
+    "crashed with a segmentation fault (signal 11); process limit reached: 64 (`resources.pids`)",
+  );
 });

@@ -1,14 +1,15 @@
-import { type Clock, rfc3339 } from "@fairlead/protocol/clock";
+import { type Clock, rfc3339 } from "@fairlead/protocol/values/clock";
 import type { DesiredState } from "@fairlead/protocol/workload";
-import { type Log, reasonOf } from "../log.ts";
+import { type DaemonLog, reasonOf } from "../process/log.ts";
+import { sleep, type Timers } from "../process/timers.ts";
 import { type Container, type ContainerRuntime, type Owner, RuntimeError } from "../runtime/container-runtime.ts";
-import { probeSettingsOf, workloadOf } from "../runtime/ownership.ts";
+import { containerWorkload, probeSettingsOf } from "../runtime/ownership.ts";
 import type { WorkloadSecrets } from "../secrets/workload-secrets.ts";
-import { sleep, type Timers } from "../timers.ts";
-import { execute, type PullPorts } from "./execute.ts";
+import { execute, type NetworkRules, type PullPorts } from "./execute.ts";
 import type { HealthMonitor, HealthOf, ProbeTarget } from "./health.ts";
 import { type Observed, observe } from "./observe.ts";
-import { plan } from "./plan.ts";
+import { exitedText } from "./plan/exit-words.ts";
+import { plan } from "./plan/plan.ts";
 import {
   NO_RUNS,
   pardoned,
@@ -17,20 +18,20 @@ import {
   type RunRecords,
   refusedStart,
   updateRecords,
-} from "./run-record.ts";
-import { eventOf, newlyReady } from "./step-events.ts";
-import { StepRetries } from "./step-retries.ts";
-import { describe, keyOf, type Step } from "./steps.ts";
-import { type Known, viewOf } from "./workload-view.ts";
+} from "./plan/run-record.ts";
+import { eventOf, newlyReady } from "./plan/step-events.ts";
+import { StepRetries } from "./plan/step-retries.ts";
+import { describe, keyOf, type Step } from "./plan/steps.ts";
+import { type Known, viewOf } from "./plan/workload-view.ts";
 
 /**
  * The reconcile loop. Its invariants:
- * - One round at a time: observe, plan, start the steps. A wake during a round leads to one more round.
- * - One change at a time per workload. A workload that was being changed when its observation began is not planned on it.
- * - While the engine cannot be asked, nothing is planned and the last picture stands (nomad#1859).
- * - Without a desired state nothing is touched. Only containers that carry both owner labels ever are.
- * - Events and probes only wake it; a full relist runs by itself (go-dockerclient#163).
- * - Closing it leaves every workload as it is.
+ * - One round at a time: observe, plan, start the steps. A wake during a round triggers one more round.
+ * - One change at a time per workload. An observation that started during a change is not used to plan that workload.
+ * - While the container engine does not respond, nothing is planned and the last snapshot is kept (nomad#1859).
+ * - Without a desired state nothing is changed. Only containers with both owner labels are ever changed.
+ * - Events and probes only wake the loop; it also relists periodically (go-dockerclient#163).
+ * - Closing it does not change workloads.
  */
 
 export interface LoopDeps {
@@ -40,30 +41,32 @@ export interface LoopDeps {
   readonly inFlight: (container: Container) => number;
   readonly secrets: WorkloadSecrets;
   readonly pulls: PullPorts;
+  readonly networkRules: NetworkRules;
   readonly clock: Clock;
   readonly timers: Timers;
-  readonly log: Log;
+  readonly log: DaemonLog;
   readonly onEvent: (kind: string, workloadId: string | null, message: string) => void;
-  /** A new picture: something was observed, or something runs or failed. */
-  readonly onSnapshot: (snapshot: Snapshot) => void;
+  /** Called with each new snapshot. */
+  readonly onSnapshot: (snapshot: LoopSnapshot) => void;
 }
 
-/** What the loop knows, for whoever reports or routes. */
-export interface Snapshot {
+/** The loop's state, for reports and routing. */
+export interface LoopSnapshot {
   readonly desired: DesiredState;
-  /** The last picture; null until the engine has answered once. */
+  /** The last observation; null before the first one. */
   readonly observed: Observed | null;
-  /** Why the engine cannot be asked now, or null. */
+  /** Why the container engine does not respond, or null. */
   readonly away: string | null;
   readonly records: RunRecords;
   readonly health: HealthOf;
   readonly running: readonly Step[];
-  /** Containers, by id, that get no new requests. */
+  /** IDs of containers that get no new requests. */
   readonly draining: ReadonlySet<string>;
   /** Percent by image. */
   readonly pulls: ReadonlyMap<string, number>;
   readonly failures: (workloadId: string, pullKey: string | null) => readonly string[];
   readonly missingSecrets: WorkloadSecrets["missing"];
+  readonly noWay: NetworkRules["noWay"];
   /** Monotonic milliseconds. */
   readonly now: number;
 }
@@ -76,12 +79,12 @@ interface Operation {
 
 const RELIST_MS = 30_000;
 const AWAY_RETRY_MS = 2000;
-/** Events come in bursts; one list answers all of a burst. */
+/** One list covers a burst of events. */
 const HINT_MS = 100;
 const CLOSE_MS = 5000;
-/** One round asks Docker a few times, and waits 10 s at most for each answer. */
+/** A round makes a few Docker calls of at most 10 s each. */
 const STUCK_MS = 5 * 60_000;
-/** Docker tells of a pull's progress many times a second. */
+/** Docker sends pull progress many times per second. */
 const PROGRESS_MS = 1000;
 
 export class ReconcileLoop {
@@ -117,12 +120,12 @@ export class ReconcileLoop {
 
   desiredChanged(desired: DesiredState): void {
     this.#desired = desired;
-    // Somebody has changed something, a registry's login perhaps, and waits for what comes of it.
+    // The user may have fixed the cause, such as a registry login, and is waiting.
     this.#retries.forgetAll();
     this.wake();
   }
 
-  /** Something may have changed: look soon. */
+  /** Schedules a round soon. */
   hint(): void {
     if (this.#hinted) return;
     this.#hinted = true;
@@ -132,7 +135,7 @@ export class ReconcileLoop {
     });
   }
 
-  /** Look now. */
+  /** Runs a round now. */
   wake(): void {
     this.#dirty = true;
     if (this.#closing.signal.aborted || this.#rounds !== null) return;
@@ -142,12 +145,12 @@ export class ReconcileLoop {
     });
   }
 
-  /** Whether its rounds come to an end, failed ones too. Steps, such as a slow pull, are not part of a round. */
+  /** Whether rounds finish, even if they fail. Steps such as slow pulls do not count. */
   getsOn(): boolean {
     return this.#deps.clock.monotonic() - this.#roundEnded < STUCK_MS;
   }
 
-  /** Ends the loop: pulls are cancelled, other steps may end within a few seconds, workloads are left alone. */
+  /** Stops the loop: cancels pulls, waits a few seconds for other steps, leaves workloads running. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#dirty = false;
@@ -162,7 +165,7 @@ export class ReconcileLoop {
     while (this.#dirty && !this.#closing.signal.aborted) {
       this.#dirty = false;
       const wakeAt = await this.#round().catch((error: unknown) => {
-        this.#deps.log.error({ reason: reasonOf(error) }, "a round of the reconcile loop failed");
+        this.#deps.log.error({ reason: reasonOf(error) }, "reconcile round failed");
         return null;
       });
       this.#roundEnded = this.#deps.clock.monotonic();
@@ -178,7 +181,7 @@ export class ReconcileLoop {
     this.#cancelTimer = this.#deps.timers.after(Math.max(0, delay), () => this.wake());
   }
 
-  /** @returns when the next round is due, beyond the regular relist. */
+  /** @returns when the next round is due, apart from the periodic relist. */
   async #round(): Promise<number | null> {
     const desired = this.#desired;
     if (desired === null) return null;
@@ -218,14 +221,14 @@ export class ReconcileLoop {
       if (this.#away !== null) {
         health.pardon();
         this.#records = pardoned(this.#records);
-        onEvent("runtime_back", null, "the container engine answers again");
+        onEvent("runtime_back", null, "the container engine responds again");
       }
       this.#away = null;
       return this.#observed;
     } catch (error) {
       const reason = reasonOf(error);
       if (this.#away === null) {
-        log.warn({ reason }, "the container engine cannot be asked; nothing is changed until it answers");
+        log.warn({ reason }, "the container engine does not respond; nothing is changed until it does");
         onEvent("runtime_away", null, reason);
       }
       this.#away = reason;
@@ -251,19 +254,19 @@ export class ReconcileLoop {
   #reportReady(names: readonly string[], observed: Observed): void {
     for (const container of observed.containers) {
       if (!names.includes(container.name)) continue;
-      this.#deps.onEvent("workload_ready", workloadOf(container), `${container.name} is ready`);
+      this.#deps.onEvent("workload_ready", containerWorkload(container), `${container.name} is ready`);
     }
   }
 
   #reportEnd({ container, record }: RunEnd, known: Known): void {
-    const workloadId = workloadOf(container);
+    const workloadId = containerWorkload(container);
     const spec = known.desired.workloads.find((candidate) => candidate.workloadId === workloadId);
     const view = spec ? viewOf(spec, known) : null;
     const givenUp = view?.rolledBack === true && view.name === container.name;
     const wait = Math.max(0, Math.round((record.notBefore - this.#deps.clock.monotonic()) / 1000));
-    const again = wait === 0 ? "it is started again" : `it is started again in ${wait} s`;
+    const again = wait === 0 ? "restarting" : `restarting in ${wait} s`;
     const reason = record.lastExit?.reason ?? "unknown";
-    const message = `${container.name} ended: ${reason}; ${givenUp ? "it is not started again" : again}`;
+    const message = `${container.name} ${exitedText(reason)}; ${givenUp ? "not restarting" : again}`;
     this.#deps.log.warn({ container: container.name, failures: record.failures }, message);
     this.#deps.onEvent("workload_exited", workloadId, message);
   }
@@ -272,8 +275,8 @@ export class ReconcileLoop {
     const views = known.desired.workloads.map((spec) => viewOf(spec, known)).filter((view) => view.rolledBack);
     for (const { spec, name, record, former } of views) {
       if (this.#rolledBack.has(name)) continue;
-      const reason = record.lastExit?.reason ?? "it did not become ready";
-      const message = `the update to ${name} is rolled back to ${former?.name}: ${reason}`;
+      const reason = record.lastExit?.reason ?? "did not become ready";
+      const message = `the update to ${name} failed and is rolled back to ${former?.name}: ${reason}`;
       this.#deps.log.warn({ container: name }, message);
       this.#deps.onEvent("update_rolled_back", spec.workloadId, message);
     }
@@ -290,13 +293,14 @@ export class ReconcileLoop {
   #launch(step: Step): void {
     const key = keyOf(step);
     const cancel = new AbortController();
-    this.#deps.log.info({ step: describe(step) }, "doing");
+    this.#deps.log.info({ step: describe(step) }, "starting a step");
     if (step.type === "stop")
       this.#amend(step.name, { stopping: { reason: step.reason, detail: this.#whyUnhealthy(step.name) } });
     const record = ("name" in step && this.#records.get(step.name)) || NO_RUNS;
-    const { runtime, owner, pulls, secrets } = this.#deps;
+    const { runtime, owner, pulls, secrets, networkRules, log } = this.#deps;
     const onProgress = (percent: number): void => this.#progress(step, percent);
-    const ended = execute(step, { runtime, owner, pulls, secrets, onProgress, signal: cancel.signal })
+    const { signal } = cancel;
+    const ended = execute(step, { runtime, owner, pulls, secrets, networkRules, log, onProgress, signal })
       .then(
         () => this.#succeeded(step, record),
         (error: unknown) => this.#failed(step, error),
@@ -350,7 +354,8 @@ export class ReconcileLoop {
     } else {
       this.#retries.failed(step, message, now);
     }
-    log.warn({ step: describe(step), reason: reasonOf(error) }, "a step failed");
+    const said = error instanceof RuntimeError && error.said !== "" ? { said: error.said } : {};
+    log.warn({ step: describe(step), reason: reasonOf(error), ...said }, "a step failed");
     onEvent("step_failed", step.workloadId, message);
   }
 
@@ -370,6 +375,7 @@ export class ReconcileLoop {
       pulls: new Map(this.#pulls),
       failures: (workloadId, pullKey) => this.#retries.messages(workloadId, pullKey),
       missingSecrets: this.#missingSecrets,
+      noWay: (workloadId) => this.#deps.networkRules.noWay(workloadId),
       now: this.#deps.clock.monotonic(),
     });
   }

@@ -1,20 +1,24 @@
 import type { DesiredState } from "@fairlead/protocol/workload";
-import type { Container, ContainerRuntime, ImageFacts, Owner } from "../runtime/container-runtime.ts";
+import type { Container, ContainerRuntime, ImageFacts, Network, Owner } from "../runtime/container-runtime.ts";
 import { containerName, isOwned } from "../runtime/ownership.ts";
 
-/** What the container engine shows. */
+/** The state of the container engine. */
 export interface Observed {
-  /** Ours, in every state. */
+  /** This node's containers, in any state. */
   readonly containers: readonly Container[];
-  /** Wanted names that somebody else's container holds. */
+  /** This node's networks, by name. */
+  readonly networks: ReadonlyMap<string, Network>;
+  /** Desired names that a foreign container uses. */
   readonly foreign: ReadonlyMap<string, Container>;
-  /** Wanted images by reference, and those of our containers by id; null where absent. */
+  /** Desired images by reference and the containers' images by ID; null if absent. */
   readonly images: ReadonlyMap<string, ImageFacts | null>;
 }
 
-/** @throws RuntimeError where the engine cannot be asked: then nothing is known, and nothing may be concluded (nomad#1859). */
+/** @throws RuntimeError if the engine does not respond; nothing may be concluded then (nomad#1859). */
 export async function observe(runtime: ContainerRuntime, owner: Owner, desired: DesiredState): Promise<Observed> {
   const containers = await runtime.list(owner);
+  // After the containers, so that their networks are included.
+  const networks = new Map((await runtime.networks(owner)).map((network) => [network.name, network]));
   const foreign = await findForeign(runtime, { containers, owner, desired });
   const references = [
     ...desired.workloads.map((spec) => spec.image),
@@ -22,7 +26,7 @@ export async function observe(runtime: ContainerRuntime, owner: Owner, desired: 
   ];
   const images = new Map<string, ImageFacts | null>();
   for (const reference of new Set(references)) images.set(reference, await runtime.image(reference));
-  return { containers, foreign, images };
+  return { containers, networks, foreign, images };
 }
 
 interface Wanted {

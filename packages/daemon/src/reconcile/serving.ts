@@ -1,6 +1,6 @@
 import type { Container } from "../runtime/container-runtime.ts";
-import type { Snapshot } from "./loop.ts";
-import { isUp, viewOf } from "./workload-view.ts";
+import type { LoopSnapshot } from "./loop.ts";
+import { isUp, viewOf } from "./plan/workload-view.ts";
 
 export interface Serving {
   readonly container: Container;
@@ -9,9 +9,9 @@ export interface Serving {
   readonly ready: boolean;
 }
 
-/** @returns the container whose output is a workload's: the one that is asked for, ready or not, before one that it replaces. */
+/** @returns the container whose logs are the workload's: the desired one, ready or not, before the one it replaces. */
 export function findPrinting(
-  snapshot: Snapshot | null,
+  snapshot: LoopSnapshot | null,
   name: string,
 ): { readonly id: string; readonly running: boolean; readonly startedAt: string | null } | null {
   const spec = snapshot?.desired.workloads.find((candidate) => candidate.name === name);
@@ -22,8 +22,8 @@ export function findPrinting(
   return container && { id: container.id, running: isUp(container), startedAt: container.startedAt };
 }
 
-/** @returns where requests for a workload go now, or null for a name that this node does not run. */
-export function findServing(snapshot: Snapshot | null, name: string): Serving | null {
+/** @returns the destination of a workload's requests, or null for an unknown workload. */
+export function findServing(snapshot: LoopSnapshot | null, name: string): Serving | null {
   const spec = snapshot?.desired.workloads.find((candidate) => candidate.name === name);
   const observed = snapshot?.observed ?? null;
   if (!snapshot || spec === undefined || observed === null) return null;

@@ -4,8 +4,18 @@ import { aDesiredState, aSpec, OWNER } from "../testing/builders.ts";
 import { Machine } from "../testing/loop-harness.ts";
 import { takeDown } from "./take-down.ts";
 
-async function running(): Promise<{ machine: Machine; ended: () => Promise<boolean>; stop: AbortController }> {
+interface Running {
+  readonly machine: Machine;
+  readonly ended: () => Promise<boolean>;
+  readonly stop: AbortController;
+  /** Networks that still existed when their rules were removed. */
+  readonly rulesGone: number[];
+}
+
+async function running(): Promise<Running> {
   const machine = new Machine();
+  const rulesGone: number[] = [];
+  const networks = { remove: async () => void rulesGone.push((await machine.runtime.networks(OWNER)).length) };
   machine.runtime.addImage(aSpec().image);
   machine.runtime.plant({ name: "postgres", state: "running" });
   const desired = aDesiredState();
@@ -17,20 +27,22 @@ async function running(): Promise<{ machine: Machine; ended: () => Promise<boole
       desired,
       accept: (next) => machine.loop.desiredChanged(next),
       snapshot: () => machine.snapshot,
+      networks,
       timers: machine.time,
       signal: stop.signal,
     });
-  return { machine, ended, stop };
+  return { machine, ended, stop, rulesGone };
 }
 
-test("a deleted node's engine is stopped and removed, and nothing else is (gpustack#2935)", async () => {
-  const { machine, ended } = await running();
+test("a deleted node's engine and network are removed, then their rules, and nothing else is (gpustack#2935)", async () => {
+  const { machine, ended, rulesGone } = await running();
   expect(machine.running()).toHaveLength(2);
   const done = ended();
   await machine.time.advance(60_000);
   expect(await done).toBe(true);
   expect(machine.runtime.all().map(({ name }) => name)).toEqual(["postgres"]);
   expect(machine.running()).toEqual(["postgres"]);
+  expect(rulesGone).toEqual([0]);
 });
 
 test("it goes on through a container engine that is away for a while", async () => {

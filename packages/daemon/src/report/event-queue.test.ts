@@ -1,5 +1,7 @@
-import { encodeId } from "@fairlead/protocol/ids";
+import { MAX_LINK_MESSAGE_BYTES, nodeEventsSchema } from "@fairlead/protocol/daemon-link";
+import { encodeId } from "@fairlead/protocol/values/ids";
 import { beforeEach, expect, test } from "vitest";
+import { CallRejected } from "../link/control-link.ts";
 import { FakeControlPlane } from "../testing/fake-control-plane.ts";
 import { FakeTime } from "../testing/fake-time.ts";
 import { silentLog } from "../testing/silent-log.ts";
@@ -78,13 +80,95 @@ test("events that were not taken are sent again under the same ids", async () =>
   expect(new Set(ids).size).toBe(1);
 });
 
-test("a full queue gives up the oldest, and says so", async () => {
-  for (let i = 0; i < 1500; i++) queue.push("a", null, `event ${i}`);
+test("a full queue keeps what it has, and says how many did not fit", async () => {
+  for (let i = 0; i < 1500; i++) queue.push("a", `wkl_${i}`, `event ${i}`);
   queue.attach(await connect());
   await time.advance(1000);
-  expect(messages()[0]).toBe("event 500");
-  expect(messages()).toContain("500 older events did not fit and are lost");
-  expect(messages()).toHaveLength(1001);
+  expect(messages().slice(0, 1000)).toEqual(Array.from({ length: 1000 }, (_, i) => `event ${i}`));
+  expect(messages().slice(1000)).toEqual(["500 events were dropped because the queue was full"]);
+});
+
+test("a crash loop of a day becomes a few events, the rest told by their number", async () => {
+  queue.attach(await connect());
+  const crashes = (24 * 3600) / 300;
+  for (let i = 0; i < crashes; i++) {
+    queue.push("workload_exited", "wkl_1", "it ended: exit code 1");
+    await time.advance(300_000);
+  }
+  await time.advance(24 * 3_600_000);
+  const told = messages();
+  expect(told.length).toBeLessThan(30);
+  expect(new Set(told.slice(0, 10))).toEqual(new Set(["it ended: exit code 1"]));
+  const counts = told.map((message) => Number(/\((\d+) times within/.exec(message)?.[1] ?? 1));
+  expect(counts.reduce((sum, count) => sum + count, 0)).toBe(crashes);
+});
+
+test("a loop of thousands of events a second costs the platform no more than a slow one, and no other event its turn", async () => {
+  queue.attach(await connect());
+  for (let second = 0; second < 60; second++) {
+    for (let i = 0; i < 2000; i++) queue.push("step_failed", "wkl_1", `no ${i}`);
+    queue.push("workload_ready", `wkl_${second + 2}`, "it is ready");
+    await time.advance(1000);
+  }
+  await time.advance(3_600_000);
+  expect(messages().filter((message) => message === "it is ready")).toHaveLength(60);
+  const loop = messages().filter((message) => message !== "it is ready");
+  expect(loop.length).toBeLessThan(15);
+  expect(loop.at(-1)).toMatch(/^no 1999 \(the last of \d+ within/);
+});
+
+test("a busy control plane is asked again when it said so, however much happens meanwhile", async () => {
+  const connection = await connect();
+  const calls: number[] = [];
+  queue.attach({
+    ...connection,
+    events: async (events) => {
+      calls.push(time.monotonic());
+      if (calls.length === 1) throw new CallRejected("busy", "too many", 40_000);
+      await connection.events(events);
+    },
+  });
+  queue.push("a", null, "one");
+  for (let i = 0; i < 20; i++) {
+    await time.advance(1000);
+    queue.push("b", `wkl_${i}`, "more");
+  }
+  await time.advance(60_000);
+  expect(calls[1]).toBeGreaterThanOrEqual(40_000);
+  expect(messages()).toHaveLength(21);
+});
+
+test("events that are rejected for good keep no later ones from being told", async () => {
+  const connection = await connect();
+  queue.attach({
+    ...connection,
+    events: async (events) => {
+      if (events.some(({ kind }) => kind === "bad")) throw new CallRejected("invalid", "no such form");
+      await connection.events(events);
+    },
+  });
+  queue.push("bad", null, "one");
+  await time.advance(0);
+  queue.push("good", null, "two");
+  await time.advance(0);
+  expect(messages()).toEqual(["two", "1 events were dropped because the queue was full"]);
+});
+
+test("one call holds less than a message of the link, whatever the events say", async () => {
+  const sizes: number[] = [];
+  const connection = await connect();
+  for (let i = 0; i < 300; i++) queue.push("a", `wkl_${i}`, "\u0001".repeat(5000));
+  queue.attach({
+    ...connection,
+    events: (events) => {
+      nodeEventsSchema.parse(events);
+      sizes.push(Buffer.byteLength(JSON.stringify(events)));
+      return connection.events(events);
+    },
+  });
+  await time.advance(1000);
+  expect(messages()).toHaveLength(300);
+  expect(Math.max(...sizes)).toBeLessThan(MAX_LINK_MESSAGE_BYTES / 2);
 });
 
 test("a long message is cut to what the control plane takes", async () => {

@@ -10,7 +10,7 @@ function start(platform: FakePlatform) {
   return { invalidated, call: readyCall({ platformUrl: "https://platform.test", http: platform.client, tokens }) };
 }
 
-test("the node identity token is the credential (interface §4.4, §5)", async () => {
+test("the node identity token is the credential (docs/interface.md §4.4, §5)", async () => {
   const platform = new FakePlatform().reply({ json: {} });
   await start(platform).call(request);
   expect(platform.requests).toMatchObject([

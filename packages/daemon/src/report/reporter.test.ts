@@ -1,12 +1,7 @@
 import type { Observation } from "@fairlead/protocol/daemon-link";
-import {
-  type ReadyRequest,
-  WORKLOAD_TYPE_AGENT,
-  WORKLOAD_TYPE_ENGINE,
-  type WorkloadReport,
-} from "@fairlead/protocol/workload";
+import { type ReadyRequest, WORKLOAD_TYPE_AGENT, type WorkloadReport } from "@fairlead/protocol/workload";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { LinkConnection } from "../link/control-link.ts";
+import { CallRejected, type LinkConnection } from "../link/control-link.ts";
 import { PlatformError } from "../link/platform-answer.ts";
 import { FakeControlPlane } from "../testing/fake-control-plane.ts";
 import { FakeTime } from "../testing/fake-time.ts";
@@ -18,7 +13,7 @@ let controlPlane: FakeControlPlane;
 let reporter: Reporter;
 let ready: ReadyRequest[];
 let refusals: Error[];
-/** Everything that was said, in the order in which it arrived. */
+/** All reports, in order of arrival. */
 let said: string[];
 
 beforeEach(() => {
@@ -78,7 +73,7 @@ test("ready is called once all workloads are ready, not before", async () => {
 });
 
 test("a workload that serves an older generation is told by both, also by a daemon that has just started: its update may be rolled back", async () => {
-  reporter.attach(await connect(), 2);
+  reporter.attach(await connect());
   reporter.update({ ...picture(true), generation: 2 });
   await time.advance(1000);
   expect(said).toEqual(["observe", "ready"]);
@@ -96,7 +91,7 @@ test("after the first time every change is told, a workload that fails too", asy
 });
 
 test("a condition that changes goes out over the link, and is no reason to call", async () => {
-  reporter.attach(await connect(), 2);
+  reporter.attach(await connect());
   reporter.update(picture(true));
   await time.advance(1000);
   const clock = { type: "clock", status: "problem", reason: "clock_skew", message: "", since: "" } as const;
@@ -139,13 +134,13 @@ test("without a link the ready call goes out all the same", async () => {
 test("a link that comes up hears everything anew, the observation before the ready call", async () => {
   reporter.update(picture(true));
   await time.advance(1000);
-  reporter.attach(await connect(), 2);
+  reporter.attach(await connect());
   await time.advance(1000);
   expect(said).toEqual(["ready", "observe", "ready"]);
 });
 
 test("observations go out on change only, and a burst becomes one", async () => {
-  reporter.attach(await connect(), 2);
+  reporter.attach(await connect());
   for (let percent = 0; percent < 100; percent++) reporter.update(picture(false, { message: `${percent} %` }));
   await time.advance(2000);
   expect(controlPlane.received.observations.length).toBeLessThanOrEqual(2);
@@ -153,7 +148,7 @@ test("observations go out on change only, and a burst becomes one", async () => 
 });
 
 test("everything is said again slowly, so that a lost message cannot matter", async () => {
-  reporter.attach(await connect(), 2);
+  reporter.attach(await connect());
   reporter.update(picture(true));
   await time.advance(60_000);
   expect(said).toEqual(["observe", "ready"]);
@@ -162,11 +157,30 @@ test("everything is said again slowly, so that a lost message cannot matter", as
 });
 
 test("an observation that fails is sent again", async () => {
-  reporter.attach(await connect(), 2);
+  reporter.attach(await connect());
   controlPlane.failNextCall();
   reporter.update(picture(false));
   await time.advance(5000);
   expect(controlPlane.received.observations).toHaveLength(1);
+});
+
+test("a busy control plane is told again when it said so, however much changes meanwhile", async () => {
+  const connection = await connect();
+  const times: number[] = [];
+  const observe: LinkConnection["observe"] = async (told) => {
+    times.push(time.monotonic());
+    if (times.length === 1) throw new CallRejected("busy", "too many", 20_000);
+    await connection.observe(told);
+  };
+  reporter.attach({ ...connection, observe });
+  for (let n = 0; n < 15; n++) {
+    reporter.update(picture(false, { message: `${n}` }));
+    await time.advance(1000);
+  }
+  expect(times).toHaveLength(1);
+  await time.advance(10_000);
+  expect(times[1]).toBeGreaterThanOrEqual(20_000);
+  expect(controlPlane.received.observations.at(-1)?.workloadReports[0]?.message).toBe("14");
 });
 
 test("closing ends all of it", async () => {
@@ -189,22 +203,12 @@ describe("agents beside the engine", () => {
   };
 
   test("are not waited for, and are told of with it; the image that is named is the engine's", async () => {
-    reporter.attach(await connect(), 2);
+    reporter.attach(await connect());
     reporter.update(beside({ ready: false, state: "pulling" }));
     await time.advance(1000);
     expect(said).toEqual(["observe", "ready"]);
     expect(ready).toMatchObject([
       { workloadReports: [{ workloadId: "agt_1", ready: false }, { ready: true }], workerImageDigest: "sha256:d" },
     ]);
-  });
-
-  test("are not told to a control plane of version 1, which would refuse the engine's report with them", async () => {
-    reporter.attach(await connect(), 1);
-    reporter.update(beside({ ready: false, state: "stopping" }));
-    await time.advance(1000);
-    const types = [...controlPlane.received.observations, ...ready].map(({ workloadReports }) =>
-      workloadReports.map(({ workloadType }) => workloadType),
-    );
-    expect(types).toEqual([[WORKLOAD_TYPE_ENGINE], [WORKLOAD_TYPE_ENGINE]]);
   });
 });

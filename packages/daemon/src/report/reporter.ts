@@ -1,44 +1,44 @@
-import { fullJitter } from "@fairlead/protocol/backoff";
-import { AGENTS_PROTOCOL_VERSION, type Observation } from "@fairlead/protocol/daemon-link";
+import type { Observation } from "@fairlead/protocol/daemon-link";
+import { fullJitter } from "@fairlead/protocol/values/backoff";
 import { type ReadyRequest, WORKLOAD_TYPE_ENGINE, type WorkloadReport } from "@fairlead/protocol/workload";
-import type { LinkConnection } from "../link/control-link.ts";
+import { CallRejected, type LinkConnection } from "../link/control-link.ts";
 import { PlatformError } from "../link/platform-answer.ts";
-import { type Log, reasonOf } from "../log.ts";
-import { sleep, type Timers } from "../timers.ts";
+import { type DaemonLog, reasonOf } from "../process/log.ts";
+import { sleep, type Timers } from "../process/timers.ts";
 
 export interface ReporterDeps {
   readonly nodeId: string;
   readonly operatingSystem: string;
-  /** `POST /v1/nodes/{id}/ready`. @throws Error where it was not taken. */
+  /** `POST /v1/nodes/{id}/ready`. @throws Error if it was not accepted. */
   readonly callReady: (request: ReadyRequest) => Promise<void>;
   readonly timers: Timers;
   readonly random: () => number;
-  readonly log: Log;
+  readonly log: DaemonLog;
 }
 
 const BACKOFF = { baseMs: 1000, maxMs: 30_000 };
-/** Between two sends, so that a burst of changes becomes one. */
+/** Delay between sends, to merge bursts of changes. */
 const GAP_MS = 500;
-/** Everything is said again slowly, so that nothing that got lost can matter; at random from half of it on, since nodes are many. */
+/** Interval for resending everything in case something was lost, with 50 % jitter. */
 const RESEND_MS = 10 * 60_000;
 
 /**
- * Tells the control plane what is: over the link on every change, and by `ready` once the engines are ready (of an older
- * generation where an update was rolled back; agents are told of, but not waited for) and on every change from then on. One send at a time and in order, so an older picture never comes after a newer.
+ * Reports observations: over the link on every change, and with `ready` once the engines are ready (of an older
+ * generation after a rollback; agents are included but not waited for) and on every later change. Sends are sequential, so an older report never follows a newer one.
  */
 export class Reporter {
   readonly #deps: ReporterDeps;
   readonly #closing = new AbortController();
   #picture: Observation | null = null;
   #connection: LinkConnection | null = null;
-  /** One that has never heard of agents would refuse everything that is told beside them. */
-  #knowsAgents = true;
   #observed = "";
   #toldReady = "";
   #announced = false;
   #dirty = false;
   #sending: Promise<void> | null = null;
   #failures = 0;
+  /** Delay requested by the control plane. */
+  #waitMs = 0;
   #cancelTimer: () => void = () => undefined;
 
   constructor(deps: ReporterDeps) {
@@ -50,10 +50,9 @@ export class Reporter {
     this.#wake();
   }
 
-  /** The link is live: everything is said anew. */
-  attach(connection: LinkConnection, protocolVersion: number): void {
+  /** The link is live: resend everything. */
+  attach(connection: LinkConnection): void {
     this.#connection = connection;
-    this.#knowsAgents = protocolVersion >= AGENTS_PROTOCOL_VERSION;
     this.#forgetWhatWasSaid();
     this.#wake();
   }
@@ -85,20 +84,15 @@ export class Reporter {
   async #send(): Promise<void> {
     while (this.#dirty && !this.#closing.signal.aborted) {
       this.#dirty = false;
-      const picture = this.#toTell();
+      const picture = this.#picture;
       if (picture === null) return;
+      this.#waitMs = 0;
       const sent = (await this.#observe(picture)) && (await this.#ready(picture));
       this.#failures = sent ? 0 : this.#failures + 1;
       if (sent) this.#resend();
-      else this.#schedule(fullJitter(BACKOFF, this.#failures, this.#deps.random()));
-      await sleep(this.#deps.timers, GAP_MS, this.#closing.signal);
+      else this.#schedule(Math.max(this.#waitMs, fullJitter(BACKOFF, this.#failures, this.#deps.random())));
+      await sleep(this.#deps.timers, Math.max(GAP_MS, this.#waitMs), this.#closing.signal);
     }
-  }
-
-  #toTell(): Observation | null {
-    const picture = this.#picture;
-    if (picture === null || this.#knowsAgents) return picture;
-    return { ...picture, workloadReports: picture.workloadReports.filter(isOfEngine) };
   }
 
   #resend(): void {
@@ -123,7 +117,8 @@ export class Reporter {
       if (connection === this.#connection) this.#observed = key;
       return true;
     } catch (error) {
-      this.#deps.log.warn({ reason: reasonOf(error) }, "an observation was not taken");
+      this.#deps.log.warn({ reason: reasonOf(error) }, "could not send an observation");
+      if (error instanceof CallRejected) this.#waitMs = error.retryAfterMs;
       return false;
     }
   }
@@ -133,7 +128,7 @@ export class Reporter {
     this.#announced ||= workloadReports.every((report) => report.ready || !isOfEngine(report));
     const key = JSON.stringify({
       ...picture,
-      // Those are the machine's and the daemon's, and the call is about its workloads.
+      // The call is about workloads, not about the machine or the daemon.
       conditions: [],
       daemonUpdate: null,
       workloadReports: workloadReports.map((report) => ({ ...report, message: "", progress: null })),
@@ -142,8 +137,9 @@ export class Reporter {
     try {
       await this.#deps.callReady(this.#request(picture));
     } catch (error) {
-      this.#deps.log.warn({ reason: reasonOf(error) }, "the ready call was not taken");
-      // The same words would be refused again; the next change or the slow resend says new ones.
+      this.#deps.log.warn({ reason: reasonOf(error) }, "the ready call failed");
+      if (error instanceof PlatformError) this.#waitMs = error.retryAfterMs ?? 0;
+      // It would be rejected again; wait for the next change or resend.
       if (!(error instanceof PlatformError) || error.status >= 500 || error.status === 401 || error.status === 429)
         return false;
     }

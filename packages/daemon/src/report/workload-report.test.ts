@@ -51,6 +51,13 @@ test("a ready workload tells what really runs", async () => {
   expect(findServing(machine.snapshot, "other")).toBeNull();
 });
 
+test("an agent that cannot reach the platform says why, though it runs", async () => {
+  start().networkRules = { ready: async () => undefined, noWay: (id) => (id === "wkl_engine" ? "no gateway" : null) };
+  machine.startDaemon(wants(1, v1));
+  await machine.time.advance(1000);
+  expect(report()).toMatchObject({ ready: true, message: "cannot reach the platform: no gateway" });
+});
+
 test("an image on its way: pulling, with how far it is", async () => {
   start().runtime.loseImage(v1.image);
   machine.runtime.pullGate = new Promise(() => undefined);
@@ -67,6 +74,47 @@ test("an image that no registry has: backing off, with the registry's words", as
     state: "backing-off",
     message: `cannot pull ${v1.image}: ${v1.image} was not found`,
   });
+  await machine.time.advance(10_000);
+  expect(report().message).toBe(`cannot pull ${v1.image}: ${v1.image} was not found (3 attempts)`);
+});
+
+test("an update that cannot go on says how to cancel it", async () => {
+  start().startDaemon(wants(1, v1));
+  await machine.time.advance(1000);
+  const cancel = `to cancel the update, set the image back: fairlead node update ${OWNER.nodeId} --image ${v1.image}`;
+  machine.runtime.loseImage(v2.image);
+  machine.loop.desiredChanged(wants(2, v2));
+  await machine.time.advance(1000);
+  expect(report()).toMatchObject({
+    ready: true,
+    message: `the update (generation 2) is in progress; cannot pull ${v2.image}: ${v2.image} was not found; ${cancel}`,
+  });
+  machine.loop.desiredChanged(wants(3, v1));
+  await machine.time.advance(1000);
+  expect(report()).toMatchObject({ ready: true, message: "" });
+});
+
+test.each([
+  { before: anAgent({ image: v1.image }), changes: { image: v2.image }, advice: `set its image back to ${v1.image}` },
+  { before: v1, changes: { image: v1.image }, advice: "undo the config change" },
+])("an update of more than an engine's image: $advice", async ({ before, changes, advice }) => {
+  start().startDaemon(wants(1, before));
+  await machine.time.advance(5000);
+  machine.runtime.failNext("create", new RuntimeError("unavailable", "away"));
+  machine.loop.desiredChanged(wants(2, { ...before, ...changes, specHash: "9".repeat(64), update: "start-first" }));
+  await machine.time.advance(500);
+  expect(report().message).toContain(`; to cancel the update, ${advice}`);
+});
+
+test("what the engine would not start: why, and how often it was tried", async () => {
+  start().startDaemon(null);
+  for (let call = 0; call < 2; call++)
+    machine.runtime.failNext("start", new RuntimeError("rejected", 'the command "x" was not found in the image'));
+  machine.loop.desiredChanged(wants(1, v1));
+  await machine.time.advance(1000);
+  expect(report().message).toBe('cannot start: the command "x" was not found in the image (1 attempt)');
+  await machine.time.advance(15_000);
+  expect(report().message).toBe('cannot start: the command "x" was not found in the image (2 attempts)');
 });
 
 test("a crash loop: backing off, with the last exit", async () => {
@@ -78,15 +126,15 @@ test("a crash loop: backing off, with the last exit", async () => {
     state: "backing-off",
     restartCount: 1,
     lastExit: { code: 3, reason: "exit code 3" },
-    message: "ended: exit code 3 (2 in a row)",
+    message: "exited with code 3 twice in a row",
   });
 });
 
-test("an engine that is loading: starting, with what it says", async () => {
+test("an engine that starts: with what is not right yet", async () => {
   start().sick.add(v1.image);
   machine.startDaemon(wants(1, v1));
   await machine.time.advance(3000);
-  expect(report()).toMatchObject({ ready: false, state: "starting", message: "not ready: answered 503" });
+  expect(report()).toMatchObject({ ready: false, state: "starting", message: "answered 500" });
 });
 
 test("a name that is not ours: failed, with what to do", async () => {
@@ -108,7 +156,7 @@ test("the container engine away: unknown, and what serves goes on serving", asyn
   expect(report()).toMatchObject({
     ready: true,
     state: "unknown",
-    message: expect.stringContaining("cannot be asked"),
+    message: expect.stringContaining("does not respond"),
   });
   expect(findServing(machine.snapshot, "engine")?.ready).toBe(true);
 });
@@ -131,7 +179,7 @@ test("during an update the report is of what serves, under its own generation", 
     state: "running",
     image: v1.image,
     generation: 1,
-    message: "the update to generation 2 is under way; not ready: answered 503",
+    message: "the update (generation 2) is in progress; answered 500",
   });
   expect(findServing(machine.snapshot, "engine")?.container.name).toBe(name1);
   machine.sick.clear();
@@ -159,7 +207,7 @@ test("an update that was rolled back says why", async () => {
     ready: true,
     image: v1.image,
     generation: 1,
-    message: "the update to generation 2 was rolled back: exit code 1",
+    message: "the update (generation 2) failed and was undone: exit code 1",
   });
 });
 

@@ -1,29 +1,35 @@
 import {
   WORKLOAD_TYPE_AGENT,
+  WORKLOAD_TYPE_ENGINE,
   type WorkloadReport,
   type WorkloadSpec,
   type WorkloadState,
 } from "@fairlead/protocol/workload";
 import { imageDigest, imageVersion } from "../reconcile/engine-facts.ts";
 import type { HealthStatus } from "../reconcile/health.ts";
-import type { Snapshot } from "../reconcile/loop.ts";
+import type { LoopSnapshot } from "../reconcile/loop.ts";
 import type { Observed } from "../reconcile/observe.ts";
-import { keyOf, pullKeyOf } from "../reconcile/steps.ts";
-import { isUp, recordOf, viewOf, type WorkloadView } from "../reconcile/workload-view.ts";
+import { exitedText } from "../reconcile/plan/exit-words.ts";
+import type { RunRecord } from "../reconcile/plan/run-record.ts";
+import { keyOf, pullKeyOf } from "../reconcile/plan/steps.ts";
+import { isUp, recordOf, viewOf, type WorkloadView } from "../reconcile/plan/workload-view.ts";
 import type { Container } from "../runtime/container-runtime.ts";
-import { generationOf, typeOf, workloadOf } from "../runtime/ownership.ts";
+import { containerWorkload, generationOf, workloadTypeOf } from "../runtime/ownership.ts";
 import { describeMissing } from "../secrets/workload-secrets.ts";
+import { boundReports } from "./bound-reports.ts";
 
-const MAX_MESSAGE = 1024;
-
-/** What the loop knows, as the reports that the control plane takes. Pure. */
+/** Builds the control plane's reports from a snapshot of the loop. Pure. */
 
 /**
- * One for each workload that is wanted, and one for each agent that still leaves: only once nothing says a word of an agent is it gone
- * from here, and may run elsewhere.
- * @param left agents of former desired states that may still run: told of until the container engine has shown what there is
+ * One report per desired workload and per agent that is being removed: only an agent without a report is gone
+ * from this node and may run elsewhere.
+ * @param left agents of former desired states that may still run, reported until the container engine has been listed
  */
-export function buildReports(snapshot: Snapshot, left: ReadonlySet<string> = new Set()): WorkloadReport[] {
+export function buildReports(snapshot: LoopSnapshot, left: ReadonlySet<string> = new Set()): WorkloadReport[] {
+  return boundReports(allReports(snapshot, left));
+}
+
+function allReports(snapshot: LoopSnapshot, left: ReadonlySet<string>): WorkloadReport[] {
   const { observed, desired } = snapshot;
   if (observed === null) {
     const leaving = [...left].map(
@@ -37,25 +43,28 @@ export function buildReports(snapshot: Snapshot, left: ReadonlySet<string> = new
   return [...wanted, ...leavingAgents({ snapshot, observed })];
 }
 
-/** @returns the ids of agents of which there is a container that nothing asks for any more. */
-export function leavingAgentIds({ desired, observed }: Pick<Snapshot, "desired" | "observed">): ReadonlySet<string> {
+/** @returns IDs of agents that still have a container but are no longer desired. */
+export function leavingAgentIds({
+  desired,
+  observed,
+}: Pick<LoopSnapshot, "desired" | "observed">): ReadonlySet<string> {
   const wanted = new Set(desired.workloads.map((spec) => spec.workloadId));
-  const leaving = (observed?.containers ?? []).filter((container) => typeOf(container) === WORKLOAD_TYPE_AGENT);
-  return new Set(leaving.map(workloadOf).filter((workloadId) => !wanted.has(workloadId)));
+  const leaving = (observed?.containers ?? []).filter((container) => workloadTypeOf(container) === WORKLOAD_TYPE_AGENT);
+  return new Set(leaving.map(containerWorkload).filter((workloadId) => !wanted.has(workloadId)));
 }
 
 interface Context {
-  readonly snapshot: Snapshot;
+  readonly snapshot: LoopSnapshot;
   readonly observed: Observed;
 }
 
 function leavingAgents({ snapshot, observed }: Context): WorkloadReport[] {
   return [...leavingAgentIds(snapshot)].flatMap((workloadId) => {
-    const containers = observed.containers.filter((container) => workloadOf(container) === workloadId);
+    const containers = observed.containers.filter((container) => containerWorkload(container) === workloadId);
     const container = containers.find(isUp) ?? containers[0];
     if (container === undefined) return [];
     const { restarts, lastExit } = recordOf(snapshot.records, container);
-    const away = snapshot.away === null ? [] : [`the container engine cannot be asked: ${snapshot.away}`];
+    const away = snapshot.away === null ? [] : [`the container engine does not respond: ${snapshot.away}`];
     return {
       ...unseen({ workloadId, workloadType: WORKLOAD_TYPE_AGENT, image: container.image }, snapshot),
       state: snapshot.away === null ? "stopping" : "unknown",
@@ -63,15 +72,15 @@ function leavingAgents({ snapshot, observed }: Context): WorkloadReport[] {
       startedAt: container.startedAt,
       restartCount: restarts,
       lastExit,
-      message: [...away, ...snapshot.failures(workloadId, null)].join("; ").slice(0, MAX_MESSAGE),
+      message: [...away, ...snapshot.failures(workloadId, null)].join("; "),
     };
   });
 }
 
-/** Before the container engine has answered for the first time. */
+/** Report before the first observation. */
 function unseen(
   spec: Pick<WorkloadSpec, "workloadId" | "workloadType" | "image">,
-  { desired, away }: Pick<Snapshot, "desired" | "away">,
+  { desired, away }: Pick<LoopSnapshot, "desired" | "away">,
 ): WorkloadReport {
   return {
     workloadId: spec.workloadId,
@@ -106,7 +115,7 @@ function report(view: WorkloadView, context: Context): WorkloadReport {
     version: told !== "" || serving === null ? told : imageVersion(image, facts),
     image,
     imageDigest: imageDigest(image, facts),
-    // The newest generation that asks for just this container.
+    // The newest generation that this container satisfies.
     generation: serving === null || serving === view.current ? snapshot.desired.generation : generationOf(serving),
     models: [...(health?.models ?? [])],
     startedAt: serving?.startedAt ?? null,
@@ -140,43 +149,68 @@ function absentState(view: WorkloadView, { snapshot, observed }: Context): Workl
   return waits ? "backing-off" : "pending";
 }
 
-function stepTypes({ spec }: WorkloadView, { running }: Snapshot): Set<string> {
+function stepTypes({ spec }: WorkloadView, { running }: LoopSnapshot): Set<string> {
   const own = running.filter((step) => step.workloadId === spec.workloadId || keyOf(step) === pullKeyOf(spec));
   return new Set(own.map((step) => step.type));
 }
 
-function failuresOf({ spec }: WorkloadView, snapshot: Snapshot): readonly string[] {
+function failuresOf({ spec }: WorkloadView, snapshot: LoopSnapshot): readonly string[] {
   return snapshot.failures(spec.workloadId, pullKeyOf(spec));
 }
 
-/** What a person should know: why it is not ready, or why it is not what was asked for. */
+/** Why the workload is not ready, or differs from the desired state. */
 function messageOf(view: WorkloadView, context: Context): string {
   const { snapshot, observed } = context;
   const { spec, current, serving, record, rolledBack } = view;
-  if (snapshot.away !== null) return `the container engine cannot be asked: ${snapshot.away}`;
-  const update = `the update to generation ${snapshot.desired.generation}`;
-  if (rolledBack) return `${update} was rolled back: ${record.lastExit?.reason ?? "it did not become ready"}`;
+  if (snapshot.away !== null) return `the container engine does not respond: ${snapshot.away}`;
+  const update = `the update (generation ${snapshot.desired.generation})`;
+  if (rolledBack) return `${update} failed and was undone: ${record.lastExit?.reason ?? "did not become ready"}`;
   const reasons: string[] = [];
-  if (serving !== null && serving === view.former) reasons.push(`${update} is under way`);
+  const isUpdate = serving !== null && serving === view.former;
+  if (isUpdate) reasons.push(`${update} is in progress`);
   if (observed.foreign.has(view.name)) {
-    reasons.push(`a container that is not Fairlead's holds the name ${view.name}; remove or rename it`);
+    reasons.push(`another container uses the name ${view.name}; remove or rename it`);
   }
   const percent = snapshot.pulls.get(spec.image);
   if (percent !== undefined) reasons.push(`pulling ${spec.image}: ${percent} %`);
   const missing = snapshot.missingSecrets(spec);
   if (missing.length > 0) reasons.push(describeMissing(missing));
+  const noWay = snapshot.noWay(spec.workloadId);
+  if (noWay !== null) reasons.push(`cannot reach the platform: ${noWay}`);
   reasons.push(...failuresOf(view, snapshot));
   if (current !== null) reasons.push(...whyNotReady(current, snapshot));
-  else if (record.lastExit !== null) reasons.push(record.lastExit.reason);
-  return reasons.join("; ").slice(0, MAX_MESSAGE);
+  else if (record.lastExit !== null) reasons.push(notCreated(record));
+  if (isUpdate && (failuresOf(view, snapshot).length > 0 || record.failures > 0)) {
+    reasons.push(`to cancel the update, ${howToCancel(view, serving, snapshot)}`);
+  }
+  return reasons.join("; ");
 }
 
-function whyNotReady(current: Container, snapshot: Snapshot): string[] {
+function notCreated({ lastExit, failures }: RunRecord): string {
+  return failures === 0 ? (lastExit?.reason ?? "") : `${lastExit?.reason} (${attempts(failures)})`;
+}
+
+function attempts(count: number): string {
+  return count === 1 ? "1 attempt" : `${count} attempts`;
+}
+
+/** How to return to the spec of the serving container. */
+function howToCancel({ spec }: WorkloadView, serving: Container, { desired }: LoopSnapshot): string {
+  if (serving.image === spec.image) return "undo the config change";
+  if (spec.workloadType !== WORKLOAD_TYPE_ENGINE) return `set its image back to ${serving.image}`;
+  return `set the image back: fairlead node update ${desired.nodeId} --image ${serving.image}`;
+}
+
+function whyNotReady(current: Container, snapshot: LoopSnapshot): string[] {
   if (!isUp(current)) {
-    const { lastExit, failures } = recordOf(snapshot.records, current);
-    return lastExit === null ? [] : [`ended: ${lastExit.reason} (${failures} in a row)`];
+    const { lastExit, failures, countedRun } = recordOf(snapshot.records, current);
+    if (lastExit === null) return [];
+    if (current.startedAt === null || countedRun === null)
+      return [`cannot start: ${lastExit.reason} (${attempts(failures)})`];
+    return [exitedText(lastExit.reason, failures)];
   }
-  if (current.state === "paused") return ["somebody has paused its container; it goes on once that is undone"];
-  const { state, detail } = snapshot.health(current);
-  return state === "ready" || detail === "" ? [] : [`not ready: ${detail}`];
+  if (current.state === "paused") return ["its container is paused; unpause it to continue"];
+  const { state, detail, exhausted } = snapshot.health(current);
+  if (state === "ready" || detail === "") return exhausted === undefined ? [] : [exhausted];
+  return [state === "starting" ? detail : `not ready: ${detail}`];
 }

@@ -2,23 +2,23 @@ import type { WorkloadSpec } from "@fairlead/protocol/workload";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { aSpec } from "../testing/builders.ts";
 import type { ContainerPlan, ContainerRuntime, LogLine, LogOptions, Owner } from "./container-runtime.ts";
-import { LABELS, workloadOf } from "./ownership.ts";
+import { containerWorkload, LABELS, networkName } from "./ownership.ts";
 
 export interface RuntimeHarness {
   readonly runtime: ContainerRuntime;
   readonly owner: Owner;
-  /** An image that is present here, and runs until it is stopped. */
+  /** A local image that runs until it is stopped. */
   readonly image: string;
-  /** A command in that image that ends at once with code 3. */
+  /** A command in that image that exits immediately with code 3. */
   readonly endsWithThree: Pick<WorkloadSpec, "command" | "args">;
-  /** An image that no registry has. */
+  /** An image that does not exist in any registry. */
   readonly missingImage: string;
-  /** Makes a container of somebody else's by this name; the harness removes it. */
+  /** Creates a foreign container with this name; the harness removes it. */
   readonly plantForeign: (name: string) => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
-/** What every container engine must do. */
+/** Contract of container engines. */
 export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): void {
   let harness: RuntimeHarness;
   let plan: (overrides?: Partial<WorkloadSpec>, name?: string) => ContainerPlan;
@@ -35,11 +35,20 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
     });
   });
   afterEach(() => harness.close());
+  const addNetwork = (internet = true): Promise<void> => {
+    const { owner, runtime } = harness;
+    const name = networkName(owner.nodeId, aSpec({ network: { internet } }));
+    return runtime.addNetwork({ name, owner, workloadId: "wkl_engine", internet });
+  };
+  const create = async (of: ContainerPlan = plan()): Promise<string> => {
+    await addNetwork();
+    return harness.runtime.create(of);
+  };
 
   describe("the life of a container", () => {
     test("created, started, stopped, removed; each step may be repeated", async () => {
       const { runtime, owner } = harness;
-      const id = await runtime.create(plan());
+      const id = await create(plan());
       expect(await runtime.list(owner)).toMatchObject([
         { id, name: plan().name, state: "created", startedAt: null, hostPort: null },
       ]);
@@ -66,23 +75,23 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
 
     test("a container carries whose it is, and nobody else's list shows it", async () => {
       const { runtime, owner } = harness;
-      await runtime.create(plan());
+      await create(plan());
       const [container] = await runtime.list(owner);
-      expect(container && workloadOf(container)).toBe("wkl_engine");
+      expect(container && containerWorkload(container)).toBe("wkl_engine");
       expect(container?.labels).toMatchObject({ [LABELS.generation]: "7", [LABELS.spec]: aSpec().specHash });
       expect(await runtime.list({ ...owner, nodeId: "nod_other" })).toEqual([]);
       expect(await runtime.list({ ...owner, installationId: "ins_other" })).toEqual([]);
     });
 
     test("who it runs as is a number, also before it has run", async () => {
-      const id = await harness.runtime.create(plan());
+      const id = await create(plan());
       expect(await harness.runtime.userOf(id)).toBe(0);
       await expect(harness.runtime.userOf("nowhere")).rejects.toMatchObject({ kind: "not-found" });
     });
 
     test("a container that ends by itself tells its code", async () => {
       const { runtime, owner } = harness;
-      await runtime.start(await runtime.create(plan(harness.endsWithThree)));
+      await runtime.start(await create(plan(harness.endsWithThree)));
       await vi.waitFor(
         async () => expect(await runtime.list(owner)).toMatchObject([{ state: "exited", exitCode: 3 }]),
         5000,
@@ -91,7 +100,7 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
 
     test("its last output can be read", async () => {
       const { runtime } = harness;
-      const id = await runtime.create(plan());
+      const id = await create(plan());
       await runtime.start(id);
       await vi.waitFor(async () => expect(await runtime.logs(id, 10)).toContain("output of"), 5000);
     });
@@ -99,7 +108,7 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
 
   describe("its output", () => {
     const read = async (options: Partial<LogOptions>, signal = new AbortController().signal): Promise<LogLine[]> => {
-      const id = await harness.runtime.create(plan());
+      const id = await create(plan());
       await harness.runtime.start(id);
       await vi.waitFor(async () => expect(await harness.runtime.logs(id, 10)).toContain("output of"), 5000);
       const lines: LogLine[] = [];
@@ -129,13 +138,51 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
     });
   });
 
+  describe("networks", () => {
+    test("added, listed and removed; each step may be repeated", async () => {
+      const { runtime, owner } = harness;
+      await addNetwork();
+      await addNetwork();
+      await addNetwork(false);
+      const networks = await runtime.networks(owner);
+      expect(networks.map(({ name }) => name).toSorted()).toEqual(
+        [true, false].map((internet) => networkName(owner.nodeId, aSpec({ network: { internet } }))).toSorted(),
+      );
+      expect(networks[0]).toMatchObject({
+        workloadId: "wkl_engine",
+        gateway: expect.stringMatching(/^198\.19\.\d+\.\d+$/),
+        subnet: expect.stringMatching(/^198\.19\.\d+\.\d+\/29$/),
+      });
+      expect(new Set(networks.map(({ subnet }) => subnet)).size).toBe(2);
+      expect(await runtime.networks({ ...owner, nodeId: "nod_other" })).toEqual([]);
+      for (const { id } of [...networks, ...networks]) await runtime.removeNetwork(id);
+      expect(await runtime.networks(owner)).toEqual([]);
+    });
+
+    test("a container is on the network of its workload, which stays while it runs", async () => {
+      const { runtime, owner } = harness;
+      const id = await create();
+      await runtime.start(id);
+      const [network] = await runtime.networks(owner);
+      expect(await runtime.list(owner)).toMatchObject([{ network: network?.name }]);
+      await expect(runtime.removeNetwork(network?.id ?? "")).rejects.toMatchObject({ kind: "rejected" });
+      await runtime.stop(id, 1);
+      await runtime.removeNetwork(network?.id ?? "");
+      await expect(runtime.start(id)).rejects.toMatchObject({ kind: "not-found" });
+    });
+
+    test("a container cannot be made before its network", async () => {
+      await expect(harness.runtime.create(plan())).rejects.toMatchObject({ kind: "not-found" });
+    });
+  });
+
   describe("names", () => {
     test("a name in use is a conflict, and an inspection by name shows whose it is", async () => {
       const { runtime } = harness;
-      await runtime.create(plan());
-      await expect(runtime.create(plan())).rejects.toMatchObject({ kind: "conflict" });
+      await create(plan());
+      await expect(create(plan())).rejects.toMatchObject({ kind: "conflict" });
       await harness.plantForeign(plan({}, "foreign").name);
-      await expect(runtime.create(plan({}, "foreign"))).rejects.toMatchObject({ kind: "conflict" });
+      await expect(create(plan({}, "foreign"))).rejects.toMatchObject({ kind: "conflict" });
       const foreign = await runtime.inspect(plan({}, "foreign").name);
       expect(foreign?.labels[LABELS.node]).toBeUndefined();
     });
@@ -164,14 +211,14 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
     });
 
     test("a container of an absent image is refused as such", async () => {
-      await expect(harness.runtime.create(plan({ image: harness.missingImage }))).rejects.toMatchObject({
+      await expect(create(plan({ image: harness.missingImage }))).rejects.toMatchObject({
         kind: "no-such-image",
       });
     });
 
     test("an image in use is known, and cannot be taken away", async () => {
       const { runtime } = harness;
-      await runtime.start(await runtime.create(plan()));
+      await runtime.start(await create(plan()));
       const image = await runtime.image(harness.image);
       expect(await runtime.imagesInUse()).toContain(image?.id);
       await expect(runtime.removeImage(harness.image)).rejects.toMatchObject({ kind: "conflict" });
@@ -196,7 +243,7 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
     runtime.watch(owner, heard, stop.signal);
     await vi.waitFor(() => expect(heard).toHaveBeenCalled(), 5000);
     heard.mockClear();
-    await runtime.start(await runtime.create(plan()));
+    await runtime.start(await create(plan()));
     await vi.waitFor(() => expect(heard).toHaveBeenCalled(), 5000);
     stop.abort();
   });

@@ -1,49 +1,68 @@
-import type { Clock } from "@fairlead/protocol/clock";
-import { rfc3339 } from "@fairlead/protocol/clock";
+import type { Clock } from "@fairlead/protocol/values/clock";
+import { rfc3339 } from "@fairlead/protocol/values/clock";
 import {
-  type Bridge,
   type Container,
   type ContainerPlan,
   type ContainerRuntime,
   type ImageFacts,
   type LogLine,
   type LogOptions,
+  type Network,
+  type NetworkPlan,
   type Owner,
+  type ProcessCount,
   type PullOptions,
   RuntimeError,
   type RuntimeVersion,
 } from "./container-runtime.ts";
-import { isOwned, ownershipLabels } from "./ownership.ts";
+import { isOwned, networkName, ownershipLabels } from "./ownership.ts";
 
-export type RuntimeCall = "list" | "image" | "pull" | "create" | "start" | "stop" | "remove" | "removeImage";
+export type RuntimeCall =
+  | "networks"
+  | "addNetwork"
+  | "removeNetwork"
+  | "list"
+  | "image"
+  | "pull"
+  | "create"
+  | "start"
+  | "stop"
+  | "remove"
+  | "removeImage";
 
-/** A container engine in memory, with the faults of a real one. It keeps Docker's rules on names, states and repeats. */
+/** In-memory container engine for tests. Follows Docker's rules for names, states and idempotency; can inject failures. */
 export class MemoryRuntime implements ContainerRuntime {
   readonly #clock: Clock;
   readonly #containers = new Map<string, Container>();
+  readonly #networks = new Map<string, Network & { readonly owner: Owner }>();
   readonly #images = new Map<string, ImageFacts>();
   readonly #watchers = new Set<() => void>();
   readonly #failures: { call: RuntimeCall; error: RuntimeError }[] = [];
   readonly #onStart = new Map<string, number>();
   readonly #commands = new Map<string, string>();
   #serial = 0;
-  /** Away: every call fails, and nothing can be concluded. */
+  id = "memory";
+  /** If false, every call fails. */
   available = true;
-  /** What a registry would serve. */
+  /** Images in the registry. */
   readonly registry = new Set<string>();
-  /** Users that images run as, by reference; root where nothing is said. */
+  /** Users of images, by reference; default root. */
   readonly users = new Map<string, number>();
-  /** Every change that was carried out, in order: `start fairlead-…`. */
+  /** By image. */
+  readonly processCounts = new Map<string, ProcessCount>();
+  /** Plans of all created containers, in order. */
+  readonly created: ContainerPlan[] = [];
+  /** All executed changes, in order: `start fairlead-…`. */
   readonly changes: string[] = [];
-  /** Who asked for each pull, in order; null is anybody. */
+  /** Credentials of each pull, in order; null for anonymous. */
   readonly pulledAs: (string | null)[] = [];
-  /** The percents that a pull tells, all at once. */
+  /** Percentages that a pull reports. */
   progress: readonly number[] = [50];
-  /** What a pull says of the bytes to come. */
+  /** Remaining bytes that a pull reports. */
   pendingBytes = 0;
-  /** Held pulls end when this is resolved. */
+  /** Blocks pulls until resolved. */
   pullGate: Promise<void> = Promise.resolve();
-  /** What a call waits for before it has its effect; a list shows what was there before it. */
+  /** Delays the effect of a call; a list shows the state before it. */
   delay: (call: RuntimeCall, name: string) => Promise<void> = () => Promise.resolve();
 
   constructor(clock: Clock) {
@@ -55,6 +74,7 @@ export class MemoryRuntime implements ContainerRuntime {
       id: `sha256:${reference}`,
       repoDigests: [],
       labels: {},
+      start: { entrypoint: [], command: [] },
       tags: [reference],
       ...facts,
     });
@@ -64,13 +84,13 @@ export class MemoryRuntime implements ContainerRuntime {
     this.#images.delete(reference);
   }
 
-  /** Containers of this image end at once with this code, every time. */
+  /** Containers of this image always exit immediately with this code. */
   crashOnStart(reference: string, code: number | null): void {
     if (code === null) this.#onStart.delete(reference);
     else this.#onStart.set(reference, code);
   }
 
-  /** Containers with this command end at once with this code, every time. */
+  /** Containers with this command always exit immediately with this code. */
   crashOnCommand(command: readonly string[], code: number): void {
     this.#onStart.set(command.join(" "), code);
   }
@@ -83,7 +103,7 @@ export class MemoryRuntime implements ContainerRuntime {
     this.#failures.length = 0;
   }
 
-  /** A container ends by itself, or is killed from outside. */
+  /** Makes a container exit. */
   end(name: string, code: number): void {
     const container = this.byName(name);
     if (container)
@@ -96,7 +116,7 @@ export class MemoryRuntime implements ContainerRuntime {
       });
   }
 
-  /** Puts a container there that nobody created through this port. */
+  /** Adds a foreign container. */
   plant(container: Partial<Container> & { readonly name: string }): Container {
     const planted = { ...this.#blank(container.name), ...container };
     this.#put(planted);
@@ -118,12 +138,40 @@ export class MemoryRuntime implements ContainerRuntime {
 
   async version(): Promise<RuntimeVersion> {
     this.#ask();
-    return { version: "memory", rootFolder: "/" };
+    return { id: this.id, version: "memory", rootFolder: "/", usesProxy: false };
   }
 
-  async bridge(): Promise<Bridge | null> {
-    this.#ask();
-    return { address: "127.0.0.1", subnet: "127.0.0.0/8" };
+  async networks(owner: Owner): Promise<Network[]> {
+    this.#ask("networks");
+    return [...this.#networks.values()].filter(
+      (network) => network.owner.nodeId === owner.nodeId && network.owner.installationId === owner.installationId,
+    );
+  }
+
+  async addNetwork({ name, owner, workloadId }: NetworkPlan): Promise<void> {
+    this.#ask("addNetwork");
+    if ([...this.#networks.values()].some((network) => network.name === name)) return;
+    const id = `net-${this.#serial++}`;
+    const third = this.#serial % 256;
+    const addresses = { gateway: `198.19.${third}.1`, subnet: `198.19.${third}.0/29` };
+    this.#networks.set(id, { id, name, workloadId, owner, ...addresses });
+    this.#changed(`add network ${name}`);
+  }
+
+  async removeNetwork(id: string): Promise<void> {
+    this.#ask("removeNetwork");
+    const network = this.#networks.get(id);
+    if (!network) return;
+    if (this.all().some((container) => container.network === network.name && container.state === "running"))
+      throw new RuntimeError("rejected", `network ${network.name} has active endpoints`);
+    this.#networks.delete(id);
+    this.#changed(`remove network ${network.name}`);
+  }
+
+  /** Removes unused networks, like `docker network prune`. */
+  pruneNetworks(): void {
+    const used = new Set(this.all().flatMap(({ state, network }) => (state === "running" ? [network] : [])));
+    for (const { id, name } of this.#networks.values()) if (!used.has(name)) this.#networks.delete(id);
   }
 
   async list(owner: Owner): Promise<Container[]> {
@@ -181,12 +229,21 @@ export class MemoryRuntime implements ContainerRuntime {
     if (this.byName(plan.name)) throw new RuntimeError("conflict", `the name ${plan.name} is in use`);
     const image = this.#images.get(plan.spec.image);
     if (!image) throw new RuntimeError("no-such-image", `no such image: ${plan.spec.image}`);
+    const network = networkName(plan.owner.nodeId, plan.spec);
+    if (![...this.#networks.values()].some(({ name }) => name === network))
+      throw new RuntimeError("not-found", `network ${network} not found`);
     const labels = ownershipLabels(plan.owner, plan.spec, plan.generation);
-    const container = { ...this.#blank(plan.name), labels, image: plan.spec.image, imageId: image.id };
+    const container = { ...this.#blank(plan.name), labels, network, image: plan.spec.image, imageId: image.id };
     this.#put(container);
     this.#commands.set(container.id, plan.spec.command.join(" "));
+    this.created.push(plan);
     this.#changed(`create ${plan.name}`);
     return container.id;
+  }
+
+  async processes(id: string): Promise<ProcessCount | null> {
+    this.#ask();
+    return this.processCounts.get(this.#get(id).image) ?? null;
   }
 
   async userOf(id: string): Promise<number> {
@@ -198,13 +255,15 @@ export class MemoryRuntime implements ContainerRuntime {
     try {
       this.#ask("start");
     } catch (error) {
-      // Docker keeps with the container what it refused its start for.
+      // Docker stores the start error in the container.
       if (error instanceof RuntimeError && error.kind === "rejected")
         this.#put({ ...this.#get(id), error: error.message });
       throw error;
     }
     await this.delay("start", this.#get(id).name);
     const container = this.#get(id);
+    if (container.network !== "bridge" && ![...this.#networks.values()].some(({ name }) => name === container.network))
+      throw new RuntimeError("not-found", `network ${container.network} not found`);
     if (container.state === "running") return;
     this.#put({
       ...container,
@@ -256,7 +315,7 @@ export class MemoryRuntime implements ContainerRuntime {
   }
 
   #ask(call?: RuntimeCall): void {
-    if (!this.available) throw new RuntimeError("unavailable", "the container engine cannot be asked");
+    if (!this.available) throw new RuntimeError("unavailable", "the container engine does not respond");
     const index = this.#failures.findIndex((failure) => failure.call === call);
     const [failure] = index < 0 ? [] : this.#failures.splice(index, 1);
     if (failure) throw failure.error;
@@ -286,6 +345,7 @@ export class MemoryRuntime implements ContainerRuntime {
       state: "created",
       image: "",
       imageId: "",
+      network: "bridge",
       hostPort: null,
       startedAt: null,
       finishedAt: null,

@@ -1,5 +1,6 @@
 import { healthSchema } from "@fairlead/protocol/engine-config";
 import { keyOfSecret, secretKeySchema, secretNameSchema } from "@fairlead/protocol/secrets";
+import { parseJson } from "@fairlead/protocol/values/parse-json";
 import {
   WORKLOAD_TYPE_ENGINE,
   type WorkloadSpec,
@@ -9,20 +10,19 @@ import {
 import { z } from "zod";
 import type { Container, Owner } from "./container-runtime.ts";
 
-/** The labels by which a container tells whose it is and how to look after it, so that nothing else has to be remembered (dstack#4182). */
+/** Container labels that store the owner and everything needed to manage it (dstack#4182). */
 export const LABELS = {
   installation: "dev.fairlead.installation",
   node: "dev.fairlead.node",
   workload: "dev.fairlead.workload",
-  /** Missing on containers of daemons that knew engines alone. */
   type: "dev.fairlead.type",
   spec: "dev.fairlead.spec",
   generation: "dev.fairlead.generation",
-  /** How to probe it: a container of an older spec serves on while the spec itself is gone. */
+  /** Probe settings, needed while a container of an older spec still serves. */
   probe: "dev.fairlead.probe",
-  /** The secrets that it takes as files, so that its folder can be filled without its spec. Missing: it has no folder. */
+  /** Secrets mounted as files, to fill its folder without the spec. Missing: no folder. */
   secrets: "dev.fairlead.secrets",
-  /** It finds a token of its own beside its secrets. Missing: it has none. */
+  /** Set if the container gets a workload token. */
   token: "dev.fairlead.token",
 } as const;
 
@@ -35,17 +35,21 @@ const probeSettingsSchema = z.object({
 });
 export type ProbeSettings = z.infer<typeof probeSettingsSchema>;
 
-/** `fairlead-<end of node id>-<workload>-<start of spec hash>`: the same spec on the same node has one name. */
+/** `fairlead-<end of node id>-<workload>-<start of spec hash>`: unique per spec and node. */
 export function containerName(nodeId: string, spec: Pick<WorkloadSpec, "name" | "specHash">): string {
   return `fairlead-${nodeId.slice(-8)}-${spec.name}-${spec.specHash.slice(0, 8)}`;
 }
 
+/** `fairlead-<end of node id>-<workload>`, with the suffix `-offline` for networks without internet, so that the two kinds never share a network. */
+export function networkName(nodeId: string, spec: Pick<WorkloadSpec, "name" | "network">): string {
+  return `fairlead-${nodeId.slice(-8)}-${spec.name}${spec.network.internet ? "" : "-offline"}`;
+}
+
 export function ownershipLabels(owner: Owner, spec: WorkloadSpec, generation: number): Record<string, string> {
   const { name: workloadName, port, health, models, versionPath, secrets = [] } = spec;
-  // A plain name where the vault holds it by that name, as every daemon can read it.
   const files = secrets
     .filter(({ as }) => as === "file")
-    .map((secret) => (keyOfSecret(secret) === secret.name ? secret.name : { name: secret.name, key: secret.key }));
+    .map((secret): SecretFile => ({ name: secret.name, key: keyOfSecret(secret) }));
   return {
     [LABELS.installation]: owner.installationId,
     [LABELS.node]: owner.nodeId,
@@ -59,16 +63,22 @@ export function ownershipLabels(owner: Owner, spec: WorkloadSpec, generation: nu
   };
 }
 
+/** Docker filter for both owner labels. */
+export function ownerFilter(owner: Owner): string[] {
+  return [`${LABELS.installation}=${owner.installationId}`, `${LABELS.node}=${owner.nodeId}`];
+}
+
 export function isOwned(container: Pick<Container, "labels">, owner: Owner): boolean {
   const { labels } = container;
   return labels[LABELS.installation] === owner.installationId && labels[LABELS.node] === owner.nodeId;
 }
 
-export function workloadOf(container: Container): string {
+export function containerWorkload(container: Container): string {
   return container.labels[LABELS.workload] ?? "";
 }
 
-export function typeOf({ labels }: Pick<Container, "labels">): WorkloadType {
+/** Unknown types count as engines. */
+export function workloadTypeOf({ labels }: Pick<Container, "labels">): WorkloadType {
   const parsed = workloadTypeSchema.safeParse(labels[LABELS.type]);
   return parsed.success ? parsed.data : WORKLOAD_TYPE_ENGINE;
 }
@@ -81,43 +91,34 @@ export function generationOf(container: Container): number {
   return Number(container.labels[LABELS.generation] ?? 0) || 0;
 }
 
-/** Whether a container mounts a folder of files from this daemon. */
+/** Whether the container mounts a secrets folder. */
 export function hasFolder(labels: Readonly<Record<string, string>>): boolean {
   return labels[LABELS.secrets] !== undefined;
 }
 
-/** A secret that a container takes as a file. */
-export interface SecretFile {
-  /** Of the file. */
-  readonly name: string;
-  /** What the vault holds it by. */
-  readonly key: string;
-}
+/** A secret mounted as a file: file name and vault key. */
+const secretFileSchema = z.object({ name: secretNameSchema, key: secretKeySchema });
+export type SecretFile = z.infer<typeof secretFileSchema>;
 
-const secretFileSchema = z.union([
-  secretNameSchema.transform((name): SecretFile => ({ name, key: name })),
-  z.object({ name: secretNameSchema, key: secretKeySchema }),
-]);
-
-/** None where the label is missing or was written by somebody else. */
+/** Empty if the label is missing or invalid. */
 export function secretFilesOf(labels: Readonly<Record<string, string>>): readonly SecretFile[] {
   try {
-    const parsed = z.array(secretFileSchema).safeParse(JSON.parse(labels[LABELS.secrets] ?? "[]"));
+    const parsed = z.array(secretFileSchema).safeParse(parseJson(labels[LABELS.secrets] ?? "[]"));
     return parsed.success ? parsed.data : [];
   } catch {
     return [];
   }
 }
 
-/** Whether a container finds a token of its own in its folder. */
+/** Whether the container gets a workload token. */
 export function takesToken(labels: Readonly<Record<string, string>>): boolean {
   return labels[LABELS.token] !== undefined;
 }
 
-/** @returns null where the label is missing or of a form that this daemon does not know. */
+/** @returns null if the label is missing or invalid. */
 export function probeSettingsOf(labels: Readonly<Record<string, string>>): ProbeSettings | null {
   try {
-    const parsed = probeSettingsSchema.safeParse(JSON.parse(labels[LABELS.probe] ?? ""));
+    const parsed = probeSettingsSchema.safeParse(parseJson(labels[LABELS.probe] ?? ""));
     return parsed.success ? parsed.data : null;
   } catch {
     return null;

@@ -24,7 +24,7 @@ const until = (holds: () => boolean): Promise<void> => eventually(holds);
 const run = (spec: WorkloadSpec, name = "c1"): Promise<Container> => machine.run(secrets, spec, name);
 const placed = (name: string, container = "c1"): string | null => machine.placed(name, container);
 
-/** What the daemon keeps on its disk. */
+/** Files on the daemon's disk. */
 async function onDisk(): Promise<string> {
   const { files } = machine;
   return (await Promise.all(files.paths().map((path) => files.read(path)))).join();

@@ -8,15 +8,17 @@ import type { Container } from "../runtime/container-runtime.ts";
 import { MemoryRuntime } from "../runtime/memory-runtime.ts";
 import type { NodeKeys } from "../state/identity-store.ts";
 import { anAgent, aSpec, OWNER } from "../testing/builders.ts";
+import { createOnNetwork } from "../testing/create-on-network.ts";
 import { FakeTime } from "../testing/fake-time.ts";
 import { MemoryFiles } from "../testing/memory-files.ts";
 import { silentLog } from "../testing/silent-log.ts";
+import { LeftSecrets } from "./left-secrets.ts";
 import { NodeSecrets } from "./node-secrets.ts";
 import { sealed } from "./seal.fixture.ts";
 import { SecretFolders } from "./secret-folders.ts";
 import { SecretVault } from "./secret-vault.ts";
 
-/** A control plane that is asked for secrets over the link. */
+/** A control plane that delivers secrets over the link. */
 export class Platform {
   readonly answers = new Map<string, SecretAnswer>();
   readonly asked: string[] = [];
@@ -29,14 +31,14 @@ export class Platform {
   }
 }
 
-/** One node's machine: its disk, its engine and its folders outlive the daemons that run on it. */
+/** A node's machine: its disk, engine and folders survive restarts of the daemon. */
 export class SecretsMachine {
   readonly base = mkdtempSync(join(tmpdir(), "fairlead-secrets-"));
   readonly files = new MemoryFiles();
   readonly time = new FakeTime();
   readonly runtime = new MemoryRuntime(this.time);
   readonly platform = new Platform();
-  /** How often the daemon said that something may be here that was missing. */
+  /** Number of notifications that missing secrets may have arrived. */
   changes = 0;
   readonly #keys: NodeKeys;
 
@@ -57,22 +59,23 @@ export class SecretsMachine {
     const vault = new SecretVault({ files, folder: "/state", nodeId: OWNER.nodeId, keys: this.#keys });
     await vault.load();
     const folders = new SecretFolders(join(this.base, "run"));
+    const left = new LeftSecrets({ root: join(this.base, "nodes"), nodeId: OWNER.nodeId, runtime, clock: timers });
     const onChange = (): void => {
       this.changes += 1;
     };
-    return new NodeSecrets({ vault, folders, runtime, timers, random: () => 1, log: silentLog, onChange });
+    return new NodeSecrets({ vault, folders, left, runtime, timers, random: () => 1, log: silentLog, onChange });
   }
 
-  /** Somebody sets a secret on the platform. */
+  /** Sets a secret on the platform. */
   async set(name: string, value: string, version = "1.a"): Promise<void> {
     this.platform.answers.set(name, await sealed({ keys: this.#keys, name, value, version }));
   }
 
-  /** What the executor does for a create and a start. */
+  /** Does what the executor does for a create and a start. */
   async run(secrets: NodeSecrets, spec: WorkloadSpec, name: string): Promise<Container> {
     const given = await secrets.prepare(name, spec);
     const plan = { spec, name, owner: OWNER, projectId: "p", generation: 1, secrets: given };
-    const id = await this.runtime.create(plan);
+    const id = await createOnNetwork(this.runtime, plan);
     await secrets.place({ id, name });
     await this.runtime.start(id);
     const container = await this.runtime.inspect(id);
@@ -80,7 +83,7 @@ export class SecretsMachine {
     return container;
   }
 
-  /** What a container finds in a file of its folder, or null. */
+  /** Contents of a file in a container's folder, or null. */
   placed(name: string, container: string): string | null {
     try {
       return readFileSync(join(this.base, "run", container, name), "utf8");

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { WorkloadSecret } from "@fairlead/protocol/secrets";
 import type { DesiredState, WorkloadSpec } from "@fairlead/protocol/workload";
@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Container } from "../runtime/container-runtime.ts";
 import type { MemoryRuntime } from "../runtime/memory-runtime.ts";
 import { aDesiredState, aSpec, OWNER } from "../testing/builders.ts";
+import { createOnNetwork } from "../testing/create-on-network.ts";
 import { eventually, type FakeTime, settle } from "../testing/fake-time.ts";
 import type { MemoryFiles } from "../testing/memory-files.ts";
 import { type Platform, SecretsMachine } from "./node-secrets.fixture.ts";
@@ -35,6 +36,8 @@ afterEach(async () => {
 const specWith = (...wanted: WorkloadSecret[]): WorkloadSpec => aSpec({ secrets: wanted });
 const wants = (...wanted: WorkloadSecret[]): DesiredState => aDesiredState({ workloads: [specWith(...wanted)] });
 const set = (name: string, value: string, version?: string): Promise<void> => machine.set(name, value, version);
+const ofRegistry = (login: WorkloadSecret, image = "registry.example:5000/team/engine:4"): WorkloadSpec =>
+  aSpec({ secrets: [login], image });
 const waitsFor = (...wanted: WorkloadSecret[]) =>
   secrets.missing(specWith(...wanted)).map(({ name, why }) => `${name} ${why}`);
 const until = (holds: () => boolean): Promise<void> => eventually(holds);
@@ -70,8 +73,8 @@ describe("secrets of a node", () => {
     await settle();
     expect(waitsFor(unset, ...more)).toEqual([
       "UNSET is not set",
-      "OLD was sealed to a former key of this node: set it again",
-      "ODD came sealed in a way that this node cannot open",
+      "OLD was encrypted to a former key of this node: set it again",
+      "ODD cannot be decrypted by this node",
       "GONE is not set",
     ]);
     expect(secrets.finding()).toMatchObject({ status: "problem", reason: "missing_secrets" });
@@ -114,6 +117,75 @@ describe("secrets of a node", () => {
     await time.advance(60_000);
     await until(() => waitsFor(next).length === 0);
     expect((await secrets.prepare("c1", specWith(next)))?.env).toEqual({ KEY: "two" });
+  });
+
+  test("leave the folder of a container that has ended, and are back before its next start", async () => {
+    await set("TOKEN", "one");
+    secrets.desiredChanged(wants(FILE));
+    secrets.attach(platform);
+    await until(() => waitsFor(FILE).length === 0);
+    const container = await run(specWith(FILE));
+    secrets.observed([container]);
+    expect(placed("TOKEN")).toBe("one");
+    await time.advance(1000);
+    runtime.end("c1", 0);
+    secrets.observed(runtime.all());
+    await until(() => placed("TOKEN") === null);
+    expect(readdirSync(join(base, "run", "c1"))).toEqual([]);
+    await secrets.place(container);
+    // An observation from before the start must not remove its files.
+    secrets.observed(runtime.all());
+    await set("OTHER", "x");
+    await secrets.prepare("c2", aSpec());
+    expect(placed("TOKEN")).toBe("one");
+    await runtime.start(container.id);
+    secrets.observed(runtime.all());
+    await secrets.discard("c2");
+    expect(placed("TOKEN")).toBe("one");
+  });
+
+  test("of a container that ended while no daemon ran leave its folder at the next daemon's start", async () => {
+    await set("TOKEN", "one");
+    secrets.desiredChanged(wants(FILE));
+    secrets.attach(platform);
+    await until(() => waitsFor(FILE).length === 0);
+    await run(specWith(FILE));
+    await secrets.close();
+    runtime.end("c1", 137);
+    secrets = await machine.startDaemon();
+    secrets.observed(runtime.all());
+    await until(() => placed("TOKEN") === null);
+  });
+
+  test("of other nodes on this machine go at the daemon's start, where their container no longer runs", async () => {
+    const left = (node: string, container: string): string => join(base, "nodes", node, container);
+    const past = new Date(time.now() - 120_000);
+    for (const [node, name] of [
+      ["nod_gone", "c-gone"],
+      ["nod_other", "c-ended"],
+      ["nod_other", "c-runs"],
+      ["nod_other", "c-coming"],
+      ["nod_elsewhere", "c-gone"],
+    ] as const) {
+      mkdirSync(left(node, name), { recursive: true });
+      writeFileSync(join(left(node, name), "TOKEN"), "theirs");
+      writeFileSync(left(node, ".engine"), node === "nod_elsewhere" ? "another engine" : runtime.id);
+      if (name !== "c-coming") utimesSync(left(node, name), past, past);
+    }
+    utimesSync(left("nod_other", "c-coming"), new Date(time.now()), new Date(time.now()));
+    runtime.plant({ name: "c-ended", state: "exited" });
+    runtime.plant({ name: "c-runs", state: "running" });
+    runtime.available = false;
+    secrets.observed([]);
+    await secrets.prepare("c2", aSpec());
+    expect(existsSync(left("nod_gone", "c-gone"))).toBe(true);
+    runtime.available = true;
+    secrets.observed([runtime.plant({ name: "c1", state: "running" })]);
+    await until(() => !existsSync(left("nod_gone", "c-gone")));
+    await until(() => !existsSync(left("nod_other", "c-ended")));
+    expect(existsSync(join(base, "nodes", "nod_gone"))).toBe(false);
+    expect(readdirSync(join(base, "nodes", "nod_other")).toSorted()).toEqual([".engine", "c-coming", "c-runs"]);
+    expect(existsSync(left("nod_elsewhere", "c-gone"))).toBe(true);
   });
 
   test("that were deleted leave the running container's folder and the disk", async () => {
@@ -247,40 +319,40 @@ describe("secrets of a node", () => {
 
   test("log a registry in for the pull alone", async () => {
     const login: WorkloadSecret = { name: "REG", as: "registry", version: "1.a" };
-    await set("REG", "robot:pa:ss\n");
+    await set("REG", "registry.example:5000 robot:pa:ss\n");
     secrets.desiredChanged(wants(login));
-    await expect(secrets.registryAuth(specWith(login))).rejects.toThrow("REG");
+    await expect(secrets.registryAuth(ofRegistry(login))).rejects.toThrow("REG");
     secrets.attach(platform);
     await until(() => waitsFor(login).length === 0);
-    expect(await secrets.registryAuth(specWith(login))).toEqual({ username: "robot", password: "pa:ss" });
+    expect(await secrets.registryAuth(ofRegistry(login))).toEqual({ username: "robot", password: "pa:ss" });
     expect(await secrets.registryAuth(specWith(FILE))).toBeNull();
-    expect(await secrets.prepare("c1", specWith(login))).toEqual({ folder: join(base, "run", "c1"), env: {} });
+    expect(await secrets.prepare("c1", ofRegistry(login))).toEqual({ folder: join(base, "run", "c1"), env: {} });
     await set("REG", "canary-without-colon", "2.b");
     secrets.desiredChanged(wants({ ...login, version: "2.b" }));
     const before = machine.changes;
     await until(() => machine.changes > before);
-    const refusal = await secrets.registryAuth(specWith(login)).catch((error: unknown) => String(error));
-    expect(refusal).toContain("username:password");
+    const refusal = await secrets.registryAuth(ofRegistry(login)).catch((error: unknown) => String(error));
+    expect(refusal).toContain("registry.example.com username:password");
     expect(refusal).not.toContain("canary");
   });
 
   test("of which the login was changed: a pull waits for the new one while it is fetched, and has the old one where it cannot be", async () => {
     const login: WorkloadSecret = { name: "REG", as: "registry", version: "1.a" };
     const next: WorkloadSecret = { ...login, version: "2.b" };
-    await set("REG", "robot:old");
+    await set("REG", "registry.example:5000 robot:old");
     secrets.desiredChanged(wants(login));
     secrets.attach(platform);
     await until(() => waitsFor(login).length === 0);
     platform.down = true;
     secrets.desiredChanged(wants(next));
-    expect(await secrets.registryAuth(specWith(next))).toEqual({ username: "robot", password: "old" });
+    expect(await secrets.registryAuth(ofRegistry(next))).toEqual({ username: "robot", password: "old" });
     secrets.detach();
     secrets.desiredChanged(wants(next));
-    expect(await secrets.registryAuth(specWith(next))).toEqual({ username: "robot", password: "old" });
+    expect(await secrets.registryAuth(ofRegistry(next))).toEqual({ username: "robot", password: "old" });
     platform.down = false;
-    await set("REG", "robot:new", "2.b");
+    await set("REG", "registry.example:5000 robot:new", "2.b");
     secrets.attach(platform);
-    expect(await secrets.registryAuth(specWith(next))).toEqual({ username: "robot", password: "new" });
+    expect(await secrets.registryAuth(ofRegistry(next))).toEqual({ username: "robot", password: "new" });
   });
 });
 
@@ -291,7 +363,7 @@ describe("files of the daemon's own", () => {
     const spec = aSpec();
     expect(await secrets.prepare("c1", spec)).toEqual({ folder: join(base, "run", "c1"), env: {} });
     const container = { name: "c1", spec, projectId: "prj_1", generation: 1, owner: OWNER, secrets: null };
-    await runtime.create(container);
+    await createOnNetwork(runtime, container);
     secrets.put(spec.workloadId, "gateway-token", Buffer.from("one"));
     secrets.put("another-workload", "gateway-token", Buffer.from("theirs"));
     const containers = await runtime.list(OWNER);

@@ -1,9 +1,10 @@
 import { keyOfSecret, SECRETS_MOUNT_PATH, WORKER_TOKEN_FILE, type WorkloadSecret } from "@fairlead/protocol/secrets";
 import { type DesiredState, WORKLOAD_TYPE_ENGINE, type WorkloadSpec } from "@fairlead/protocol/workload";
 import type { WorkloadFiles } from "../gateway/connect-files.ts";
-import { type Finding, OK } from "../host/condition-rules.ts";
+import { type ConditionFinding, OK } from "../host/condition-rules.ts";
 import type { LinkConnection } from "../link/control-link.ts";
-import { type Log, reasonOf } from "../log.ts";
+import { type DaemonLog, reasonOf } from "../process/log.ts";
+import type { Timers } from "../process/timers.ts";
 import {
   type Container,
   type ContainerRuntime,
@@ -11,42 +12,46 @@ import {
   type RegistryAuth,
   RuntimeError,
 } from "../runtime/container-runtime.ts";
-import { hasFolder, secretFilesOf, takesToken, workloadOf } from "../runtime/ownership.ts";
-import type { Timers } from "../timers.ts";
+import { containerWorkload, hasFolder, secretFilesOf, takesToken } from "../runtime/ownership.ts";
+import { hasEnded, type LeftSecrets } from "./left-secrets.ts";
 import { registryAuthFrom } from "./registry-auth.ts";
 import { NOT_SET, SecretFetcher } from "./secret-fetcher.ts";
 import type { SecretFolders } from "./secret-folders.ts";
 import type { SecretVault } from "./secret-vault.ts";
-import { describeMissing, type MissingSecret, type WorkloadSecrets } from "./workload-secrets.ts";
+import { describeMissing, type MissingWorkloadSecret, type WorkloadSecrets } from "./workload-secrets.ts";
 import type { TokenFiles } from "./workload-tokens.ts";
 
 export interface NodeSecretsDeps {
   readonly vault: SecretVault;
   readonly folders: SecretFolders;
+  readonly left: LeftSecrets;
   readonly runtime: Pick<ContainerRuntime, "inspect" | "userOf">;
   readonly timers: Timers;
   readonly random: () => number;
-  readonly log: Log;
-  /** Something that was missing may be here, or the other way round. */
+  readonly log: DaemonLog;
+  /** The set of missing secrets may have changed. */
   readonly onChange: () => void;
 }
 
 /**
- * A node's secrets, from the link to the containers: held sealed in the vault, opened for the moment of use, and placed as
- * files on a tmpfs where a container mounts them. One change of the folders at a time.
+ * A node's secrets, from the link to the containers: stored encrypted in the vault, decrypted on use, and placed as
+ * files on a tmpfs that containers mount. Folders are changed one at a time.
  */
 export class NodeSecrets implements WorkloadSecrets, WorkloadFiles, TokenFiles {
   readonly #deps: NodeSecretsDeps;
   readonly #fetcher: SecretFetcher;
   readonly registryAuth: RegistryAuth;
-  /** Folders of containers that are being made: no list shows them yet. */
+  /** Folders of containers that are being created and not listed yet. */
   readonly #coming = new Set<string>();
+  /** Previous start times of containers that are being started; until then they look stopped. */
+  readonly #starting = new Map<string, string | null>();
   readonly #owners = new Map<string, number>();
-  /** Files of the daemon's own, by workload and name; null: none of its containers may have it. */
+  /** The daemon's own files, by workload and name; null removes the file from all containers. */
   readonly #own = new Map<string, Map<string, Uint8Array | null>>();
   #desired: DesiredState | null = null;
   #containers: readonly Container[] | null = null;
   #placed = "";
+  #leftRemoved = false;
   #notPlaced: string | null = null;
   #inMemory = true;
   #revision = 0;
@@ -71,33 +76,33 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles, TokenFiles {
     this.#fetcher.detach();
   }
 
-  /** These containers of ours there are, in whatever state: each keeps its folder, and no other one stays. */
+  /** Keeps the folders of these containers, in any state, and removes all others. */
   observed(containers: readonly Container[]): void {
     this.#containers = containers;
     void this.#tidy();
   }
 
-  missing(spec: WorkloadSpec): readonly MissingSecret[] {
+  missing(spec: WorkloadSpec): readonly MissingWorkloadSecret[] {
     const missing = this.#missingSecrets(spec);
     return spec.workerToken === true && !this.#holdsToken(spec.workloadId) ? [...missing, MISSING_TOKEN] : missing;
   }
 
-  #missingSecrets({ secrets = [] }: WorkloadSpec): readonly MissingSecret[] {
+  #missingSecrets({ secrets = [] }: WorkloadSpec): readonly MissingWorkloadSecret[] {
     return secrets.flatMap((secret) => {
       const { name, as, version } = secret;
       if (version === null) return [{ name, as, why: NOT_SET }];
       const held = this.#deps.vault.versionOf(keyOfSecret(secret));
-      // Files and logins follow a change while the workload runs, so an earlier value serves until the new one is here.
+      // Files and logins are updated while the workload runs, so the old value is used until the new one arrives.
       if (held !== null && (as !== "env" || held === version)) return [];
       return [{ name, as, why: this.#fetcher.problemWith(keyOfSecret(secret)) ?? "has not been delivered yet" }];
     });
   }
 
-  /** For the machine's condition `secrets`. */
-  finding(): Finding {
+  /** The machine condition `secrets`. */
+  finding(): ConditionFinding {
     const told = new Set(
       this.#desired?.workloads.flatMap((spec) => {
-        // Those of agents are theirs, so that a name alone does not say which.
+        // Agents have their own secrets, so a name alone is ambiguous.
         const whose = spec.workloadType === WORKLOAD_TYPE_ENGINE ? "" : ` of ${spec.name}`;
         return this.#missingSecrets(spec).map(({ name, why }) => `${name}${whose} ${why}`);
       }),
@@ -107,11 +112,11 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles, TokenFiles {
     }
     if (this.#notPlaced !== null) return { status: "problem", reason: "not_placed", message: this.#notPlaced };
     if (this.#inMemory) return OK;
-    const message = `opened secrets rest on a disk: ${this.#deps.folders.root} is on no tmpfs; give --runtime-dir a folder that is`;
+    const message = `decrypted secrets are stored on disk: ${this.#deps.folders.root} is not on a tmpfs; set --runtime-dir to a folder on a tmpfs`;
     return { status: "problem", reason: "on_disk", message };
   }
 
-  /** A file of the daemon's own, beside the secrets in the folder of every container of the workload. */
+  /** Sets one of the daemon's own files in the secrets folder of all containers of the workload. */
   put(workloadId: string, name: string, bytes: Uint8Array): void {
     const heldToken = this.#holdsToken(workloadId);
     this.#setOwn(workloadId, name, bytes);
@@ -142,10 +147,10 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles, TokenFiles {
     for (const secret of secrets) if (secret.as === "env") env[secret.name] = await this.#textOf(secret);
     this.#coming.add(name);
     const folder = await this.#inTurn(() => this.#deps.folders.make(name)).catch((error: unknown) => {
-      const reason = `the folder of its secrets cannot be made: ${reasonOf(error)}`;
+      const reason = `cannot create its secrets folder: ${reasonOf(error)}`;
       if (spec.workerToken === true || secrets.some(({ as }) => as === "file"))
         throw new RuntimeError("rejected", reason);
-      // The daemon's own files are a convenience: without them it runs as well.
+      // The daemon's own files are optional.
       this.#deps.log.warn({ container: name }, reason);
       return null;
     });
@@ -156,25 +161,26 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles, TokenFiles {
     const container = await this.#deps.runtime.inspect(id);
     if (container === null || !hasFolder(container.labels)) return;
     const lacking = secretFilesOf(container.labels).filter(({ key }) => this.#deps.vault.versionOf(key) === null);
-    const missing: MissingSecret[] = lacking.map(({ name, key }) => ({
+    const missing: MissingWorkloadSecret[] = lacking.map(({ name, key }) => ({
       name,
       as: "file",
       why: this.#fetcher.problemWith(key) ?? NOT_SET,
     }));
-    if (takesToken(container.labels) && !this.#holdsToken(workloadOf(container))) missing.push(MISSING_TOKEN);
+    if (takesToken(container.labels) && !this.#holdsToken(containerWorkload(container))) missing.push(MISSING_TOKEN);
     if (missing.length > 0) throw new RuntimeError("rejected", describeMissing(missing));
+    this.#starting.set(container.name, container.startedAt);
     await this.#inTurn(() => this.#fill(container)).catch((error: unknown) => {
-      // Without the daemon's own files it runs as well.
+      // The daemon's own files are optional.
       if (!takesSecrets(container)) return;
       if (error instanceof RuntimeError) throw error;
-      throw new RuntimeError("rejected", `its secrets cannot be placed in ${SECRETS_MOUNT_PATH}: ${reasonOf(error)}`);
+      throw new RuntimeError("rejected", `cannot write its secrets to ${SECRETS_MOUNT_PATH}: ${reasonOf(error)}`);
     });
   }
 
   async discard(name: string): Promise<void> {
     this.#coming.delete(name);
     await this.#inTurn(() => this.#deps.folders.remove(name)).catch((error: unknown) => {
-      this.#deps.log.warn({ reason: reasonOf(error) }, "a folder of secrets could not be removed; trying again");
+      this.#deps.log.warn({ reason: reasonOf(error) }, "could not remove a secrets folder; retrying");
       this.#placed = "";
     });
   }
@@ -194,21 +200,24 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles, TokenFiles {
     const value = await this.#deps.vault.open(keyOfSecret(secret));
     const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(value ?? undefined);
     if (text.includes("\0"))
-      throw new RuntimeError("rejected", `the secret ${secret.name} cannot be an environment variable: it holds a NUL`);
+      throw new RuntimeError(
+        "rejected",
+        `the secret ${secret.name} contains a NUL byte, so it cannot be an environment variable`,
+      );
     return text;
   }
 
-  /** Brings every folder up to the vault and the containers that there are. */
+  /** Updates all folders from the vault and the existing containers. */
   #tidy(): Promise<void> {
     return this.#inTurn(async () => {
       const containers = this.#containers;
       if (containers === null) return;
-      const picture = JSON.stringify([this.#revision, containers.map(({ id, name }) => [id, name])]);
+      const picture = JSON.stringify([this.#revision, containers.map((each) => [each.id, this.#isOver(each)])]);
       if (picture === this.#placed) return;
       const before = this.finding().message;
       const failures = await this.#placeAll(containers).catch((error: unknown) => [reasonOf(error)]);
-      this.#notPlaced = failures.length === 0 ? null : `secrets could not be placed: ${failures.join("; ")}`;
-      // What failed is tried again with the next picture.
+      this.#notPlaced = failures.length === 0 ? null : `could not write secrets: ${failures.join("; ")}`;
+      // Failures are retried with the next snapshot.
       this.#placed = failures.length === 0 ? picture : "";
       if (this.finding().message === before) return;
       if (this.#notPlaced !== null) this.#deps.log.warn(this.#notPlaced);
@@ -216,19 +225,22 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles, TokenFiles {
     });
   }
 
-  /** @returns what went wrong, by container. */
+  /** @returns the errors, by container. */
   async #placeAll(containers: readonly Container[]): Promise<string[]> {
     const { folders } = this.#deps;
     const failures: string[] = [];
     for (const container of containers) {
       this.#coming.delete(container.name);
       if (!hasFolder(container.labels)) continue;
-      await this.#fill(container).catch((error: unknown) => {
+      const placing = this.#isOver(container) ? this.#empty(container) : this.#fill(container);
+      await placing.catch((error: unknown) => {
         if (takesSecrets(container)) failures.push(`${container.name}: ${reasonOf(error)}`);
       });
     }
     const kept = new Set([...containers.map(({ name }) => name), ...this.#coming]);
     for (const name of await folders.list()) if (!kept.has(name)) await folders.remove(name);
+    for (const name of this.#starting.keys()) if (!kept.has(name)) this.#starting.delete(name);
+    if (!this.#leftRemoved) this.#leftRemoved = await this.#removeLeft();
     this.#inMemory = !containers.some(takesSecrets) || (await folders.inMemory());
     await this.#forgetUnneeded(containers);
     return failures;
@@ -238,20 +250,43 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles, TokenFiles {
     const { id, name, labels } = container;
     await this.#adoptToken(container);
     const files = new Map<string, Uint8Array>();
-    for (const [file, bytes] of this.#own.get(workloadOf(container)) ?? []) if (bytes !== null) files.set(file, bytes);
-    // A secret of the same name is what somebody set.
+    for (const [file, bytes] of this.#own.get(containerWorkload(container)) ?? [])
+      if (bytes !== null) files.set(file, bytes);
+    // A secret of the same name takes precedence.
     for (const file of secretFilesOf(labels)) {
       const value = await this.#deps.vault.open(file.key);
       if (value !== null) files.set(file.name, value);
     }
-    // The engine looks into a container only while all that it mounts is there; after a reboot the folder is not.
+    // Inspecting a container requires its mounts, and after a reboot the folder is missing.
     await this.#deps.folders.make(name);
     await this.#deps.folders.fill(name, { owner: await this.#ownerOf(id), files });
   }
 
-  /** What a daemon before this one gave it: it holds until another comes, so that no restart of ours takes it away. */
+  /** Whether it has stopped and is not being started. */
+  #isOver(container: Container): boolean {
+    return hasEnded(container) && this.#starting.get(container.name) !== container.startedAt;
+  }
+
+  /** @returns whether it succeeded; otherwise it is retried on the next change of the containers. */
+  async #removeLeft(): Promise<boolean> {
+    try {
+      await this.#deps.left.remove();
+      return true;
+    } catch (error) {
+      this.#deps.log.warn({ reason: reasonOf(error) }, "could not remove secrets left by other nodes");
+      return false;
+    }
+  }
+
+  /** Removes the files of a stopped container; they are written again before it starts. */
+  async #empty(container: Container): Promise<void> {
+    await this.#adoptToken(container);
+    await this.#deps.folders.empty(container.name);
+  }
+
+  /** A token from before a restart of the daemon stays until it is replaced. */
   async #adoptToken(container: Container): Promise<void> {
-    const workloadId = workloadOf(container);
+    const workloadId = containerWorkload(container);
     if (!takesToken(container.labels) || this.#own.get(workloadId)?.has(WORKER_TOKEN_FILE)) return;
     const token = await this.#deps.folders.read(container.name, WORKER_TOKEN_FILE);
     if (token !== null) this.put(workloadId, WORKER_TOKEN_FILE, token);
@@ -263,7 +298,7 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles, TokenFiles {
     return owner;
   }
 
-  /** A container of an older spec may still need what the desired state no longer names. */
+  /** A container of an older spec may need secrets that the desired state no longer names. */
   async #forgetUnneeded(containers: readonly Container[]): Promise<void> {
     if (this.#desired === null) return;
     const needed = new Set(containers.flatMap(({ labels }) => secretFilesOf(labels).map(({ key }) => key)));
@@ -271,7 +306,7 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles, TokenFiles {
     for (const name of vault.names()) if (!needed.has(name) && !this.#fetcher.wants(name)) vault.forget(name);
     const workloads = new Set([
       ...this.#desired.workloads.map((spec) => spec.workloadId),
-      ...containers.map(workloadOf),
+      ...containers.map(containerWorkload),
     ]);
     for (const workloadId of this.#own.keys()) if (!workloads.has(workloadId)) this.#own.delete(workloadId);
     const ids = new Set(containers.map(({ id }) => id));
@@ -286,8 +321,12 @@ export class NodeSecrets implements WorkloadSecrets, WorkloadFiles, TokenFiles {
   }
 }
 
-/** What a workload that asks for a token waits for. */
-const MISSING_TOKEN: MissingSecret = { name: WORKER_TOKEN_FILE, as: "file", why: "the platform has not issued yet" };
+/** Reported while a workload waits for its token. */
+const MISSING_TOKEN: MissingWorkloadSecret = {
+  name: WORKER_TOKEN_FILE,
+  as: "file",
+  why: "the platform has not issued yet",
+};
 
 function takesSecrets({ labels }: Container): boolean {
   return takesToken(labels) || secretFilesOf(labels).length > 0;

@@ -12,7 +12,7 @@ interface Sealing {
   readonly version?: string;
 }
 
-/** What the control plane answers for a secret, sealed to the node of these keys. */
+/** The control plane's response for a secret, encrypted to the node with these keys. */
 export async function sealed({ keys, name, value, version = "1.a" }: Sealing): Promise<Sealed> {
   const { d: _, ...publicKey } = keys.sealing;
   const binding = secretBinding(OWNER.nodeId, name, version);

@@ -1,25 +1,25 @@
-import { fullJitter } from "@fairlead/protocol/backoff";
 import { keyOfSecret } from "@fairlead/protocol/secrets";
+import { fullJitter } from "@fairlead/protocol/values/backoff";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import type { LinkConnection } from "../link/control-link.ts";
-import { type Log, reasonOf } from "../log.ts";
-import type { Timers } from "../timers.ts";
+import { type DaemonLog, reasonOf } from "../process/log.ts";
+import type { Timers } from "../process/timers.ts";
 import type { SecretVault } from "./secret-vault.ts";
 
 export interface SecretFetcherDeps {
   readonly vault: SecretVault;
   readonly timers: Timers;
   readonly random: () => number;
-  readonly log: Log;
-  /** The vault holds something else than before, or it is known anew why something is not there. */
+  readonly log: DaemonLog;
+  /** The vault's contents or the reasons for missing secrets changed. */
   readonly onChange: () => void;
 }
 
 const BACKOFF = { baseMs: 1000, maxMs: 60_000 };
 
 /**
- * Brings the vault up to the desired state over the link, one secret at a time. Everything that it cannot do now it tries
- * again: what the control plane has not got, with the next desired state or link; what failed, after a while.
+ * Fetches the desired secrets into the vault over the link, one at a time. Secrets that the control plane does not have are retried
+ * with the next desired state or link; failures after a delay.
  */
 export class SecretFetcher {
   readonly #deps: SecretFetcherDeps;
@@ -53,17 +53,17 @@ export class SecretFetcher {
     this.#connection = null;
   }
 
-  /** Whether the desired state speaks of it, set or not. */
+  /** Whether the desired state contains it, set or not. */
   wants(key: string): boolean {
     return this.#wanted.has(key);
   }
 
-  /** Why a wanted secret cannot be had from the control plane: `is not set`; null where nothing is known against it. */
+  /** Why a secret is unavailable, such as `is not set`, or null. */
   problemWith(key: string): string | null {
     return this.#problems.get(key) ?? null;
   }
 
-  /** Ends with the fetch that runs, whether it succeeds or not; at once where none runs. */
+  /** Resolves when the running fetch ends, if any. */
   async fetching(): Promise<void> {
     await this.#running;
   }
@@ -92,7 +92,7 @@ export class SecretFetcher {
         this.#failures = 0;
       } catch (error) {
         this.#failures += 1;
-        this.#deps.log.warn({ reason: reasonOf(error) }, "secrets could not be brought up to date; trying again");
+        this.#deps.log.warn({ reason: reasonOf(error) }, "could not update secrets; retrying");
         const delay = fullJitter(BACKOFF, this.#failures, this.#deps.random());
         this.#cancelRetry();
         this.#cancelRetry = this.#deps.timers.after(delay, () => this.#wake());
@@ -113,7 +113,7 @@ export class SecretFetcher {
         }
       }
     } finally {
-      // What is held is used, also where the next one failed or the disk is full.
+      // Use what was fetched, even if a later fetch or saving failed.
       if (changed) onChange();
     }
     await vault.save();
@@ -122,7 +122,7 @@ export class SecretFetcher {
   async #fetch(connection: Pick<LinkConnection, "secret">, key: string): Promise<void> {
     const answer = await connection.secret({ name: key });
     const problem = await this.#take(key, answer);
-    if (problem === null) this.#deps.log.info({ secret: key }, "a secret came");
+    if (problem === null) this.#deps.log.info({ secret: key }, "received a secret");
     else {
       this.#problems.set(key, problem);
       this.#deps.log.warn({ secret: key }, `the secret ${problem}`);
@@ -136,10 +136,10 @@ export class SecretFetcher {
       case "stale":
         return STALE;
       case "sealed":
-        return (await this.#deps.vault.put(key, answer)) ? null : "came sealed in a way that this node cannot open";
+        return (await this.#deps.vault.put(key, answer)) ? null : "cannot be decrypted by this node";
     }
   }
 }
 
 export const NOT_SET = "is not set";
-export const STALE = "was sealed to a former key of this node: set it again";
+export const STALE = "was encrypted to a former key of this node: set it again";

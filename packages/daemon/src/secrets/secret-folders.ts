@@ -1,24 +1,24 @@
 import { chmod, chown, mkdir, open, readdir, readFile, rename, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Magic numbers of file systems that live in memory alone (statfs(2)): tmpfs and ramfs. */
+/** Magic numbers of in-memory file systems (statfs(2)): tmpfs and ramfs. */
 const IN_MEMORY = new Set([0x01021994, 0x858458f6]);
 
 const FOLDER_MODE = 0o700;
 const FILE_MODE = 0o400;
 
 export interface FolderContent {
-  /** Who may read it: the numeric user that the container runs as. */
+  /** Owner: the numeric user ID of the container. */
   readonly owner: number;
   readonly files: ReadonlyMap<string, Uint8Array>;
 }
 
 /**
- * Opened secrets on a tmpfs: one folder per container, one file each. A container mounts its folder, never a file, so it sees a
- * file that was replaced by rename; so a folder stays the same one as long as its container is there.
+ * Decrypted secrets on a tmpfs: one folder per container, one file per secret. A container mounts its folder, so it sees a
+ * file that was replaced by rename. The folder must not be replaced while its container exists.
  */
 export class SecretFolders {
-  /** Holds these folders alone; it is made when the first one is. */
+  /** Parent folder, used for nothing else and created on demand. */
   readonly root: string;
 
   constructor(root: string) {
@@ -29,24 +29,24 @@ export class SecretFolders {
     return join(this.root, container);
   }
 
-  /** An empty folder where there is none. @returns its path */
+  /** Creates the folder if missing. @returns its path */
   async make(container: string): Promise<string> {
     const path = this.pathOf(container);
     await mkdir(path, { recursive: true, mode: FOLDER_MODE });
     return path;
   }
 
-  /** Makes the folder hold exactly this, each file replaced whole. What is right already is not touched. */
+  /** Makes the folder contain exactly these files, replaced atomically. Unchanged files are not touched. */
   async fill(container: string, { owner, files }: FolderContent): Promise<void> {
     const folder = await this.make(container);
     const { uid, mode } = await stat(folder);
-    // In this order: what is somebody else's already cannot be changed without one more capability.
+    // chmod before chown: changing files of other users requires another capability.
     if ((mode & 0o777) !== FOLDER_MODE) await chmod(folder, FOLDER_MODE);
     if (uid !== owner) await chown(folder, owner, -1);
     for (const [name, value] of files) {
       const path = join(folder, name);
       if (await holds(path, value, owner)) continue;
-      // No secret's name begins with a dot.
+      // Secret names never start with a dot.
       const temporary = join(folder, `.${name}`);
       await rm(temporary, { force: true });
       await write(temporary, value, owner);
@@ -57,7 +57,13 @@ export class SecretFolders {
     }
   }
 
-  /** The bytes of a file that is there, or null. */
+  /** Empties a container's folder but keeps the folder for its mount. */
+  async empty(container: string): Promise<void> {
+    const folder = this.pathOf(container);
+    for (const name of await entriesOf(folder)) await rm(join(folder, name), { force: true, recursive: true });
+  }
+
+  /** The contents of a file, or null. */
   async read(container: string, file: string): Promise<Uint8Array | null> {
     try {
       return await readFile(join(this.pathOf(container), file));
@@ -72,15 +78,10 @@ export class SecretFolders {
   }
 
   async list(): Promise<string[]> {
-    try {
-      return await readdir(this.root);
-    } catch (error) {
-      if (isMissing(error)) return [];
-      throw error;
-    }
+    return (await entriesOf(this.root)).filter(isContainer);
   }
 
-  /** Whether what rests here never reaches a disk (swap aside). True while nothing rests here. */
+  /** Whether the folder is in memory (apart from swap). True if there is no folder. */
   async inMemory(): Promise<boolean> {
     try {
       return IN_MEMORY.has((await statfs(this.root)).type);
@@ -88,6 +89,21 @@ export class SecretFolders {
       if (isMissing(error)) return true;
       throw error;
     }
+  }
+}
+
+/** Container names never start with a dot; other entries do. */
+export function isContainer(name: string): boolean {
+  return !name.startsWith(".");
+}
+
+/** @returns an empty list if the folder is missing. */
+export async function entriesOf(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw error;
   }
 }
 

@@ -1,10 +1,25 @@
 import { join } from "node:path";
-import { secretBinding, secretKeySchema } from "@fairlead/protocol/secrets";
+import { SECRET_BINDING, secretBinding, secretKeySchema } from "@fairlead/protocol/secrets";
+import { compactDecrypt, importJWK } from "jose";
 import { z } from "zod";
 import { DurableRecord } from "../state/durable-record.ts";
 import type { FileLayer } from "../state/files.ts";
 import type { NodeKeys } from "../state/identity-store.ts";
-import { openSecret } from "./open-secret.ts";
+
+/** Decrypts a value that was encrypted to this node. @param binding identifies the value. @throws Error without the value */
+async function openSecret(jwe: string, { keys, binding }: OpenOptions): Promise<Uint8Array> {
+  const { plaintext, protectedHeader } = await compactDecrypt(jwe, await importJWK(keys.sealing, "ECDH-ES"), {
+    keyManagementAlgorithms: ["ECDH-ES"],
+    contentEncryptionAlgorithms: ["A256GCM"],
+  });
+  if (protectedHeader[SECRET_BINDING] !== binding) throw new Error("it was encrypted as a different secret");
+  return plaintext;
+}
+
+interface OpenOptions {
+  readonly keys: Pick<NodeKeys, "sealing">;
+  readonly binding: string;
+}
 
 const sealedSchema = z.object({ version: z.string(), jwe: z.string() });
 export type SealedSecret = z.infer<typeof sealedSchema>;
@@ -19,9 +34,9 @@ export interface VaultOptions {
 }
 
 /**
- * The secrets that this node holds, as they rest in its state folder: sealed to its own key, so that a start without the
- * control plane has them (design §6). What it holds can be opened: everything else it does not take. By key: an
- * engine's secret is held by its name, and each agent has names of its own.
+ * The node's secrets, stored in its state folder encrypted to its own key, so that it can start without the
+ * control plane. Only values that can be decrypted are accepted. Keys: an
+ * engine's secret by its name; each agent has its own namespace.
  */
 export class SecretVault {
   readonly #options: VaultOptions;
@@ -35,13 +50,13 @@ export class SecretVault {
     this.#record = new DurableRecord(options.files, join(options.folder, "secrets.json"), vaultSchema);
   }
 
-  /** @returns whether something was there that cannot be used: it is fetched again. */
+  /** @returns whether some stored secrets are unusable and must be fetched again. */
   async load(): Promise<{ damaged: boolean }> {
     const loaded = await this.#record.load();
     let { damaged } = loaded;
     if (loaded.value?.nodeId !== this.#options.nodeId) return { damaged };
     for (const [key, sealed] of Object.entries(loaded.value.secrets)) {
-      // The keys are others where this node has enrolled anew.
+      // The node's keys change when it enrols again.
       const opens = await this.#opens(key, sealed);
       if (opens) this.#secrets.set(key, sealed);
       else damaged = true;
@@ -53,18 +68,18 @@ export class SecretVault {
     return [...this.#secrets.keys()];
   }
 
-  /** Which value of the secret is held, or null. */
+  /** The stored version of the secret, or null. */
   versionOf(key: string): string | null {
     return this.#secrets.get(key)?.version ?? null;
   }
 
-  /** The exact bytes, or null where it is not held. */
+  /** The exact bytes, or null if not stored. */
   async open(key: string): Promise<Uint8Array | null> {
     const sealed = this.#secrets.get(key);
     return sealed ? this.#open(key, sealed) : null;
   }
 
-  /** Takes a secret over. It holds from now on, also where saving it fails. @returns false where this node cannot open it */
+  /** Accepts a secret, even if saving it fails. @returns false if this node cannot decrypt it */
   async put(key: string, sealed: SealedSecret): Promise<boolean> {
     if (!(await this.#opens(key, sealed))) return false;
     this.#secrets.set(key, sealed);
@@ -72,14 +87,14 @@ export class SecretVault {
     return true;
   }
 
-  /** @returns whether there was one. */
+  /** @returns whether it existed. */
   forget(key: string): boolean {
     const had = this.#secrets.delete(key);
     if (had) this.#saved = false;
     return had;
   }
 
-  /** Writes what changed to disk. A failure (a full disk) is the caller's to retry. */
+  /** Saves changes. The caller retries failures such as a full disk. */
   save(): Promise<void> {
     const turn = this.#saving.then(() => this.#save());
     this.#saving = turn.catch(() => undefined);

@@ -2,25 +2,25 @@ import type { WorkloadSecret } from "@fairlead/protocol/secrets";
 import type { WorkloadSpec } from "@fairlead/protocol/workload";
 import type { Container, ContainerSecrets } from "../runtime/container-runtime.ts";
 
-export interface MissingSecret {
+export interface MissingWorkloadSecret {
   readonly name: string;
   readonly as: WorkloadSecret["as"];
-  /** For people: `is not set`. */
+  /** For messages, such as `is not set`. */
   readonly why: string;
 }
 
-/** What the reconcile loop needs of secrets. Methods throw RuntimeError `rejected` where a secret is missing or cannot be placed. */
+/** Secrets interface of the reconcile loop. Methods throw RuntimeError `rejected` if a secret is missing or cannot be written. */
 export interface WorkloadSecrets {
-  /** What the workload waits for. */
-  missing(spec: WorkloadSpec): readonly MissingSecret[];
-  /** Before a container is made: what it gets beside its spec, or null for nothing. */
+  /** Missing secrets of the workload. */
+  missing(spec: WorkloadSpec): readonly MissingWorkloadSecret[];
+  /** Called before a container is created. @returns its secrets, or null. */
   prepare(name: string, spec: WorkloadSpec): Promise<ContainerSecrets | null>;
-  /** Before a container starts, each time: after a reboot its folder is empty. */
+  /** Called before each start, because the folder is empty after a reboot. */
   place(container: Pick<Container, "id" | "name">): Promise<void>;
-  /** After a container is gone. */
+  /** Called after a container was removed. */
   discard(name: string): Promise<void>;
 }
 
-export function describeMissing(missing: readonly MissingSecret[]): string {
-  return `waits for ${missing.map(({ name, why }) => `the secret ${name}, which ${why}`).join("; ")}`;
+export function describeMissing(missing: readonly MissingWorkloadSecret[]): string {
+  return `waiting for ${missing.map(({ name, why }) => `the secret ${name}, which ${why}`).join("; ")}`;
 }

@@ -1,14 +1,14 @@
-import { type BackoffOptions, fullJitter } from "@fairlead/protocol/backoff";
 import { WORKER_TOKEN_FILE } from "@fairlead/protocol/secrets";
+import { type BackoffOptions, fullJitter } from "@fairlead/protocol/values/backoff";
 import type { DesiredState } from "@fairlead/protocol/workload";
 import type { LinkConnection } from "../link/control-link.ts";
-import { type Log, reasonOf } from "../log.ts";
-import type { Timers } from "../timers.ts";
+import { type DaemonLog, reasonOf } from "../process/log.ts";
+import type { Timers } from "../process/timers.ts";
 
-/** Where a workload's own files lie; the secrets' room. */
+/** Writes files into the workload's secrets folder. */
 export interface TokenFiles {
   put(workloadId: string, name: string, bytes: Uint8Array): void;
-  /** None of its containers has it from now on. */
+  /** Removes it from all containers. */
   withdraw(workloadId: string, name: string): void;
 }
 
@@ -17,7 +17,7 @@ export interface WorkloadTokensDeps {
   readonly timers: Timers;
   /** In [0, 1). */
   readonly random: () => number;
-  readonly log: Log;
+  readonly log: DaemonLog;
 }
 
 type TokenLink = Pick<LinkConnection, "workerToken">;
@@ -25,9 +25,9 @@ type TokenLink = Pick<LinkConnection, "workerToken">;
 const BACKOFF: BackoffOptions = { baseMs: 1000, maxMs: 60_000 };
 
 /**
- * Gives each workload that asks for one a token of its own as a file, renewed in place at two thirds of its life. A new desired
- * state may mean a new run, which no token of the last one serves: it is asked for anew with each, and one that is known to be of an
- * earlier run is withdrawn.
+ * Writes a token file for each workload that requests one and renews it in place after two thirds of its lifetime. A new desired
+ * state may start a new run, for which old tokens are invalid. So each new state requests new tokens, and tokens that belong to an
+ * earlier run are removed.
  */
 export class WorkloadTokens {
   readonly #deps: WorkloadTokensDeps;
@@ -45,7 +45,7 @@ export class WorkloadTokens {
       if (runs.get(workloadId) === renewal.run) continue;
       renewal.close();
       this.#renewals.delete(workloadId);
-      // It is dead, and a next run must not begin with it.
+      // The token is invalid, so the next run must not start with it.
       this.#deps.files.withdraw(workloadId, WORKER_TOKEN_FILE);
     }
     for (const [workloadId, run] of runs) {
@@ -70,7 +70,7 @@ export class WorkloadTokens {
   }
 }
 
-/** The tokens of one run of a workload, one after the other. */
+/** Renews the token of one run of a workload. */
 class Renewal {
   readonly run: number;
   readonly #deps: WorkloadTokensDeps;
@@ -92,7 +92,7 @@ class Renewal {
     this.#link = link;
   }
 
-  /** Now, or as soon as there is a link. What was asked before is of no use any more. */
+  /** Requests a token now or once linked, and discards earlier requests. */
   ask(): void {
     this.close();
     this.isDue = true;
@@ -113,24 +113,27 @@ class Renewal {
       nextMs = this.#take(answer);
     } catch (error) {
       if (question !== this.#question) return;
-      this.#deps.log.warn({ workload: this.#workloadId, reason: reasonOf(error) }, "no token came; trying again");
+      this.#deps.log.warn(
+        { workload: this.#workloadId, reason: reasonOf(error) },
+        "could not get a workload token; retrying",
+      );
       nextMs = this.#retryMs();
     }
     this.#cancel = this.#deps.timers.after(nextMs, () => this.ask());
   }
 
-  /** @returns when the next one is due. */
+  /** @returns when the next token is due. */
   #take(answer: Awaited<ReturnType<TokenLink["workerToken"]>>): number {
     const { files, log, random } = this.#deps;
     if (answer.state === "none") {
-      log.warn({ workload: this.#workloadId }, "the platform has no token for this workload");
+      log.warn({ workload: this.#workloadId }, "the platform issues no token for this workload");
       files.withdraw(this.#workloadId, WORKER_TOKEN_FILE);
       return this.#retryMs();
     }
     files.put(this.#workloadId, WORKER_TOKEN_FILE, Buffer.from(answer.token));
     this.isDue = false;
     this.#failures = 0;
-    // Not all at once, where many began together.
+    // Jitter, in case many started together.
     return ((answer.expiresIn * 1000 * 2) / 3) * (1 - random() / 10);
   }
 

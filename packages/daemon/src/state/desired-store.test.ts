@@ -107,3 +107,51 @@ describe("agents that a new state takes out", () => {
     expect([...store.leaving()]).toEqual([]);
   });
 });
+
+test.each([
+  ["truncated", async (files: MemoryFiles) => files.put("/state/desired.json", '{"epoch": "ep')],
+  ["gone", async (files: MemoryFiles) => files.remove("/state/desired.json")],
+])("a file that is %s is restored from its copy at the daemon's start, and by nobody else", async (_, spoil) => {
+  const files = new MemoryFiles();
+  const store = await openStore(files);
+  store.offer(aDesiredState({ generation: 7 }));
+  await store.save();
+  const whole = await files.read("/state/desired.json");
+  await spoil(files);
+  const spoiled = await files.read("/state/desired.json");
+  const reader = await openStore(files);
+  expect(reader.current()?.generation).toBe(7);
+  expect(await files.read("/state/desired.json")).toBe(spoiled);
+  files.full = true;
+  const starting = new DesiredStore(files, { folder: "/state", nodeId: OWNER.nodeId });
+  expect(await starting.recover()).toMatchObject({ restored: [] });
+  expect(starting.current()?.generation).toBe(7);
+  files.full = false;
+  expect(await starting.recover()).toMatchObject({ restored: ["desired.json"] });
+  expect(await files.read("/state/desired.json")).toBe(whole);
+});
+
+test("a sector that cannot be read costs one copy; a file that may not be read is no damage", async () => {
+  const files = new MemoryFiles();
+  const store = await openStore(files);
+  store.offer(aDesiredState({ generation: 7 }));
+  await store.save();
+  const broken = (code: string): DesiredStore => {
+    const read = async (path: string): Promise<string | null> => {
+      if (path === "/state/desired.json") throw Object.assign(new Error(code), { code, syscall: "read" });
+      return files.read(path);
+    };
+    const layer = new Proxy(files, {
+      get: (target, key) => {
+        if (key === "read") return read;
+        const member: unknown = Reflect.get(target, key);
+        return typeof member === "function" ? member.bind(target) : member;
+      },
+    });
+    return new DesiredStore(layer, { folder: "/state", nodeId: OWNER.nodeId });
+  };
+  const worn = broken("EIO");
+  expect(await worn.load()).toEqual({ damaged: true });
+  expect(worn.current()?.generation).toBe(7);
+  await expect(broken("EACCES").load()).rejects.toThrow("EACCES");
+});

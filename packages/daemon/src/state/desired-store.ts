@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { type DesiredState, desiredStateSchema, WORKLOAD_TYPE_AGENT } from "@fairlead/protocol/workload";
 import { z } from "zod";
-import { DurableRecord } from "./durable-record.ts";
+import { DurableRecord, type Recovered } from "./durable-record.ts";
 import type { FileLayer } from "./files.ts";
 
 const storedSchema = desiredStateSchema.extend({ leaving: z.array(z.string()).optional() });
@@ -10,8 +10,8 @@ type Stored = z.infer<typeof storedSchema>;
 export type Acceptance = "accepted" | "unchanged" | "older" | "another-node";
 
 /**
- * The last accepted desired state. Ordered by (epoch, generation): an older generation of the same epoch is refused, another
- * epoch is a restored store and is followed (design §6).
+ * The last accepted desired state, ordered by (epoch, generation): an older generation of the same epoch is rejected; another
+ * epoch means a restored store and is accepted.
  */
 export class DesiredStore {
   readonly #record: DurableRecord<Stored>;
@@ -25,32 +25,43 @@ export class DesiredStore {
     this.#nodeId = options.nodeId;
   }
 
-  /** Reads what a former run accepted. @returns whether a copy was damaged. */
+  /** Loads the saved state. @returns whether a copy was damaged. */
   async load(): Promise<{ damaged: boolean }> {
     const { value, damaged } = await this.#record.load();
-    // A state folder may outlive its node's identity; another node's workloads are not this one's.
-    if (value?.nodeId !== this.#nodeId) return { damaged };
+    this.#take(value);
+    return { damaged };
+  }
+
+  /** Like `load`, but also restores a lost copy. Requires the folder's lock. */
+  async recover(): Promise<Pick<Recovered<unknown>, "damaged" | "restored">> {
+    const { value, damaged, restored } = await this.#record.recover();
+    this.#take(value);
+    return { damaged, restored };
+  }
+
+  /** Ignores the state of another node, left in the folder after re-enrolment. */
+  #take(value: Stored | null): void {
+    if (value?.nodeId !== this.#nodeId) return;
     const { leaving = [], ...state } = value;
     this.#current = state;
     this.#leaving = new Set(leaving);
-    return { damaged };
   }
 
   current(): DesiredState | null {
     return this.#current;
   }
 
-  /** Agents of states before this one that may still run: they are told of until they were seen to be gone. */
+  /** Agents of earlier states that may still run, reported until they are known to be gone. */
   leaving(): ReadonlySet<string> {
     return this.#leaving;
   }
 
-  /** The container engine has shown which of them there still are. It need not be saved: too many are told of, never too few. */
+  /** Updates the list after an observation. Not saved: reporting too many agents is safe, too few is not. */
   seen(leaving: ReadonlySet<string>): void {
     this.#leaving = leaving;
   }
 
-  /** Takes a state over, unless it is older or not for this node. It holds from now on even where saving it fails. */
+  /** Accepts a state unless it is older or for another node, even if saving it fails. */
   offer(state: DesiredState): Acceptance {
     if (state.nodeId !== this.#nodeId) return "another-node";
     const current = this.#current;
@@ -67,7 +78,7 @@ export class DesiredStore {
     return "accepted";
   }
 
-  /** Writes the accepted state to disk where it is not there yet. A failure (a full disk) is the caller's to retry. */
+  /** Saves the accepted state if needed. The caller retries failures such as a full disk. */
   async save(): Promise<void> {
     const state = this.#current;
     if (this.#saved || state === null) return;

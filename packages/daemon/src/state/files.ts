@@ -1,18 +1,18 @@
 import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 
-/** The few file operations that durable state needs, one system effect each, so that tests can cut the power between any two. */
+/** File operations for durable state, one system effect each, so that tests can simulate a power cut between them. */
 export interface FileLayer {
-  /** @returns the text, or null where there is no such file. */
+  /** @returns the text, or null if the file does not exist. */
   read(path: string): Promise<string | null>;
-  /** Writes a whole file, readable by its owner only, and flushes it to the disk. */
+  /** Writes a file with mode 0600 and flushes it to disk. */
   write(path: string, text: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   /** Flushes a folder, so that a rename inside it survives a power cut. */
   syncFolder(path: string): Promise<void>;
-  /** Makes a folder for its owner only, parents included, and flushes those that it was missing from. */
+  /** Creates a folder with mode 0700, including parents, and flushes the parents. */
   makeFolder(path: string): Promise<void>;
-  /** Removes a file; one that is missing is fine. */
+  /** Removes a file if it exists. */
   remove(path: string): Promise<void>;
 }
 
@@ -26,7 +26,7 @@ export const diskFiles: FileLayer = {
     }
   },
   write: async (path, text) => {
-    // A left-over of an earlier crash may carry another mode.
+    // A file left by a crash may have another mode.
     await rm(path, { force: true });
     const file = await open(path, "wx", 0o600);
     try {
@@ -48,7 +48,7 @@ export const diskFiles: FileLayer = {
   makeFolder: async (path) => {
     const topmost = await mkdir(path, { recursive: true, mode: 0o700 });
     if (topmost === undefined) return;
-    // What is saved in a new folder is only as safe as the folder's own name.
+    // A new folder's entry must be flushed too.
     for (let made = resolve(path); ; made = dirname(made)) {
       await diskFiles.syncFolder(dirname(made));
       if (made === resolve(topmost) || made === dirname(made)) return;
@@ -61,7 +61,7 @@ function isMissing(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "ENOENT";
 }
 
-/** Replaces a file whole or not at all, power cuts included (amazon-ecs-agent#1301: an emptied state file lost the node). */
+/** Replaces a file atomically, even across power cuts (amazon-ecs-agent#1301: an emptied state file lost the node). */
 export async function saveAtomically(files: FileLayer, path: string, text: string): Promise<void> {
   const temporary = `${path}.new`;
   await files.write(temporary, text);

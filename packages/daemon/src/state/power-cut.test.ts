@@ -11,15 +11,15 @@ import { FakeTime } from "../testing/fake-time.ts";
 import { ALL_SURVIVES, type Fate, MemoryFiles, NOTHING_SURVIVES, PowerCut } from "../testing/memory-files.ts";
 import { silentLog } from "../testing/silent-log.ts";
 import { DesiredStore } from "./desired-store.ts";
-import { IdentityStore, type NodeIdentity } from "./identity-store.ts";
+import { IdentityStore, type SavedIdentity } from "./identity-store.ts";
 
-/** Power cuts between any two effects on the disk, and in the middle of a write (amazon-ecs-agent#1301). */
+/** Power cuts between any two disk effects and during a write (amazon-ecs-agent#1301). */
 
 const FOLDER = "/state";
 const keys = await generateNodeKeys();
 
-/** The n-th identity and the n-th desired state that a history writes. */
-const identityOf = (n: number): NodeIdentity => ({
+/** The n-th identity and desired state that a history writes. */
+const identityOf = (n: number): SavedIdentity => ({
   platformUrl: `https://platform-${n}.test`,
   nodeId: OWNER.nodeId,
   keys,
@@ -27,7 +27,7 @@ const identityOf = (n: number): NodeIdentity => ({
 });
 const desiredOf = (n: number) => aDesiredState({ generation: n, projectId: `prj_${"x".repeat(n % 50)}` });
 
-/** What a daemon finds that starts now: the number of the identity and of the desired state, null for none. */
+/** What a starting daemon finds: the numbers of the identity and the desired state, or null. */
 interface Found {
   readonly identity: number | null;
   readonly desired: number | null;
@@ -61,7 +61,7 @@ async function save(files: MemoryFiles, kind: Kind, n: number): Promise<void> {
   await desired.save();
 }
 
-/** @returns whether the power held. */
+/** @returns false after a power cut. */
 async function untilPowerCut(work: () => Promise<unknown>): Promise<boolean> {
   try {
     await work();
@@ -72,7 +72,7 @@ async function untilPowerCut(work: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** Every way in which what was not flushed may have reached the disk. */
+/** All combinations in which unflushed effects may have reached the disk. */
 function* fatesOf(files: MemoryFiles): Generator<Fate> {
   for (let mask = 0; mask < 2 ** files.unflushed; mask++) {
     for (const written of [0, 0.5, 1]) yield { survives: (effect) => (mask & (1 << effect)) !== 0, written };
@@ -103,7 +103,7 @@ const fate: fc.Arbitrary<Fate> = fc
   .map(({ survivors, written }) => ({ survives: (effect) => survivors[effect] ?? false, written }));
 const act = fc.record({
   kind: fc.constantFrom<Kind>("identity", "desired"),
-  /** The power goes out after so many effects, or not at all. */
+  /** Number of effects before the power cut, if any. */
   cut: fc.option(fc.nat(6)),
   fate,
 });

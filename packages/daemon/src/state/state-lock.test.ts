@@ -14,7 +14,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 
 test("a second daemon on the same folder is told so, and may start when the first has ended", async () => {
   const lock = await lockStateFolder(folder);
-  await expect(lockStateFolder(folder)).rejects.toThrow("another fairlead-daemon runs on");
+  await expect(lockStateFolder(folder)).rejects.toThrow("another fairlead-daemon is using");
   await lock.release();
   await (await lockStateFolder(folder)).release();
 });

@@ -1,14 +1,14 @@
 import { stat } from "node:fs/promises";
 import { createServer } from "node:net";
-import { EXIT, StartError } from "../start-error.ts";
+import { DaemonStartError, EXIT } from "../process/start-error.ts";
 
 export interface StateLock {
   release(): Promise<void>;
 }
 
 /**
- * Holds a state folder for one daemon. The lock is an abstract Unix socket named after the folder's inode: the kernel frees
- * it however the process ends, so nothing stale can be left behind.
+ * Locks a state folder for one daemon. The lock is an abstract Unix socket named after the folder's inode: the kernel releases
+ * it whenever the process ends, so there are no stale locks.
  * @throws StartError `locked` while another daemon holds it.
  */
 export async function lockStateFolder(folder: string): Promise<StateLock> {
@@ -20,9 +20,9 @@ export async function lockStateFolder(folder: string): Promise<StateLock> {
   }).catch((error: unknown) => {
     const taken = error instanceof Error && "code" in error && error.code === "EADDRINUSE";
     if (!taken) throw error;
-    throw new StartError(
+    throw new DaemonStartError(
       EXIT.locked,
-      `another fairlead-daemon runs on ${folder}; stop it first, or give --state-dir another folder`,
+      `another fairlead-daemon is using ${folder}; stop it first or set --state-dir to another folder`,
     );
   });
   server.unref();

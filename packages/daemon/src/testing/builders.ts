@@ -27,6 +27,7 @@ export function aSpec(overrides: Partial<WorkloadSpec> = {}): WorkloadSpec {
     },
     volumes: [],
     resources: {},
+    network: { internet: true },
     models: null,
     versionPath: null,
     update: "stop-first",
@@ -35,7 +36,7 @@ export function aSpec(overrides: Partial<WorkloadSpec> = {}): WorkloadSpec {
   };
 }
 
-/** Of an image that no engine has, so that a test can let one fail and not the other. */
+/** Uses an image that no engine has, so that only this workload fails. */
 export function anAgent(overrides: Partial<WorkloadSpec> = {}): WorkloadSpec {
   const { workloadId = "agt_one" } = overrides;
   return aSpec({

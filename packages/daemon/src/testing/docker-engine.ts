@@ -9,7 +9,7 @@ import Docker from "dockerode";
 export const DOCKER_SOCKET = "/var/run/docker.sock";
 const BUSYBOX = "/bin/busybox";
 
-/** Why tests on a real container engine cannot run here, or null. */
+/** Why tests with a real container engine are skipped, or null. */
 export async function whyNoDocker(): Promise<string | null> {
   if (!existsSync(BUSYBOX)) return `${BUSYBOX} is missing (Debian: busybox-static)`;
   try {
@@ -20,7 +20,7 @@ export async function whyNoDocker(): Promise<string | null> {
   }
 }
 
-/** A test's corner of the real engine: a tiny image of its own, and the removal of all that carries its node label. */
+/** A test's share of the real engine: its own tiny image, and clean-up of everything with its node label. */
 export interface DockerCorner {
   readonly docker: Docker;
   /** Serves /www over HTTP on port 8080 with busybox. */
@@ -28,10 +28,10 @@ export interface DockerCorner {
   close(): Promise<void>;
 }
 
-/** @param user who the image runs as: one whom its own `/etc/passwd` gives the number 1234; root where it is left out */
+/** @param user name of the image's user, with UID 1234 in its `/etc/passwd`; default root */
 export async function dockerCorner(name: string, user?: string): Promise<DockerCorner> {
   const docker = new Docker({ socketPath: DOCKER_SOCKET });
-  // Its own name: two test runs may share the engine.
+  // A unique name, because several test runs may share the engine.
   const image = `fairlead-test/${name}:${randomBytes(4).toString("hex")}`;
   await importImage(docker, image, user);
   return {
@@ -54,7 +54,7 @@ async function importImage(docker: Docker, image: string, user: string | undefin
   if (user !== undefined) await writeFile(join(root, "etc/passwd"), `root:x:0:0::/:\n${user}:x:1234:1234::/:\n`);
   const tar = join(folder, "root.tar");
   execFileSync("tar", ["-C", root, "-cf", tar, "."]);
-  // A first process ignores SIGTERM unless it says otherwise, and every stop would take its whole grace.
+  // PID 1 ignores SIGTERM by default, so every stop would take the whole grace period.
   const script = "trap 'exit 0' TERM; echo output of busybox; /bin/busybox httpd -f -p 8080 -h /www & wait";
   const changes = [`ENTRYPOINT ["/bin/busybox", "sh", "-c"]`, `CMD ["${script}"]`];
   if (user !== undefined) changes.push(`USER ${user}`);
@@ -65,12 +65,12 @@ async function importImage(docker: Docker, image: string, user: string | undefin
   await rm(folder, { recursive: true });
 }
 
-/** `host` unset, so that an environment's DOCKER_HOST leads nowhere else. */
+/** `host` stays unset, so that DOCKER_HOST has no effect. */
 export function dockerAt(socketPath: string): Docker {
   return new Docker({ socketPath, host: undefined, protocol: "http" });
 }
 
-/** Removes every container and volume of one node. */
+/** Removes all containers, volumes and networks of a node. */
 export async function removeAllOf(docker: Docker, nodeId: string): Promise<void> {
   const filters = { label: [`dev.fairlead.node=${nodeId}`] };
   for (const { Id } of await docker.listContainers({ all: true, filters })) {
@@ -78,4 +78,6 @@ export async function removeAllOf(docker: Docker, nodeId: string): Promise<void>
   }
   const { Volumes } = await docker.listVolumes({ filters });
   for (const { Name } of Volumes) await docker.getVolume(Name).remove();
+  const networks = await docker.listNetworks({ filters: JSON.stringify(filters) });
+  for (const { Id } of networks) await docker.getNetwork(Id).remove();
 }

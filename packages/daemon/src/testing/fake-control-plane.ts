@@ -1,53 +1,70 @@
-import type { Heartbeat, Hello, NodeEvent, Observation, WorkerTokenAnswer } from "@fairlead/protocol/daemon-link";
+import type {
+  Heartbeat,
+  Hello,
+  Observation,
+  ReportedNodeEvent,
+  WorkerTokenAnswer,
+} from "@fairlead/protocol/daemon-link";
 import type { SecretAnswer } from "@fairlead/protocol/secrets";
 import type { DesiredState } from "@fairlead/protocol/workload";
-import { type ControlLink, type LinkConnection, LinkRefused, LinkTakenOver } from "../link/control-link.ts";
+import {
+  type ControlLink,
+  type LinkConnection,
+  LinkFlooded,
+  LinkRefused,
+  LinkTakenOver,
+} from "../link/control-link.ts";
 
-/** What a test can do to the other side of a link, and see of it. */
+/** Controls for the other side of a link. */
 export interface ControlPlaneDouble {
   readonly received: {
     readonly hellos: Hello[];
     readonly heartbeats: Heartbeat[];
     readonly observations: Observation[];
-    readonly events: NodeEvent[];
+    readonly events: ReportedNodeEvent[];
+    /** One entry per goodbye. */
+    readonly goodbyes: unknown[];
   };
-  /** What it answers to whoever asks for a secret; all others are missing. */
+  /** Responses for secrets; others are missing. */
   readonly secrets: Map<string, SecretAnswer>;
-  /** What it answers to whoever asks for a workload's token; all others have none. */
+  /** Responses for workload tokens; others have none. */
   readonly workerTokens: Map<string, WorkerTokenAnswer>;
-  /** How often a subscription was opened. */
+  /** Number of opened subscriptions. */
   subscriptions: number;
   readonly heartbeatSeconds: number;
   readonly serverTime: number;
-  /** The current desired state goes to every subscriber, and to each new one at once. */
+  /** Sends the desired state to all current and future subscribers. */
   push(state: DesiredState): void;
-  /** The next attempt to connect is refused. */
+  /** Rejects the next connection attempt. */
   refuseNext(status: number, retryAfterSeconds: number | null): void;
-  /** The next call (not subscription) fails. */
+  /** Fails the next call (not subscription). */
   failNextCall(): void;
-  /** Cuts every connection. */
+  /** Drops all connections. */
   drop(): void;
-  /** Closes every connection as taken over by another daemon. */
+  /** Closes all connections because another daemon connected. */
   takeOver(): void;
 }
 
-/** A control plane in memory, on the daemon's side of the wire. */
+/** An in-memory control plane. */
 export class FakeControlPlane implements ControlPlaneDouble, ControlLink {
   readonly received = {
     hellos: [] as Hello[],
     heartbeats: [] as Heartbeat[],
     observations: [] as Observation[],
-    events: [] as NodeEvent[],
+    events: [] as ReportedNodeEvent[],
+    goodbyes: [] as unknown[],
   };
   readonly secrets = new Map<string, SecretAnswer>();
   readonly workerTokens = new Map<string, WorkerTokenAnswer>();
+  /** Delays the response to a goodbye. */
+  goodbyeGate: Promise<void> = Promise.resolve();
   subscriptions = 0;
   connections = 0;
   attempts = 0;
   down = false;
   protocolVersion = 1;
   heartbeatSeconds = 10;
-  /** The next heartbeat is answered so. */
+  /** Response to the next heartbeat. */
   wantsReport = false;
   serverTime = Date.UTC(2026, 0, 1);
   #state: DesiredState | null = null;
@@ -74,6 +91,11 @@ export class FakeControlPlane implements ControlPlaneDouble, ControlLink {
 
   takeOver(): void {
     for (const connection of this.#open) connection.end(new LinkTakenOver());
+  }
+
+  /** Closes all connections for exceeding the limits. */
+  closeFlooded(): void {
+    for (const connection of this.#open) connection.end(new LinkFlooded("too many messages"));
   }
 
   #reportWanted(): { report?: true } {
@@ -117,6 +139,10 @@ export class FakeControlPlane implements ControlPlaneDouble, ControlLink {
       secret: ({ name }) => this.#answer(entry, () => this.secrets.get(name) ?? { state: "missing" }),
       workerToken: ({ workloadId }) =>
         this.#answer(entry, () => this.workerTokens.get(workloadId) ?? { state: "none" }),
+      goodbye: async () => {
+        await this.#answer(entry, () => void received.goodbyes.push(null));
+        await this.goodbyeGate;
+      },
       subscribe: (onState) => {
         this.subscriptions += 1;
         entry.onState = onState;

@@ -2,11 +2,11 @@ import type { HttpAnswer, HttpClient, HttpRequest } from "../link/http-client.ts
 
 type Reply = Partial<HttpAnswer> & { readonly json?: unknown };
 
-/** An HTTP client that answers from a script and keeps what was asked. A reply that is an Error fails the call. */
+/** An HTTP client with scripted responses that records requests. An Error as a response fails the call. */
 export class FakePlatform {
   readonly requests: HttpRequest[] = [];
   readonly #script: (Reply | Error)[] = [];
-  /** Answers once the script is used up. */
+  /** Response after the end of the script. */
   fallback: ((request: HttpRequest) => Reply | Error) | null = null;
 
   reply(...replies: (Reply | Error)[]): this {
@@ -22,7 +22,7 @@ export class FakePlatform {
   };
 }
 
-/** An error answer in the platform host's own form. */
+/** An error response in the platform's format. */
 export function refusal(status: number, code: string, headers: HttpAnswer["headers"] = {}): Reply {
   return { status, headers, json: { error: { message: `refused: ${code}`, type: "t", code, param: null } } };
 }

@@ -1,13 +1,13 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Clock } from "@fairlead/protocol/clock";
-import type { Timers } from "../timers.ts";
+import type { Clock } from "@fairlead/protocol/values/clock";
+import type { Timers } from "../process/timers.ts";
 
 interface Pending {
   readonly at: number;
   readonly run: () => void;
 }
 
-/** A clock and its timers that move only when told to. */
+/** A clock and timers controlled by the test. */
 export class FakeTime implements Clock, Timers {
   #monotonic = 0;
   #pending: Pending[] = [];
@@ -30,7 +30,7 @@ export class FakeTime implements Clock, Timers {
     };
   }
 
-  /** Moves time on, running what falls due in order and letting promises settle in between. */
+  /** Advances time, runs due timers in order and lets promises settle in between. */
   async advance(milliseconds: number): Promise<void> {
     const end = this.#monotonic + milliseconds;
     await settle();
@@ -49,12 +49,12 @@ export class FakeTime implements Clock, Timers {
   }
 }
 
-/** Lets everything that is already resolved run its course. */
+/** Lets resolved promises settle. */
 export async function settle(): Promise<void> {
   for (let turn = 0; turn < 5; turn++) await nextTurn();
 }
 
-/** Waits, without moving the fake time, until something holds. */
+/** Waits until a condition holds, without advancing the fake time. */
 export async function eventually(holds: () => boolean): Promise<void> {
   for (let turn = 0; !holds(); turn++) {
     if (turn > 10_000) throw new Error("it never came to hold");

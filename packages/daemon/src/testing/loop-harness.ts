@@ -1,42 +1,45 @@
 import type { DesiredState } from "@fairlead/protocol/workload";
-import type { PullPorts } from "../reconcile/execute.ts";
-import { type EngineProbe, HealthMonitor } from "../reconcile/health.ts";
+import type { NetworkRules, PullPorts } from "../reconcile/execute.ts";
+import { type EngineProbe, HealthMonitor, type ProbeFailure } from "../reconcile/health.ts";
 import { InFlight } from "../reconcile/in-flight.ts";
-import { ReconcileLoop, type Snapshot } from "../reconcile/loop.ts";
+import { type LoopSnapshot, ReconcileLoop } from "../reconcile/loop.ts";
 import { MemoryRuntime } from "../runtime/memory-runtime.ts";
 import { OWNER } from "./builders.ts";
 import { FakeTime } from "./fake-time.ts";
 import { MemorySecrets } from "./memory-secrets.ts";
 import { silentLog } from "./silent-log.ts";
 
-/** Pulls as anybody, with room for everything. */
+/** Anonymous pulls with unlimited space. */
 export const freePulls: PullPorts = {
   registryAuth: async () => null,
   requireRoom: async () => undefined,
   onPulled: () => undefined,
 };
 
-/** One machine: its engine and its time outlive the daemons that run on it. */
+/** A machine: its engine and time survive restarts of the daemon. */
+const failed = (words: string): ProbeFailure => ({ words, mayBeLoading: false });
+
 export class Machine {
   readonly time = new FakeTime();
   readonly runtime = new MemoryRuntime(this.time);
-  /** Images whose engines do not answer their health path. */
+  /** Images whose engines fail their health probe. */
   readonly sick = new Set<string>();
   readonly inFlight = new InFlight();
   readonly secrets = new MemorySecrets();
   readonly events: string[] = [];
   pulls: PullPorts = freePulls;
-  snapshot: Snapshot | null = null;
-  /** Every picture that was told, oldest first. */
-  readonly pictures: Snapshot[] = [];
+  networkRules: NetworkRules = { ready: async () => undefined, noWay: () => null };
+  snapshot: LoopSnapshot | null = null;
+  /** All snapshots, oldest first. */
+  readonly pictures: LoopSnapshot[] = [];
   #loop: ReconcileLoop | null = null;
   #health: HealthMonitor | null = null;
 
   startDaemon(desired: DesiredState | null): ReconcileLoop {
     const probe: EngineProbe = {
       check: async ({ container }) => {
-        if (this.runtime.byName(container.name)?.state !== "running") return "connection refused";
-        return this.sick.has(container.image) ? "answered 503" : null;
+        if (this.runtime.byName(container.name)?.state !== "running") return failed("connection refused");
+        return this.sick.has(container.image) ? failed("answered 500") : null;
       },
       facts: async () => ({ version: "1", models: ["tiny"] }),
     };
@@ -45,6 +48,7 @@ export class Machine {
       clock: this.time,
       timers: this.time,
       isBusy: () => false,
+      processes: ({ id }) => this.runtime.processes(id),
       onChange: () => loop.wake(),
     });
     const loop = new ReconcileLoop({
@@ -54,6 +58,7 @@ export class Machine {
       inFlight: (container) => this.inFlight.count(container.id),
       secrets: this.secrets,
       pulls: this.pulls,
+      networkRules: this.networkRules,
       clock: this.time,
       timers: this.time,
       log: silentLog,
@@ -77,7 +82,7 @@ export class Machine {
   async stopDaemon(): Promise<void> {
     const closed = this.#loop?.close();
     this.#health?.close();
-    // A step that hangs holds the loop up for so long.
+    // A hanging step delays closing the loop by this much.
     await this.time.advance(5000);
     await closed;
     this.#loop = null;

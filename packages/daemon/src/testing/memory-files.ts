@@ -7,17 +7,17 @@ export class PowerCut extends Error {
   }
 }
 
-/** What one operation did to a folder's names; before the folder is flushed, a power cut may take it back. */
+/** An operation's effect on a folder's entries; a power cut may undo it before the folder is flushed. */
 interface Effect {
   readonly folder: string;
   readonly apply: (files: Map<string, string>) => void;
 }
 
-/** What the disk makes of everything that was not flushed. */
+/** Decides what survives of unflushed changes. */
 export interface Fate {
-  /** Whether the effect of this index, counted from the oldest that was not flushed, is there after the cut. */
+  /** Whether the effect with this index, counted from the oldest unflushed one, survives the cut. */
   readonly survives: (effect: number) => boolean;
-  /** How much of a file is there whose writing was under way, from 0 to 1. */
+  /** The share of an interrupted write that survives, from 0 to 1. */
   readonly written: number;
 }
 
@@ -25,8 +25,8 @@ export const NOTHING_SURVIVES: Fate = { survives: () => false, written: 0 };
 export const ALL_SURVIVES: Fate = { survives: () => true, written: 0.5 };
 
 /**
- * Files in memory, of a machine whose power may go out after any single operation and in the middle of a write. A file's content
- * is safe once it is written; its name, a rename or a removal only once the folder was flushed, and before that each by itself.
+ * In-memory files of a machine that may lose power after any operation or during a write. A file's content
+ * is safe once written. New names, renames and removals are safe only after the folder is flushed; before, each may be lost independently.
  */
 export class MemoryFiles implements FileLayer {
   readonly #live: Map<string, string>;
@@ -34,9 +34,9 @@ export class MemoryFiles implements FileLayer {
   #pending: Effect[] = [];
   #torn: { readonly path: string; readonly text: string } | null = null;
   operations = 0;
-  /** The power goes out when this many operations have been done. */
+  /** Cuts the power after this many operations. */
   cutAfter = Number.POSITIVE_INFINITY;
-  /** The next writes fail, as on a full disk. */
+  /** Fails the next writes, as on a full disk. */
   full = false;
 
   constructor(content: ReadonlyMap<string, string> = new Map()) {
@@ -44,7 +44,7 @@ export class MemoryFiles implements FileLayer {
     this.#durable = new Map(content);
   }
 
-  /** The machine after a power cut. */
+  /** The files after a power cut. */
   afterPowerCut({ survives, written }: Fate): MemoryFiles {
     const files = new Map(this.#durable);
     for (const [index, effect] of this.#pending.entries()) if (survives(index)) effect.apply(files);
@@ -55,7 +55,7 @@ export class MemoryFiles implements FileLayer {
     return new MemoryFiles(files);
   }
 
-  /** How many effects a power cut could take back now. */
+  /** Number of effects that a power cut could undo now. */
   get unflushed(): number {
     return this.#pending.length + (this.#torn === null ? 0 : 1);
   }

@@ -1,15 +1,15 @@
 import type { WorkloadSpec } from "@fairlead/protocol/workload";
 import type { Container, ContainerSecrets } from "../runtime/container-runtime.ts";
-import type { MissingSecret, WorkloadSecrets } from "../secrets/workload-secrets.ts";
+import type { MissingWorkloadSecret, WorkloadSecrets } from "../secrets/workload-secrets.ts";
 
-/** Secrets without folders: a test says which are not here. */
+/** Secrets without folders; tests define which ones are missing. */
 export class MemorySecrets implements WorkloadSecrets {
-  /** Names of secrets that were not set. */
+  /** Names of missing secrets. */
   readonly lacking = new Set<string>();
-  /** Every call that a real one would act upon, in order. */
+  /** All calls with an effect, in order. */
   readonly calls: string[] = [];
 
-  missing({ secrets = [] }: WorkloadSpec): readonly MissingSecret[] {
+  missing({ secrets = [] }: WorkloadSpec): readonly MissingWorkloadSecret[] {
     return secrets
       .filter(({ name }) => this.lacking.has(name))
       .map(({ name, as }) => ({ name, as, why: "is not set" }));

@@ -11,18 +11,18 @@ import type Docker from "dockerode";
 const REGISTRY = "/usr/bin/docker-registry";
 const HTPASSWD = "/usr/bin/htpasswd";
 
-/** Why tests on a real registry cannot run here, or null. */
+/** Why tests with a real registry are skipped, or null. */
 export function whyNoRegistry(): string | null {
   const missing = [REGISTRY, HTPASSWD].find((path) => !existsSync(path));
   return missing === undefined ? null : `${missing} is missing (Debian: docker-registry, apache2-utils)`;
 }
 
 export interface Registry {
-  /** `127.0.0.1:port`, which Docker takes without TLS. */
+  /** `127.0.0.1:port`, which Docker accepts without TLS. */
   readonly host: string;
-  /** Pushes a local image to this repository, host included: the engine may reach the registry by another way. @returns its digest. */
+  /** Pushes a local image to this repository. The name includes the host, because the engine may use another address. @returns its digest. */
   push(docker: Docker, image: string, repo: string): Promise<string>;
-  /** From now on it takes this login and no other; pushes use it too. */
+  /** Changes the only accepted login, also used for pushes. */
   changeLogin(login: Login): void;
   close(): Promise<void>;
 }
@@ -32,7 +32,7 @@ export interface Login {
   readonly password: string;
 }
 
-/** A registry that asks for this login, alone on a port of its own. */
+/** A registry on its own port that requires this login. */
 export async function startRegistry(first: Login): Promise<Registry> {
   let login = first;
   const folder = await mkdtemp(join(tmpdir(), "fairlead-registry-"));
@@ -47,7 +47,7 @@ export async function startRegistry(first: Login): Promise<Registry> {
     http: { addr: host },
     auth: { htpasswd: { realm: "test", path: passwords } },
   };
-  // JSON is YAML.
+  // JSON is a subset of YAML.
   await writeFile(join(folder, "config.yml"), JSON.stringify(config));
   const child = spawn(REGISTRY, ["serve", join(folder, "config.yml")], { stdio: "ignore" });
   await untilUp(child, host);
@@ -65,7 +65,7 @@ export async function startRegistry(first: Login): Promise<Registry> {
     },
     changeLogin: (next) => {
       login = next;
-      // The registry reads the file again once its time of change is another.
+      // The registry reloads the file when its mtime changes.
       const before = statSync(passwords).mtimeMs;
       writeFileSync(passwords, passwordLine(login));
       if (statSync(passwords).mtimeMs === before) utimesSync(passwords, new Date(), new Date(before + 1000));
@@ -78,7 +78,7 @@ export async function startRegistry(first: Login): Promise<Registry> {
   };
 }
 
-/** By standard input: on a command line a test that looks for leaks would find it. */
+/** Through stdin, so that it does not appear in a command line, where a leak test would find it. */
 function passwordLine({ username, password }: Login): Buffer {
   return execFileSync(HTPASSWD, ["-Bin", username], { input: password });
 }

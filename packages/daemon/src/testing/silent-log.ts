@@ -1,5 +1,5 @@
-import type { Log } from "../log.ts";
+import type { DaemonLog } from "../process/log.ts";
 
 const nothing = (): void => undefined;
 
-export const silentLog: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+export const silentLog: DaemonLog = { debug: nothing, info: nothing, warn: nothing, error: nothing };

@@ -1,6 +1,6 @@
 import type { WantedDaemon } from "@fairlead/protocol/daemon-updates";
 
-/** What a control plane says that it wants. */
+/** A desired state from a control plane. */
 export function aWantedDaemon(changes: Partial<WantedDaemon> = {}): WantedDaemon {
   return {
     version: "2.0.0",

@@ -1,16 +1,17 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import { TUNNEL_TOKEN_HEADER, TUNNEL_WORKLOAD_HEADER } from "@fairlead/protocol/daemon-link";
+import { TUNNEL_TOKEN_HEADER } from "@fairlead/protocol/daemon-link";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { TunnelRequest } from "./tunnel-call.ts";
+import type { IncomingRequest } from "./tunnel-call.ts";
 import { EchoHandler, TestAnswerer, type TestCaller } from "./tunnel-caller.fixture.ts";
 import { closed, type OpenTunnel, settled, stillness, TunnelStage } from "./tunnel-stage.fixture.ts";
 
 const MB = 1024 * 1024;
-/** More than all that may be on its way to one reader who does not read. */
+/** More than all buffers to a paused reader can hold. */
 const MOST_UNREAD = 16 * MB;
 const EVERY_BYTE = Buffer.from(Array.from({ length: 128 }, (_, index) => 128 + index)).toString("latin1");
-/** What every protocol of the tunnel must do. */
+
+/** Contract of calls on the daemon. */
 export function tunnelCallContract(openTunnel: OpenTunnel): void {
   const stage = new TunnelStage();
   beforeEach(async () => {
@@ -64,17 +65,20 @@ function headsContract(stage: TunnelStage): void {
     expect(caller.headers).toMatchObject(headers);
   });
 
-  test.each<TunnelRequest["kind"]>(["no-body", "body", "web-socket"])("tell the kind of the body: %s", async (kind) => {
-    const method = kind === "web-socket" ? "CONNECT" : "DELETE";
-    const [caller, answerer] = await stage.begin({ kind, method });
-    expect(answerer.call.request).toMatchObject({ kind, method });
-    if (kind !== "no-body") {
-      expect(answerer.ends).toBe(0);
-      caller.end();
-    }
-    await vi.waitFor(() => expect(answerer.ends).toBe(1));
-    expect(answerer.body.length).toBe(0);
-  });
+  test.each<IncomingRequest["kind"]>(["no-body", "body", "web-socket"])(
+    "tell the kind of the body: %s",
+    async (kind) => {
+      const method = kind === "web-socket" ? "CONNECT" : "DELETE";
+      const [caller, answerer] = await stage.begin({ kind, method });
+      expect(answerer.call.request).toMatchObject({ kind, method });
+      if (kind !== "no-body") {
+        expect(answerer.ends).toBe(0);
+        caller.end();
+      }
+      await vi.waitFor(() => expect(answerer.ends).toBe(1));
+      expect(answerer.body.length).toBe(0);
+    },
+  );
 
   test("that cannot be sent are refused, and others may take their place", async () => {
     const [caller, { call }] = await stage.begin();
@@ -85,12 +89,6 @@ function headsContract(stage: TunnelStage): void {
     call.end();
     await settled(caller, "whole");
     expect(caller).toMatchObject({ status: 502, headers: { "x-good": "1" } });
-  });
-
-  test("that nobody but the tunnel reads do not show", async () => {
-    const [, { call }] = await stage.begin();
-    expect(Object.keys(call.request.headers).filter((name) => name.startsWith(":"))).toEqual([]);
-    expect(call.request.headers).not.toHaveProperty(TUNNEL_WORKLOAD_HEADER);
   });
 }
 
@@ -106,11 +104,15 @@ function bodiesContract(stage: TunnelStage): void {
     expect(caller.body.bytes().equals(bytes)).toBe(true);
   });
 
-  test("of many calls at once are not mixed up", async () => {
+  test.each([
+    [100, 3000],
+    [1000, 300],
+    [5000, 60],
+  ])("of %i calls at once are not mixed up", async (calls, step) => {
     stage.answer = (call) => void new EchoHandler(call);
-    const all = Array.from({ length: 100 }, (_, index) => ({
+    const all = Array.from({ length: calls }, (_, index) => ({
       caller: stage.call(UPLOAD),
-      bytes: randomBytes(index * 2000),
+      bytes: randomBytes((index % 100) * step),
     }));
     await Promise.all(
       all.map(async ({ caller, bytes }) => {
@@ -205,7 +207,7 @@ function paceContract(stage: TunnelStage): void {
   });
 }
 
-/** An answer of 2 MB to a caller that does not read it yet. */
+/** A response of 2 MB to a client that does not read yet. */
 async function startSlow(stage: TunnelStage): Promise<TestCaller> {
   const [caller, call] = await stage.arrive();
   const { writer } = new TestAnswerer(call);
@@ -315,7 +317,7 @@ function answerContract(stage: TunnelStage): void {
 }
 
 function leavingContract(stage: TunnelStage): void {
-  /** Nothing that is said now does anything. */
+  /** Further calls have no effect. */
   const expectOver = async (answerer: TestAnswerer): Promise<void> => {
     await closed(answerer);
     const { call } = answerer;

@@ -1,52 +1,52 @@
 import type { IncomingHttpHeaders } from "node:http";
 
-/** The seam between the tunnel's protocols and those who answer what comes through it. */
+/** Interface between the tunnel and its request handlers. */
 
-export interface TunnelRequest {
+export interface IncomingRequest {
   /** The workload's `name`, or a service of the daemon. */
   readonly workload: string;
-  /** The workload-connect token of a relayed request; undefined for one of the inference host. */
+  /** The workload-connect token of a relayed request; undefined for inference requests. */
   readonly token: string | undefined;
   readonly kind: "no-body" | "body" | "web-socket";
   readonly method: string;
-  /** Path and query, as the workload shall see them. */
+  /** Path and query for the workload. */
   readonly path: string;
-  /** Lower-case names, none of them ours or of HTTP/2's own; each character of a value is one byte of the caller's. */
+  /** Lower-case names, without the tunnel's own; values in latin1. */
   readonly headers: IncomingHttpHeaders;
 }
 
 export interface TunnelCallHandler {
   /** @returns false to pause the request's body until `resume`. */
   onData(chunk: Buffer): boolean;
-  /** The request's body is whole, or there is none. */
+  /** The request body is complete, or there is none. */
   onEnd(): void;
-  /** What was written has left: `write` may go on. */
+  /** Buffers are empty: `write` may continue. */
   onDrain(): void;
-  /** Nothing comes after it: both bodies are whole, or the caller or the tunnel is gone, or the call was broken off. */
+  /** Last event: the call is complete, aborted, or its client or tunnel is gone. */
   onClose(): void;
 }
 
-/** One request and its answer on the way back. */
-export interface TunnelCall {
-  readonly request: TunnelRequest;
-  /** Nothing that is answered now would be heard. */
+/** One request and its response. */
+export interface IncomingCall {
+  readonly request: IncomingRequest;
+  /** The call has ended; a response would be discarded. */
   readonly isClosed: boolean;
   readonly isAnswered: boolean;
-  /** To be called once, at once or later: nothing of the body is read before. A call that is closed by then tells so a little later. */
+  /** Call once, now or later; the body is not read before. If the call is already closed, `onClose` follows asynchronously. */
   handle(handler: TunnelCallHandler): void;
-  /** Told beside the handler's `onClose`, also of a call that nobody handles. */
+  /** Called in addition to the handler's `onClose`, and without a handler too. */
   onceClosed(tell: () => void): void;
-  /** @throws where a header cannot be sent, with nothing sent. */
+  /** @throws if a header cannot be sent; nothing is sent then. */
   respond(status: number, headers: IncomingHttpHeaders): void;
-  /** After `respond`. @returns false when it is time to wait for `onDrain`. After the call's end it does nothing. */
+  /** Requires `respond`. @returns false to wait for `onDrain`. Does nothing after the end. */
   write(chunk: Buffer): boolean;
-  /** The answer is whole. @param last goes out together with the end */
+  /** Completes the response. @param last sent together with the end */
   end(last?: Buffer): void;
-  /** Goes on with the request's body. That of a call which nobody handles is thrown away. */
+  /** Resumes the request body, which is discarded without a handler. */
   resume(): void;
-  /** What was written is still delivered; then the caller is told that the answer is cut. After `end` it does nothing. */
+  /** Delivers what was written, then signals a cut-off response. Does nothing after `end`. */
   break(cause: Error): void;
 }
 
-/** Answers a request. */
-export type TunnelHandler = (call: TunnelCall) => void;
+/** Handles a request. */
+export type IncomingCallHandler = (call: IncomingCall) => void;

@@ -1,18 +1,18 @@
 import { randomInt } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import type { TunnelCall, TunnelCallHandler, TunnelRequest } from "./tunnel-call.ts";
+import type { IncomingCall, IncomingRequest, TunnelCallHandler } from "./tunnel-call.ts";
 
-/** The two ends of a call for tests: each records what it is told, and writes at the pace of the other. */
+/** The two ends of a call for tests, which record events and write with backpressure. */
 
-export interface CallerRequest extends Pick<TunnelRequest, "workload" | "kind" | "method" | "path"> {
-  /** With the token, where there is one. */
+export interface CallerRequest extends Pick<IncomingRequest, "workload" | "kind" | "method" | "path"> {
+  /** Includes the token, if any. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** At most one of `onEnd` and `onError`, and nothing after either or after `abort`. */
+/** At most one of `onEnd` and `onError` is called, and nothing after it or after `abort`. */
 export interface CallerHandler {
   onHeaders(status: number, headers: IncomingHttpHeaders): void;
-  /** @returns false to pause the answer until `resume`. */
+  /** @returns false to pause the response until `resume`. */
   onData(chunk: Buffer): boolean;
   onDrain(): void;
   onEnd(): void;
@@ -20,7 +20,7 @@ export interface CallerHandler {
 }
 
 export interface CallerCall {
-  /** At most 64 KiB. @returns false when it is time to wait for `onDrain`. After the call's end it does nothing. */
+  /** At most 64 KiB. @returns false to wait for `onDrain`. Does nothing after the call's end. */
   write(chunk: Buffer): boolean;
   end(): void;
   resume(): void;
@@ -29,7 +29,7 @@ export interface CallerCall {
 
 const MAX_WRITE_BYTES = 64 * 1024;
 
-/** One direction of a call, as its reader sees it. */
+/** One direction of a call, from the reader's side. */
 class Received {
   length = 0;
   readonly #chunks: Buffer[] = [];
@@ -48,7 +48,7 @@ class Received {
   }
 }
 
-/** One direction of a call, as its writer sees it. */
+/** One direction of a call, from the writer's side. */
 class PacedWriter {
   /** Bytes. */
   written = 0;
@@ -59,7 +59,7 @@ class PacedWriter {
     this.#write = write;
   }
 
-  /** In pieces of any length. Resolves when all was taken; never, where the call ends before. */
+  /** Writes in pieces of any length. Resolves when everything was accepted; never if the call ends before. */
   async send(bytes: Buffer): Promise<void> {
     for (let at = 0; at < bytes.length; ) {
       const piece = bytes.subarray(at, at + randomInt(1, MAX_WRITE_BYTES + 1));
@@ -85,7 +85,7 @@ export class TestCaller implements CallerHandler {
   status: number | undefined;
   headers: IncomingHttpHeaders = {};
   state: "open" | "whole" | "failed" = "open";
-  /** Resolves with how it ended. */
+  /** Resolves with the outcome. */
   readonly ended: Promise<"whole" | "failed">;
   readonly #end: (state: "whole" | "failed") => void;
   readonly #call: CallerCall;
@@ -144,14 +144,14 @@ export class TestCaller implements CallerHandler {
 }
 
 export class TestAnswerer implements TunnelCallHandler {
-  readonly call: TunnelCall;
+  readonly call: IncomingCall;
   readonly body = new Received();
   readonly writer: PacedWriter;
   ends = 0;
   closes = 0;
   #isPaused = false;
 
-  constructor(call: TunnelCall) {
+  constructor(call: IncomingCall) {
     this.call = call;
     this.writer = new PacedWriter((chunk) => call.write(chunk));
     call.handle(this);
@@ -184,11 +184,11 @@ export class TestAnswerer implements TunnelCallHandler {
   }
 }
 
-/** Says again what it hears, no faster than it is heard. */
+/** Echoes the body with backpressure. */
 export class EchoHandler implements TunnelCallHandler {
-  readonly #call: TunnelCall;
+  readonly #call: IncomingCall;
 
-  constructor(call: TunnelCall) {
+  constructor(call: IncomingCall) {
     this.#call = call;
     call.respond(200, {});
     call.handle(this);

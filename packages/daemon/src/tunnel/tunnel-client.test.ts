@@ -1,14 +1,15 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
-import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { text } from "node:stream/consumers";
-import { systemClock } from "@fairlead/protocol/clock";
 import { TUNNEL_UPGRADE } from "@fairlead/protocol/daemon-link";
+import { systemClock } from "@fairlead/protocol/values/clock";
+import { YamuxSession } from "@fairlead/wire/yamux/session";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { startTunnel, type Tunnel, type TunnelOptions } from "./tunnel-client.ts";
+import { startTunnel, type Tunnel, type TunnelClientOptions } from "./tunnel-client.ts";
+import { callThrough, settled, type TunnelHarness } from "./tunnel-stage.fixture.ts";
+import { YamuxCaller } from "./yamux-caller.fixture.ts";
 
 const SWITCH = `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${TUNNEL_UPGRADE}\r\n\r\n`;
 const TIMING = {
@@ -20,23 +21,21 @@ const TIMING = {
   upgradeMs: 2000,
 };
 
-/** What the platform host does with one request for a tunnel. */
+/** The platform host's reaction to a tunnel request. */
 type Answer = (socket: Duplex) => void;
 
 let platform: Server;
 let port: number;
 let answers: Answer[];
 let asked: IncomingMessage[];
-let sessions: ClientHttp2Session[];
+let sessions: YamuxSession[];
 let sockets: Set<Socket>;
 let tunnel: Tunnel | undefined;
 
-/** Takes the tunnel, as the control plane does. */
+/** Accepts the tunnel, like the control plane. */
 const accept: Answer = (socket) => {
   socket.write(SWITCH);
-  const session = connectHttp2("http://node", { createConnection: () => socket });
-  session.on("error", () => undefined);
-  sessions.push(session);
+  sessions.push(new YamuxSession({ socket, clock: systemClock, onClose: () => undefined }));
 };
 
 const refuse =
@@ -67,7 +66,7 @@ afterEach(async () => {
   platform.close();
 });
 
-function start(options: Partial<TunnelOptions> = {}): Tunnel {
+function start(options: Partial<TunnelClientOptions> = {}): Tunnel {
   tunnel = startTunnel({
     platformUrl: `http://127.0.0.1:${port}/`,
     nodeId: "nod_1",
@@ -85,16 +84,20 @@ function start(options: Partial<TunnelOptions> = {}): Tunnel {
   return tunnel;
 }
 
-function lastSession(): ClientHttp2Session {
+function lastSession(): YamuxSession {
   const session = sessions.at(-1);
   if (session === undefined) throw new Error("no session");
   return session;
 }
 
-/** Waits until there have been this many tunnels and the last one carries a request. */
+/** Waits for this many tunnels and a request through the last one. */
 async function tunnelsToWork(count: number): Promise<void> {
   await vi.waitFor(() => expect(sessions.length).toBe(count), 5000);
-  expect(await text(lastSession().request({ ":path": "/x" }))).toBe("you asked for /x");
+  const session = lastSession();
+  const open: TunnelHarness["open"] = (request, handler) => new YamuxCaller(session.open(), request, handler);
+  const caller = callThrough({ open }, { path: "/x" });
+  await settled(caller, "whole");
+  expect(caller.body.toString()).toBe("you asked for /x");
 }
 
 describe("the daemon's tunnel", () => {
@@ -137,7 +140,7 @@ describe("the daemon's tunnel", () => {
       (socket) =>
         void socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n"),
       (socket) => void socket.end(SWITCH),
-      (socket) => void socket.write(`${SWITCH}this is not HTTP/2 at all, and long enough to tell`),
+      (socket) => void socket.write(`${SWITCH}this is no frame at all, and long enough to tell`),
     );
     start();
     await tunnelsToWork(1);
@@ -191,9 +194,8 @@ describe("the daemon's tunnel", () => {
   test("closes promptly while it is open, and while it is being opened", async () => {
     const open = start();
     await tunnelsToWork(1);
-    const lost = new Promise((resolve) => lastSession().once("close", resolve));
     await open.close();
-    await lost;
+    await vi.waitFor(() => expect(lastSession().isClosed).toBe(true));
     answers.push(() => undefined);
     const opening = start();
     await vi.waitFor(() => expect(asked.length).toBe(2));

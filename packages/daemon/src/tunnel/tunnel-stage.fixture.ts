@@ -1,5 +1,5 @@
 import { expect, vi } from "vitest";
-import type { TunnelCall, TunnelHandler } from "./tunnel-call.ts";
+import type { IncomingCall, IncomingCallHandler } from "./tunnel-call.ts";
 import {
   type CallerCall,
   type CallerHandler,
@@ -8,24 +8,30 @@ import {
   TestCaller,
 } from "./tunnel-caller.fixture.ts";
 
-/** One tunnel over a real connection, with the caller's side of it. */
+/** A tunnel over a real connection, including the caller's side. */
 export interface TunnelHarness {
-  /** Never calls back before it returns. */
+  /** Never calls back synchronously. */
   open(request: CallerRequest, handler: CallerHandler): CallerCall;
-  /** The connection is lost without a word. */
+  /** Drops the connection abruptly. */
   lose(): void;
   close(): Promise<void>;
 }
 
-export type OpenTunnel = (handler: TunnelHandler) => Promise<TunnelHarness>;
+export type OpenTunnel = (handler: IncomingCallHandler) => Promise<TunnelHarness>;
+
+/** Calls the workload `engine` by default. */
+export function callThrough(tunnel: Pick<TunnelHarness, "open">, request: Partial<CallerRequest> = {}): TestCaller {
+  const whole = { workload: "engine", kind: "no-body", method: "GET", path: "/", headers: {}, ...request } as const;
+  return new TestCaller((handler) => tunnel.open(whole, handler));
+}
 
 /** The tunnel of one test. */
 export class TunnelStage {
-  answer: TunnelHandler = () => undefined;
+  answer: IncomingCallHandler = () => undefined;
   #tunnel: TunnelHarness | undefined;
   #answerers: TestAnswerer[] = [];
-  /** Who waits for the next call, the first one first: calls come in the order in which they were made. */
-  #arrivals: ((call: TunnelCall) => void)[] = [];
+  /** Waiters for the next call, in order: calls arrive in the order in which they were made. */
+  #arrivals: ((call: IncomingCall) => void)[] = [];
 
   reset(tunnel: TunnelHarness): void {
     this.#tunnel = tunnel;
@@ -47,11 +53,10 @@ export class TunnelStage {
   }
 
   call(request: Partial<CallerRequest> = {}): TestCaller {
-    const whole = { workload: "engine", kind: "no-body", method: "GET", path: "/", headers: {}, ...request } as const;
-    return new TestCaller((handler) => this.#open.open(whole, handler));
+    return callThrough(this.#open, request);
   }
 
-  /** A call that has come to the other side. */
+  /** A call that arrived at the other side. */
   async begin(request: Partial<CallerRequest> = {}): Promise<[TestCaller, TestAnswerer]> {
     const before = this.#answerers.length;
     const caller = this.call(request);
@@ -62,13 +67,13 @@ export class TunnelStage {
   }
 
   /** A call that is not handled yet. */
-  async arrive(request: Partial<CallerRequest> = {}): Promise<[TestCaller, TunnelCall]> {
-    const { promise, resolve } = Promise.withResolvers<TunnelCall>();
+  async arrive(request: Partial<CallerRequest> = {}): Promise<[TestCaller, IncomingCall]> {
+    const { promise, resolve } = Promise.withResolvers<IncomingCall>();
     this.#arrivals.push(resolve);
     return [this.call(request), await promise];
   }
 
-  /** Another call comes and goes. */
+  /** Makes another complete call. */
   async ask(): Promise<void> {
     const [caller, { call }] = await this.begin();
     call.respond(200, {});
@@ -83,7 +88,7 @@ export class TunnelStage {
   }
 }
 
-/** Asks nobody over and over: a hundred callers that do leave the tunnel no time. */
+/** Waits without polling: a hundred polling callers would starve the tunnel. */
 export async function settled(caller: TestCaller, state: "whole" | "failed"): Promise<void> {
   expect(await caller.ended).toBe(state);
 }
@@ -92,7 +97,7 @@ export async function closed(answerer: TestAnswerer): Promise<void> {
   await vi.waitFor(() => expect(answerer.closes).toBe(1));
 }
 
-/** @returns what it is once it no longer changes */
+/** @returns the value once it no longer changes */
 export async function stillness(look: () => number): Promise<number> {
   let before = Number.NaN;
   const same = (): boolean => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { retryAfterMs } from "./tunnel-upgrade.ts";
+import { upgradeRetryMs } from "./tunnel-upgrade.ts";
 
 test.each([
   ["seconds", { "retry-after": "7" }, 7000],
@@ -14,5 +14,5 @@ test.each([
   ["a negative number", { "retry-after": "-1" }, 0],
   ["nothing", {}, 0],
 ])("retry-after may be %s", (_name, headers, expected) => {
-  expect(retryAfterMs(headers)).toBe(expected);
+  expect(upgradeRetryMs(headers)).toBe(expected);
 });

@@ -1,84 +1,72 @@
 import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { Socket } from "node:net";
-import {
-  TUNNEL_PATH,
-  TUNNEL_PROTOCOL_HEADER,
-  TUNNEL_PROTOCOLS,
-  TUNNEL_UPGRADE,
-  type TunnelProtocol,
-} from "@fairlead/protocol/daemon-link";
+import { TUNNEL_PATH, TUNNEL_UPGRADE } from "@fairlead/protocol/daemon-link";
+import { urlBelow } from "@fairlead/protocol/values/url";
+import { NO_PROXIES, type ProxyRules } from "@fairlead/wire/proxy/proxy-rules";
+import { connectionOf } from "../link/http-client.ts";
 
 export interface UpgradeOptions {
   readonly platformUrl: string;
   readonly nodeId: string;
   readonly token: string;
-  readonly certificateAuthority: string | undefined;
+  readonly certificateAuthority?: string | undefined;
+  readonly proxies?: Pick<ProxyRules, "find">;
   readonly signal: AbortSignal;
 }
 
-/** The raw connection, and what of its bytes was read already. */
+/** The raw connection and the bytes already read from it. */
 export interface TunnelSocket {
   readonly socket: Socket;
   readonly head: Buffer;
-  /** What the platform host chose to speak. */
-  readonly protocol: TunnelProtocol;
 }
 
-/** The platform host answered, but not with 101. */
+/** The platform host did not return 101. */
 export class UpgradeRefused extends Error {
   override readonly name = "UpgradeRefused";
   readonly status: number;
   readonly retryAfterMs: number;
 
   constructor(status: number, retryAfterMs: number) {
-    super(`the platform host answered ${status}`);
+    super(`the platform host returned ${status}`);
     this.status = status;
     this.retryAfterMs = retryAfterMs;
   }
 }
 
-/** Asks the platform host for a raw connection. @throws UpgradeRefused, or the network's error. */
+/** Opens a raw connection to the platform host. @throws UpgradeRefused, or a network error. */
 export function openTunnelSocket(options: UpgradeOptions): Promise<TunnelSocket> {
-  const base = options.platformUrl.replace(/\/+$/, "");
-  const url = new URL(base + TUNNEL_PATH(options.nodeId));
+  const { certificateAuthority: ca, proxies = NO_PROXIES } = options;
+  const url = new URL(urlBelow(options.platformUrl, TUNNEL_PATH(options.nodeId)));
   const request = url.protocol === "https:" ? httpsRequest : httpRequest;
   return new Promise((resolve, reject) => {
     const asked = request(url, {
-      agent: false,
+      ...connectionOf(url, proxies, ca === undefined ? {} : { ca }),
       signal: options.signal,
-      ...(options.certificateAuthority === undefined ? {} : { ca: options.certificateAuthority }),
       headers: {
         connection: "Upgrade",
         upgrade: TUNNEL_UPGRADE,
-        [TUNNEL_PROTOCOL_HEADER]: TUNNEL_PROTOCOLS.join(", "),
         authorization: `Bearer ${options.token}`,
       },
     });
     asked.once("upgrade", ({ headers }, socket, head) => {
-      const protocol = protocolOf(headers[TUNNEL_PROTOCOL_HEADER]);
-      if (headers.upgrade === TUNNEL_UPGRADE && protocol !== undefined) resolve({ socket, head, protocol });
+      if (headers.upgrade === TUNNEL_UPGRADE) resolve({ socket, head });
       else {
         socket.destroy();
-        reject(new Error("the platform host switched to another protocol"));
+        reject(new Error("the platform host switched to an unexpected protocol"));
       }
     });
     asked.once("response", (answer: IncomingMessage) => {
       answer.destroy();
-      reject(new UpgradeRefused(answer.statusCode ?? 0, retryAfterMs(answer.headers)));
+      reject(new UpgradeRefused(answer.statusCode ?? 0, upgradeRetryMs(answer.headers)));
     });
     asked.on("error", reject);
     asked.end();
   });
 }
 
-/** @param named undefined by platform hosts of former releases. @returns undefined for one that this daemon does not speak */
-function protocolOf(named: string | string[] | undefined): TunnelProtocol | undefined {
-  return named === undefined ? "h2" : TUNNEL_PROTOCOLS.find((protocol) => protocol === named);
-}
-
-/** Seconds or an HTTP date, counted from the answer's own `date`, since this machine's clock may be wrong. */
-export function retryAfterMs(headers: IncomingHttpHeaders): number {
+/** Seconds or an HTTP date, relative to the response's `date`, because this machine's clock may be wrong. */
+export function upgradeRetryMs(headers: IncomingHttpHeaders): number {
   const text = headers["retry-after"];
   if (text === undefined) return 0;
   const seconds = Number(text);

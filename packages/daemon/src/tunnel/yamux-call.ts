@@ -2,38 +2,38 @@ import { type IncomingHttpHeaders, validateHeaderName, validateHeaderValue } fro
 import { TUNNEL_TOKEN_HEADER } from "@fairlead/protocol/daemon-link";
 import { HeadReader, HeadRefused, type RequestHead, requestHead, writeHead } from "@fairlead/wire/tunnel-heads";
 import type { YamuxStream, YamuxStreamHandler } from "@fairlead/wire/yamux/stream";
-import type { TunnelCall, TunnelCallHandler, TunnelHandler, TunnelRequest } from "./tunnel-call.ts";
+import type { IncomingCall, IncomingCallHandler, IncomingRequest, TunnelCallHandler } from "./tunnel-call.ts";
 
-/** Large enough that one upload is not slowed by a long way to the platform host. */
+/** Large enough for uploads over a high-latency connection. */
 const REQUEST_WINDOW_BYTES = 1024 * 1024;
 
-/** Reads the request's head from a stream, then has it answered. */
-export function takeYamuxCall(stream: YamuxStream, answer: TunnelHandler): void {
+/** Reads a request's head from a stream and passes it to the handler. */
+export function takeYamuxCall(stream: YamuxStream, answer: IncomingCallHandler): void {
   stream.handle(new YamuxCall(stream, answer), REQUEST_WINDOW_BYTES);
 }
 
-class YamuxCall implements TunnelCall, YamuxStreamHandler {
+class YamuxCall implements IncomingCall, YamuxStreamHandler {
   readonly #stream: YamuxStream;
-  readonly #answer: TunnelHandler;
+  readonly #answer: IncomingCallHandler;
   #head: HeadReader<RequestHead> | null = new HeadReader(requestHead);
-  #request: TunnelRequest | undefined;
+  #request: IncomingRequest | undefined;
   #handler: TunnelCallHandler | undefined;
-  /** Of the body, until somebody reads it. */
+  /** Body bytes received before the handler is ready. */
   #first: Buffer | null = null;
   #isBodyWhole = false;
-  /** Somebody is ready for the body. */
+  /** The handler is ready for the body. */
   #isRead = false;
   #isBroken = false;
   readonly #whenClosed: (() => void)[] = [];
   isAnswered = false;
 
-  constructor(stream: YamuxStream, answer: TunnelHandler) {
+  constructor(stream: YamuxStream, answer: IncomingCallHandler) {
     this.#stream = stream;
     this.#answer = answer;
   }
 
-  get request(): TunnelRequest {
-    if (this.#request === undefined) throw new Error("the request's head has not come");
+  get request(): IncomingRequest {
+    if (this.#request === undefined) throw new Error("the request's head has not arrived");
     return this.#request;
   }
 
@@ -64,9 +64,10 @@ class YamuxCall implements TunnelCall, YamuxStreamHandler {
       if (typeof value === "string") validateHeaderValue(name, value);
       else for (const one of value ?? []) validateHeaderValue(name, one);
     }
+    const head = writeHead({ status, headers });
     if (this.isClosed) return;
     this.isAnswered = true;
-    this.#stream.write(writeHead({ status, headers }));
+    this.#stream.write(head);
   }
 
   write(chunk: Buffer): boolean {

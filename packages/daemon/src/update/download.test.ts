@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type DownloadOptions, download, sha256Of } from "./download.ts";
+import { type DownloadOptions, download, fileSha256 } from "./download.ts";
 
 const CONTENT = randomBytes(300_000);
 let folder: string;
@@ -15,7 +15,7 @@ let url: string;
 let seen: IncomingMessage[];
 let answer: (request: IncomingMessage, response: ServerResponse) => void;
 
-/** As the platform host answers: a part where one is asked for. */
+/** Responds like the platform host, including range requests. */
 const serve = ({ headers }: IncomingMessage, response: ServerResponse): void => {
   const from = Number(/^bytes=(\d+)-$/.exec(headers.range ?? "")?.[1] ?? 0);
   if (from > 0) response.writeHead(206, { "content-range": `bytes ${from}-${CONTENT.length - 1}/${CONTENT.length}` });
@@ -46,7 +46,7 @@ const fetchIt = (changes: Partial<DownloadOptions> = {}): Promise<void> => {
   return download({ url, file: file(), bytes: CONTENT.length, signal, onBytes: async () => undefined, ...changes });
 };
 const expectWhole = async (): Promise<void> =>
-  expect(await sha256Of(file())).toBe(createHash("sha256").update(CONTENT).digest("hex"));
+  expect(await fileSha256(file())).toBe(createHash("sha256").update(CONTENT).digest("hex"));
 
 describe("a download", () => {
   test("comes whole, tells how far it is, and carries no credential", async () => {
@@ -90,17 +90,25 @@ describe("a download", () => {
   ])("is not taken from $what", async ({ status, headers }) => {
     await writeFile(file(), "x");
     answer = (_request, response) => void response.writeHead(status, headers).end("x");
-    await expect(fetchIt()).rejects.toThrow(`the platform host answered ${status}`);
+    await expect(fetchIt()).rejects.toThrow(`the platform host returned ${status}`);
     expect(await readFile(file(), "utf8")).toBe("x");
   });
 
   test("ends where the host falls silent", async () => {
     answer = (_request, response) => void response.writeHead(200).write("x");
-    await expect(fetchIt({ inactivityMs: 100 })).rejects.toThrow("nothing came for 0.1 s");
+    await expect(fetchIt({ inactivityMs: 100 })).rejects.toThrow("no data for 0.1 s");
+  });
+
+  test("ends after its time however steadily it drips", async () => {
+    answer = (_request, response) => {
+      const timer = setInterval(() => response.write("x"), 10);
+      response.on("close", () => clearInterval(timer));
+    };
+    await expect(fetchIt({ maxMs: 200 })).rejects.toThrow();
   });
 
   test("ends where more comes than it should be long", async () => {
-    await expect(fetchIt({ bytes: 1000 })).rejects.toThrow("more than the 1000 bytes");
+    await expect(fetchIt({ bytes: 1000 })).rejects.toThrow("exceeds the expected 1000 bytes");
   });
 
   test("ends as soon as it must not go on, and when it is called off", async () => {

@@ -2,23 +2,24 @@ import { execFile } from "node:child_process";
 import { mkdir, readdir, readFile, readlink, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { diskFiles } from "../state/files.ts";
+import { checkArchive } from "./check-archive.ts";
 
 const run = promisify(execFile);
 
-/** What an update does to folders, one effect each, so that tests can end the program between any two. */
+/** File system effects of an update, one each, so that tests can stop the program between them. */
 export interface FolderLayer {
   makeFolder(path: string): Promise<void>;
   write(path: string, text: string): Promise<void>;
-  /** A link that says `target`; what stood at its place is gone. */
+  /** Creates a link to `target`, replacing an existing entry. */
   link(target: string, path: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   remove(path: string): Promise<void>;
   unpack(archive: string, folder: string): Promise<void>;
-  /** Everything on the file system of this path is on the disk. */
+  /** Flushes the file system of this path. */
   flush(path: string): Promise<void>;
   read(path: string): Promise<string | null>;
   readLink(path: string): Promise<string | null>;
-  /** None where there is no such folder. */
+  /** Empty if the folder does not exist. */
   list(path: string): Promise<readonly string[]>;
 }
 
@@ -33,12 +34,13 @@ export const diskFolders: FolderLayer = {
   },
   rename,
   remove: (path) => rm(path, { recursive: true, force: true }),
-  // Its own owner: the tar's may be anybody here.
+  // Do not restore the archive's owners.
   unpack: async (archive, folder) => {
+    await checkArchive(archive);
     await run("tar", ["-xzf", archive, "-C", folder, "--no-same-owner"]);
   },
   flush: async (path) => {
-    // Files by themselves may be many; a folder's names are flushed with it.
+    // One call instead of one per file; includes directory entries.
     await run("sync", ["-f", path]);
     await diskFiles.syncFolder(path);
   },
@@ -47,7 +49,7 @@ export const diskFolders: FolderLayer = {
   list: (path) => readdir(path).catch(() => []),
 };
 
-/** Missing and unreadable are the same to an update: it is made anew. */
+/** A missing and an unreadable file are both recreated. */
 function nothing(): null {
   return null;
 }

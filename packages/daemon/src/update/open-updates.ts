@@ -1,4 +1,4 @@
-import type { Log } from "../log.ts";
+import type { DaemonLog } from "../process/log.ts";
 import type { DurableRecord } from "../state/durable-record.ts";
 import type { FileLayer } from "../state/files.ts";
 import type { FolderLayer } from "./folder-layer.ts";
@@ -7,10 +7,10 @@ import { type StartOf, startOf } from "./trial-rules.ts";
 import { NO_UPDATES, type UpdateRecord, updateRecordIn } from "./update-record.ts";
 import { VersionsFolder } from "./versions-folder.ts";
 
-/** Where updates stand when the program starts. */
+/** State of updates at startup. */
 export interface UpdatesAtStart {
   readonly record: DurableRecord<UpdateRecord>;
-  /** Null where the program cannot update itself: it is no installed build. */
+  /** Null if the program cannot update itself because it is not an installed build. */
   readonly versions: VersionsFolder | null;
   readonly start: StartOf;
 }
@@ -22,15 +22,15 @@ export interface OpenUpdatesDeps {
   readonly installed: Installed | null;
   /** RFC 3339. */
   readonly now: string;
-  readonly log: Log;
+  readonly log: DaemonLog;
 }
 
-/** Reads what an earlier program left, and settles what it could not. Before anything else, since a version on trial may end anywhere. */
+/** Loads the update state of earlier runs and completes it. Runs first, because a version on trial may crash anywhere. */
 export async function openUpdates(deps: OpenUpdatesDeps): Promise<UpdatesAtStart> {
   const { files, folders, stateDir, installed, now, log } = deps;
   const record = updateRecordIn(files, stateDir);
   const { value, damaged } = await record.load();
-  if (damaged) log.error("what was remembered of updates was damaged");
+  if (damaged) log.error("the update record is damaged");
   if (installed === null) return { record, versions: null, start: settled(value ?? NO_UPDATES) };
   const versions = new VersionsFolder(installed, folders);
   const turnedBack = await versions.hasTurnedBack();
@@ -39,9 +39,9 @@ export async function openUpdates(deps: OpenUpdatesDeps): Promise<UpdatesAtStart
     log.warn({ version: installed.version, before: start.trial.from }, "this version is on trial");
     return { record, versions, start };
   }
-  if (start.rolledBack !== null) log.error(start.rolledBack, "a newer version was given up, and this one runs again");
+  if (start.rolledBack !== null) log.error(start.rolledBack, "a newer version failed; this version is running again");
   if (value !== null && (value.trial !== null || start.rolledBack !== null)) await record.save(start.record);
-  // After the record, which says why.
+  // After the record was saved.
   await versions.dropGuard();
   return { record, versions, start };
 }

@@ -32,7 +32,7 @@ describe("a version on trial", () => {
   test("that fails says all that it lacked", () => {
     expect(judgeTrial({ before: both }, { ...healthy, upMs: DEADLINE_MS, linked: false, round: "away" })).toEqual({
       verdict: "bad",
-      reason: "within 300 s it did not reach the control plane, and could not ask Docker",
+      reason: "within 300 s it did not reach the control plane, and could not connect to Docker",
     });
   });
 });
@@ -62,7 +62,7 @@ describe("a program that starts", () => {
   });
 
   test("is the old version after the guard turned back: the new one did not stay up", () => {
-    const last = rolledBack("it ended 3 times before it had proven itself");
+    const last = rolledBack("it failed 3 times during its trial");
     expect(start({ trial, last: null }, "1", true)).toEqual({
       kind: "settled",
       record: { trial: null, last },

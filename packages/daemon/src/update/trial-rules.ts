@@ -1,25 +1,25 @@
 import type { EndedUpdate, Trial, UpdateRecord } from "./update-record.ts";
 
-/** How a version on trial is judged. Pure; milliseconds. */
+/** Decides whether a version passes its trial. Pure; times in milliseconds. */
 
-/** Starts that a version on trial has. A reboot takes one too. */
+/** Starts allowed during a trial, including reboots. */
 export const TRIAL_STARTS = 3;
-/** Nobody is proven before. */
+/** Minimum length of a trial. */
 export const STEADY_MS = 10_000;
-/** This part of the deadline without the control plane is enough where the version before had none either. */
+/** Share of the deadline after which a missing link is accepted if the old version had none either. */
 export const QUIET_SHARE = 0.4;
 
 export interface TrialFacts {
   readonly upMs: number;
-  /** Whoever is not proven by then is not. */
+  /** Maximum length of a trial. */
   readonly deadlineMs: number;
-  /** The control plane has answered hello since the start. */
+  /** The link was established since the start. */
   readonly linked: boolean;
-  /** The reconcile loop has done a round: `answered` with the container engine, `away` without. */
+  /** Result of the reconcile loop: `answered` with the container engine, `away` without. */
   readonly round: "none" | "away" | "answered";
 }
 
-export type Verdict =
+export type TrialVerdict =
   | { readonly verdict: "wait" }
   | { readonly verdict: "good" }
   | { readonly verdict: "bad"; readonly reason: string };
@@ -27,7 +27,7 @@ export type Verdict =
 export function judgeTrial(
   { before }: Pick<Trial, "before">,
   { upMs, deadlineMs, linked, round }: TrialFacts,
-): Verdict {
+): TrialVerdict {
   const lacks = [
     ...(linked || (!before.link && upMs >= QUIET_SHARE * deadlineMs) ? [] : ["did not reach the control plane"]),
     ...(round === "answered" || (round === "away" && !before.engine) ? [] : [LACKING_ROUND[round]]),
@@ -38,32 +38,32 @@ export function judgeTrial(
 }
 
 const LACKING_ROUND = {
-  none: "did not look at its workloads",
-  away: "could not ask Docker",
+  none: "did not check its workloads",
+  away: "could not connect to Docker",
   answered: "",
 } as const;
 
-/** What a program that starts has to know of updates. */
+/** Update facts at startup. */
 export interface StartFacts {
-  /** Of the program that starts. */
+  /** Version of the starting program. */
   readonly version: string;
-  /** The guard has turned back. */
+  /** The guard rolled back. */
   readonly turnedBack: boolean;
   /** RFC 3339. */
   readonly now: string;
 }
 
 export type StartOf =
-  /** Nothing is on trial. */
+  /** No trial. */
   | { readonly kind: "settled"; readonly record: UpdateRecord; readonly rolledBack: EndedUpdate | null }
   | { readonly kind: "on-trial"; readonly record: UpdateRecord; readonly trial: Trial };
 
-/** Where the last update stands when a program starts: whatever was under way when the one before ended, or the power did. */
+/** Determines the state of the last update at startup, whatever was interrupted by a crash or power cut. */
 export function startOf(record: UpdateRecord, { version, turnedBack, now }: StartFacts): StartOf {
   const { trial, last } = record;
   if (trial !== null && trial.to === version) return { kind: "on-trial", record, trial };
   const lost = lostTrial(record, { version, turnedBack });
-  // The switch never came: it is asked for again.
+  // The switch did not happen; the update is requested again.
   if (lost === null) return { kind: "settled", record: { trial: null, last }, rolledBack: null };
   const rolledBack: EndedUpdate = { ...lost, state: "rolled_back", since: now };
   return { kind: "settled", record: { trial: null, last: rolledBack }, rolledBack };
@@ -73,11 +73,11 @@ function lostTrial(
   { trial, last }: UpdateRecord,
   { version, turnedBack }: Pick<StartFacts, "version" | "turnedBack">,
 ): Pick<EndedUpdate, "wanted" | "request" | "message"> | null {
-  const ended = `it ended ${TRIAL_STARTS} times before it had proven itself`;
+  const ended = `it failed ${TRIAL_STARTS} times during its trial`;
   if (trial !== null && (turnedBack || trial.failed !== null)) {
     return { wanted: trial.to, request: trial.request, message: trial.failed ?? ended };
   }
-  // Proven, but the guard was still there when it ended again and again.
+  // It passed, but kept crashing before the guard was removed.
   if (turnedBack && last?.state === "done" && last.wanted !== version) {
     return { wanted: last.wanted, request: last.request, message: ended };
   }

@@ -1,6 +1,6 @@
-import { type Clock, rfc3339 } from "@fairlead/protocol/clock";
-import { type Log, reasonOf } from "../log.ts";
-import type { Timers } from "../timers.ts";
+import { type Clock, rfc3339 } from "@fairlead/protocol/values/clock";
+import { type DaemonLog, reasonOf } from "../process/log.ts";
+import type { Timers } from "../process/timers.ts";
 import type { UpdatesAtStart } from "./open-updates.ts";
 import { judgeTrial, type TrialFacts } from "./trial-rules.ts";
 import type { EndedUpdate, Trial } from "./update-record.ts";
@@ -10,15 +10,15 @@ export interface TrialWatchDeps {
   readonly trialSeconds: number;
   readonly clock: Clock;
   readonly timers: Timers;
-  readonly log: Log;
+  readonly log: DaemonLog;
   readonly onProven: (ended: EndedUpdate, from: string) => void;
-  /** The version before is to be started. */
+  /** Ends the process so that the old version starts. */
   readonly onFailed: () => void;
 }
 
 const LOOK_MS = 1000;
 
-/** Watches whether this version, which is on trial, reaches a healthy loop; else goes back to the one before. */
+/** Rolls back this version unless it works within its trial. */
 export class TrialWatch {
   readonly trial: Trial;
   readonly #deps: TrialWatchDeps;
@@ -34,7 +34,7 @@ export class TrialWatch {
     this.#startedAt = deps.clock.monotonic();
   }
 
-  /** Not judged yet. */
+  /** Still on trial. */
   get isOpen(): boolean {
     return this.#open;
   }
@@ -59,13 +59,13 @@ export class TrialWatch {
   async #look(): Promise<void> {
     if (!this.#open) return;
     const verdict = judgeTrial(this.trial, this.#facts());
-    // One that failed and did not come to going back has no second try.
+    // A failed version gets no second trial.
     const failed = this.trial.failed ?? (verdict.verdict === "bad" ? verdict.reason : null);
     try {
       if (failed !== null) await this.#goBack(failed);
       else if (verdict.verdict === "good") await this.#prove();
     } catch (error) {
-      this.#deps.log.warn({ reason: reasonOf(error) }, "the trial of this version could not be ended; trying again");
+      this.#deps.log.warn({ reason: reasonOf(error) }, "could not finish the trial of this version; retrying");
     }
     if (this.#open) this.#cancel = this.#deps.timers.after(LOOK_MS, () => void this.#look());
   }
@@ -80,25 +80,25 @@ export class TrialWatch {
     const { record, versions } = this.#deps.opened;
     const { from, to, request } = this.trial;
     const since = rfc3339(this.#deps.clock.now());
-    const ended: EndedUpdate = { wanted: to, request, state: "done", message: `it was version ${from}`, since };
+    const ended: EndedUpdate = { wanted: to, request, state: "done", message: `updated from version ${from}`, since };
     await record.save({ trial: null, last: ended });
     this.#open = false;
-    this.#deps.log.info({ version: to, before: from }, "this version has proven itself");
+    this.#deps.log.info({ version: to, before: from }, "this version passed its trial");
     this.#deps.onProven(ended, from);
     try {
       await versions?.dropGuard();
       await versions?.tidy([from]);
     } catch (error) {
-      this.#deps.log.warn({ reason: reasonOf(error) }, "older versions could not be removed");
+      this.#deps.log.warn({ reason: reasonOf(error) }, "could not remove older versions");
     }
   }
 
   async #goBack(failed: string): Promise<void> {
     const { record, versions, start } = this.#deps.opened;
-    this.#deps.log.error({ reason: failed, before: this.trial.from }, "this version has failed its trial");
+    this.#deps.log.error({ reason: failed, before: this.trial.from }, "this version failed its trial");
     await record.save({ trial: { ...this.trial, failed }, last: start.record.last }).catch((error: unknown) => {
-      // The guard shows that the way back was gone; only the reason is lost.
-      this.#deps.log.warn({ reason: reasonOf(error) }, "why it failed could not be noted");
+      // The guard still shows the rollback; only the reason is lost.
+      this.#deps.log.warn({ reason: reasonOf(error) }, "could not save why the trial failed");
     });
     await versions?.turnBack(this.trial.from);
     this.#open = false;

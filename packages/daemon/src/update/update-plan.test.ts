@@ -1,17 +1,24 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { aWantedDaemon } from "../testing/wanted.ts";
-import { nextUpdate, type PlanFacts, type Problem, STEPS, type UpdateEvent, type UpdateState } from "./update-plan.ts";
+import {
+  nextUpdate,
+  type Problem,
+  STEPS,
+  type UpdateEvent,
+  type UpdateFacts,
+  type UpdateState,
+} from "./update-plan.ts";
 
 const wanted = aWantedDaemon();
 const again = aWantedDaemon({ request: "node:2" });
 const later = aWantedDaemon({ request: "node:3", spreadSeconds: 100 });
 const problem = (reason: Problem["reason"]): Problem => ({ reason, message: "why" });
-const facts: PlanFacts = { version: "1.0.0", arch: "x64", installed: true, last: null, random: 0.5 };
-const next = (state: UpdateState, event: UpdateEvent, more: Partial<PlanFacts> = {}): UpdateState =>
+const facts: UpdateFacts = { version: "1.0.0", arch: "x64", installed: true, last: null, random: 0.5 };
+const next = (state: UpdateState, event: UpdateEvent, more: Partial<UpdateFacts> = {}): UpdateState =>
   nextUpdate(state, event, { ...facts, ...more });
 
-/** Every state, by its name. */
+/** All states by name. */
 const STATES: readonly UpdateState[] = [
   { name: "idle" },
   { name: "waiting", wanted, attempt: 1, delayMs: 1000, problem: problem("download_failed") },
@@ -29,7 +36,7 @@ const EVENTS: Readonly<Record<string, UpdateEvent>> = {
   "failed for good": { type: "failed", problem: problem("check_failed") },
 };
 
-/** What each state becomes; `=`: it stays exactly as it is. */
+/** The next state of each state; `=` means unchanged. */
 const TABLE: Readonly<Record<UpdateState["name"], Readonly<Record<string, string>>>> = {
   idle: {
     nothing: "idle",
@@ -115,7 +122,7 @@ test("the diagram in docs/updates.md has every way from state to state, and no o
   const ways = Object.entries(TABLE).flatMap(([from, row]) =>
     Object.values(row).map((to) => `${from} --> ${to === "=" ? from : to}`),
   );
-  // Begun anew, or left as it is: nothing that a drawing shows.
+  // Restarted or unchanged states are not in the diagram.
   const drawnWays = ways.filter((way) => !/^(\w+) --> \1$/.test(way) || way.startsWith("waiting"));
   const page = readFileSync(new URL("../../../../docs/updates.md", import.meta.url), "utf8");
   const drawn = Array.from(page.matchAll(/^ {2}(\w+ --> \w+):/gm), ([, way = ""]) => way);
@@ -128,7 +135,7 @@ test("the table holds every event for every state", () => {
 });
 
 describe("what is asked for", () => {
-  const asked = (changes: Partial<typeof wanted>, more: Partial<PlanFacts> = {}): UpdateState =>
+  const asked = (changes: Partial<typeof wanted>, more: Partial<UpdateFacts> = {}): UpdateState =>
     next({ name: "idle" }, { type: "asked", wanted: aWantedDaemon(changes) }, more);
 
   test("is left where it runs already", () => {

@@ -1,11 +1,11 @@
 import type { WantedDaemon } from "@fairlead/protocol/daemon-updates";
 import type { EndedUpdate } from "./update-record.ts";
 
-/** How a daemon becomes another version, as a pure state machine: from being asked to handing over. Milliseconds. */
+/** State machine of a daemon update, from the request to the handover. Pure; times in milliseconds. */
 
 /** Why a step failed. */
 export interface Problem {
-  /** One word for programs. */
+  /** Machine-readable reason. */
   readonly reason:
     | "no_room"
     | "download_failed"
@@ -18,7 +18,7 @@ export interface Problem {
   readonly message: string;
 }
 
-/** The wanted version and how often it was tried before. */
+/** The requested version and the number of earlier attempts. */
 interface Underway {
   readonly wanted: WantedDaemon;
   readonly attempt: number;
@@ -28,27 +28,27 @@ export type UpdateState =
   | { readonly name: "idle" }
   | (Underway & { readonly name: "waiting"; readonly delayMs: number; readonly problem: Problem | null })
   | (Underway & { readonly name: StepName })
-  /** Not tried again until it is asked for anew. */
+  /** Not retried until requested again. */
   | { readonly name: "refused"; readonly wanted: WantedDaemon; readonly problem: Problem };
 
 export const STEPS = ["downloading", "unpacking", "checking", "restarting"] as const;
 export type StepName = (typeof STEPS)[number];
 
 export type UpdateEvent =
-  /** The control plane says what it wants; null: that this version stays. It does so with every desired state. */
+  /** The requested version; null to keep this one. Sent with every desired state. */
   | { readonly type: "asked"; readonly wanted: WantedDaemon | null }
-  /** The time to wait is over. */
+  /** The delay has passed. */
   | { readonly type: "due" }
   /** The step is done. */
   | { readonly type: "done" }
   | { readonly type: "failed"; readonly problem: Problem };
 
-export interface PlanFacts {
-  /** Of the program that runs. */
+export interface UpdateFacts {
+  /** Version of the running program. */
   readonly version: string;
-  /** `x64`, as builds name it. */
+  /** Architecture in build names, such as `x64`. */
   readonly arch: string;
-  /** Whether it runs from where an update can put another version beside it. */
+  /** Whether it is an installed build that can update itself. */
   readonly installed: boolean;
   readonly last: EndedUpdate | null;
   /** In [0, 1). */
@@ -56,7 +56,7 @@ export interface PlanFacts {
 }
 
 const BACKOFF = { baseMs: 30_000, maxMs: 15 * 60_000 };
-/** What fails by the build itself fails again; a damaged download may not. */
+/** Failures of the build itself are permanent; a damaged download may succeed later. */
 const TRIES: Readonly<Record<Problem["reason"], number>> = {
   no_room: Number.POSITIVE_INFINITY,
   download_failed: Number.POSITIVE_INFINITY,
@@ -68,8 +68,8 @@ const TRIES: Readonly<Record<Problem["reason"], number>> = {
   not_installed: 1,
 };
 
-export function nextUpdate(state: UpdateState, event: UpdateEvent, facts: PlanFacts): UpdateState {
-  // The version that takes over is decided on already.
+export function nextUpdate(state: UpdateState, event: UpdateEvent, facts: UpdateFacts): UpdateState {
+  // The next version has already been switched.
   if (state.name === "restarting" && event.type === "asked") return state;
   switch (event.type) {
     case "asked":
@@ -83,7 +83,7 @@ export function nextUpdate(state: UpdateState, event: UpdateEvent, facts: PlanFa
   }
 }
 
-function asked(state: UpdateState, wanted: WantedDaemon | null, facts: PlanFacts): UpdateState {
+function asked(state: UpdateState, wanted: WantedDaemon | null, facts: UpdateFacts): UpdateState {
   if (wanted === null || wanted.version === facts.version) return { name: "idle" };
   if (state.name !== "idle" && isSame(state.wanted, wanted)) return state;
   if (isGivenUp(facts.last, wanted)) return { name: "idle" };
@@ -94,9 +94,9 @@ function asked(state: UpdateState, wanted: WantedDaemon | null, facts: PlanFacts
   return { name: "waiting", wanted, attempt: 0, delayMs, problem: null };
 }
 
-function obstacleTo(wanted: WantedDaemon, { arch, installed }: PlanFacts): Problem | null {
+function obstacleTo(wanted: WantedDaemon, { arch, installed }: UpdateFacts): Problem | null {
   if (!installed) {
-    const message = "this daemon was not put here by install.sh, and so cannot put another version beside itself";
+    const message = "this daemon was not installed with install.sh, so it cannot update itself";
     return { reason: "not_installed", message };
   }
   if (fileFor(wanted, arch) !== undefined) return null;
@@ -106,11 +106,11 @@ function obstacleTo(wanted: WantedDaemon, { arch, installed }: PlanFacts): Probl
 function afterStep(state: UpdateState): UpdateState {
   if (!isStep(state)) return state;
   const next = STEPS[STEPS.indexOf(state.name) + 1];
-  // The program ends.
+  // The program exits.
   return next === undefined ? state : step(next, state);
 }
 
-function afterFailure(state: Underway, problem: Problem, { random }: PlanFacts): UpdateState {
+function afterFailure(state: Underway, problem: Problem, { random }: UpdateFacts): UpdateState {
   const attempt = state.attempt + 1;
   const { wanted } = state;
   if (attempt >= TRIES[problem.reason]) return { name: "refused", wanted, problem };
@@ -130,12 +130,12 @@ function isSame(a: WantedDaemon, b: WantedDaemon): boolean {
   return a.version === b.version && a.request === b.request;
 }
 
-/** Whether this request for this version has failed already. */
+/** Whether this request has already failed. */
 function isGivenUp(last: EndedUpdate | null, { version, request }: WantedDaemon): boolean {
   return last !== null && last.state !== "done" && last.wanted === version && last.request === request;
 }
 
-/** The file of a build for a processor. */
+/** The build file for an architecture. */
 export function fileFor(wanted: WantedDaemon, arch: string): WantedDaemon["files"][number] | undefined {
   return wanted.files.find((file) => file.arch === arch);
 }

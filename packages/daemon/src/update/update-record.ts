@@ -3,15 +3,15 @@ import { z } from "zod";
 import { DurableRecord } from "../state/durable-record.ts";
 import type { FileLayer } from "../state/files.ts";
 
-/** What is remembered of updates through restarts. */
+/** Persistent update state. */
 
 const trialSchema = z.object({
   from: z.string(),
   to: z.string(),
   request: z.string(),
-  /** What worked before: more is not asked of the new version. */
+  /** What worked before the update; the new version need not do more. */
   before: z.object({ link: z.boolean(), engine: z.boolean() }),
-  /** Why the new version gave up, once it has. */
+  /** Why the new version failed, or null. */
   failed: z.string().nullable(),
 });
 export type Trial = z.infer<typeof trialSchema>;

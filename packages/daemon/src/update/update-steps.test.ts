@@ -16,6 +16,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { WantedDaemon } from "@fairlead/protocol/daemon-updates";
+import { NO_PROXIES } from "@fairlead/wire/proxy/proxy-rules";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { DiskSpace } from "../host/disk-rules.ts";
 import { diskFiles } from "../state/files.ts";
@@ -27,7 +28,7 @@ import { updateRecordIn } from "./update-record.ts";
 import { type UpdateSteps, type UpdateStepsDeps, updateSteps } from "./update-steps.ts";
 import { VersionsFolder } from "./versions-folder.ts";
 
-/** What a version answers, as a shell script in place of the program. */
+/** A shell script in place of a version's program. */
 const GOOD = 'case $1 in --version) echo "2.0.0 (abc)" ;; check) echo "$@" >"$(dirname "$0")/checked" ;; esac';
 const GIBIBYTE = 1024 ** 3;
 
@@ -75,6 +76,7 @@ function steps(changes: Partial<UpdateStepsDeps> = {}, folders: FolderLayer = di
     versions: new VersionsFolder({ root, version: "1.0.0" }, folders),
     record: record(),
     platformUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    proxies: NO_PROXIES,
     arch: "x64",
     readSpace: async () => space,
     checkFlags: ["--state-dir", "/state"],
@@ -119,7 +121,7 @@ describe("the steps of an update", () => {
     space = { totalBytes: 100 * GIBIBYTE, freeBytes: GIBIBYTE };
     expect(await take("downloading")).toMatchObject({
       reason: "no_room",
-      message: expect.stringMatching(/^version 2\.0\.0 of the daemon was not fetched: too little disk space/) as string,
+      message: expect.stringMatching(/^daemon version 2\.0\.0 was not downloaded: too little disk space/) as string,
     });
     expect(existsSync(join(root, "versions/2.0.0"))).toBe(false);
   });
@@ -141,12 +143,12 @@ describe("the steps of an update", () => {
   });
 
   test.each([
-    { script: 'echo "3.0.0 (abc)"', why: "it says that it is 3.0.0 (abc)" },
-    { script: "echo broken >&2; exit 1", why: "it cannot run here: broken" },
-    { script: "kill -SEGV $$", why: "it cannot run here" },
+    { script: 'echo "3.0.0 (abc)"', why: "unexpected version: 3.0.0 (abc)" },
+    { script: "echo broken >&2; exit 1", why: "it does not run on this machine: broken" },
+    { script: "kill -SEGV $$", why: "it does not run on this machine" },
     {
       script: 'case $1 in --version) echo "2.0.0 (abc)" ;; *) echo "state too old" >&2; exit 1 ;; esac',
-      why: "it cannot run here: state too old",
+      why: "it does not run on this machine: state too old",
     },
   ])("do not hand over to a version where $why", async ({ script, why }) => {
     content = tarOf(script);
@@ -160,7 +162,7 @@ describe("the steps of an update", () => {
     await take("checking");
     let failing = true;
     const flush = (path: string) => {
-      // The last of them comes after the link was set.
+      // The last one comes after the link was set.
       const fails = failing && readlinkSync(join(root, "current")) === "versions/2.0.0";
       if (fails) failing = false;
       return fails ? Promise.reject(new Error("I/O error")) : diskFolders.flush(path);

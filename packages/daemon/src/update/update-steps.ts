@@ -1,19 +1,51 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import type { WantedDaemon } from "@fairlead/protocol/daemon-updates";
+import { urlBelow } from "@fairlead/protocol/values/url";
+import type { ProxyRules } from "@fairlead/wire/proxy/proxy-rules";
 import { type DiskSpace, roomProblem } from "../host/disk-rules.ts";
-import { type Log, reasonOf } from "../log.ts";
+import { type DaemonLog, reasonOf } from "../process/log.ts";
 import type { DurableRecord } from "../state/durable-record.ts";
-import { checkBuild } from "./check-build.ts";
-import { download, sha256Of } from "./download.ts";
+import { download, fileSha256 } from "./download.ts";
 import { fileFor, type Problem, type StepName } from "./update-plan.ts";
 import type { Trial, UpdateRecord } from "./update-record.ts";
 import type { VersionsFolder } from "./versions-folder.ts";
+
+const run = promisify(execFile);
+/** Programs start slowly on a loaded machine. */
+const CHECK_MS = 60_000;
+
+/** Checks that a new version starts, has the expected version and can read the state folder. */
+interface CheckedBuild {
+  readonly program: string;
+  readonly version: string;
+  /** Flags for `fairlead-daemon check`, with this daemon's folders. */
+  readonly flags: readonly string[];
+  readonly signal: AbortSignal;
+}
+
+/** @returns why the build is unusable, or null */
+async function checkBuild({ program, version, flags, signal }: CheckedBuild): Promise<string | null> {
+  const ask = async (...args: string[]): Promise<string> =>
+    (await run(program, args, { timeout: CHECK_MS, signal })).stdout.trim();
+  try {
+    const says = await ask("--version");
+    if (!says.startsWith(`${version} (`)) return `unexpected version: ${says.slice(0, 100)}`;
+    await ask("check", ...flags);
+    return null;
+  } catch (error) {
+    signal.throwIfAborted();
+    const said = error instanceof Error && "stderr" in error ? String(error.stderr).trim() : "";
+    return `it does not run on this machine: ${(said || reasonOf(error)).slice(-500)}`;
+  }
+}
 
 export interface StepContext {
   readonly signal: AbortSignal;
   readonly onPercent: (percent: number) => void;
 }
 
-/** What the daemon does in each step. @returns why it failed, or null; never throws. After an abort the answer is of no interest. */
+/** Executes a step. @returns why it failed, or null; never throws. Ignore the result after an abort. */
 export type UpdateSteps = Readonly<
   Record<StepName, (wanted: WantedDaemon, context: StepContext) => Promise<Problem | null>>
 >;
@@ -22,19 +54,20 @@ export interface UpdateStepsDeps {
   readonly versions: VersionsFolder;
   readonly record: DurableRecord<UpdateRecord>;
   readonly platformUrl: string;
+  readonly proxies: Pick<ProxyRules, "find">;
   readonly arch: string;
-  /** Of the file system that versions lie on; null where that cannot be told. */
+  /** Free space for versions; null if unknown. */
   readonly readSpace: () => Promise<DiskSpace | null>;
-  /** Of `fairlead-daemon check`. */
+  /** Flags for `fairlead-daemon check`. */
   readonly checkFlags: readonly string[];
-  /** What works now: the new version must reach no more. */
+  /** What works now; the new version must do as well. */
   readonly works: () => Trial["before"];
-  /** Resolves when no call runs, or after a while. */
+  /** Resolves when no call is running, or after a timeout. */
   readonly whenQuiet: (signal: AbortSignal) => Promise<void>;
-  readonly log: Log;
+  readonly log: DaemonLog;
 }
 
-/** A build needs so much more room than its tar: beside it lies what comes out of it. */
+/** Space for a build relative to its tar, because both exist at the same time. */
 const UNPACKED = 4;
 
 export function updateSteps(deps: UpdateStepsDeps): UpdateSteps {
@@ -78,12 +111,12 @@ function problemOf(error: unknown, reason: Problem["reason"]): Problem {
 }
 
 const WORDS: Readonly<Record<Problem["reason"], string>> = {
-  no_room: "there is no room",
-  download_failed: "the build could not be fetched",
-  bad_download: "the build is not what the platform named",
-  unpack_failed: "the build could not be unpacked",
-  check_failed: "the build could not be checked",
-  switch_failed: "the new version could not be put in place",
+  no_room: "not enough disk space",
+  download_failed: "could not download the build",
+  bad_download: "the downloaded build does not match the platform's hash",
+  unpack_failed: "could not unpack the build",
+  check_failed: "the build failed its check",
+  switch_failed: "could not switch to the new version",
   no_build: "there is no build",
   not_installed: "this daemon cannot update itself",
 };
@@ -95,25 +128,26 @@ interface Fetch {
 }
 
 async function fetchBuild(deps: UpdateStepsDeps, { file, wanted, context }: Fetch): Promise<void> {
-  const { versions, platformUrl, readSpace } = deps;
+  const { versions, platformUrl, proxies, readSpace } = deps;
   const { path, sha256, bytes } = file;
   if (await versions.holds(wanted.version, sha256)) return;
   const target = await versions.downloadFile(sha256);
   let asked = Number.NEGATIVE_INFINITY;
   const onBytes = async (received: number): Promise<void> => {
     context.onPercent((100 * received) / bytes);
-    // Others fill the disk too; not asked for every chunk.
+    // Other programs use the disk too. Not checked for every chunk.
     if (received - asked < bytes / 20) return;
     asked = received;
     const space = await readSpace();
     const problem = space && roomProblem(space, bytes - received + bytes * UNPACKED);
-    if (problem) throw new StepFailed("no_room", `version ${wanted.version} of the daemon was not fetched: ${problem}`);
+    if (problem) throw new StepFailed("no_room", `daemon version ${wanted.version} was not downloaded: ${problem}`);
   };
-  await download({ url: new URL(path, platformUrl).href, file: target, bytes, signal: context.signal, onBytes });
-  const actual = await sha256Of(target);
+  const url = urlBelow(platformUrl, path);
+  await download({ url, file: target, bytes, signal: context.signal, proxies, onBytes });
+  const actual = await fileSha256(target);
   if (actual === sha256) return;
   await versions.dropDownload(sha256);
-  throw new StepFailed("bad_download", `what came has the SHA-256 ${actual} instead of ${sha256}`);
+  throw new StepFailed("bad_download", `SHA-256 is ${actual} instead of ${sha256}`);
 }
 
 async function unpack({ versions }: UpdateStepsDeps, { sha256 }: BuildFile, { version }: WantedDaemon): Promise<void> {
@@ -129,7 +163,7 @@ async function check(deps: UpdateStepsDeps, { version }: WantedDaemon, signal: A
   if (problem !== null) throw new StepFailed("check_failed", problem);
 }
 
-/** In this order a program that ends anywhere in between leaves either the old version, or the new one on trial. */
+/** This order leaves either the old version or the new one on trial if interrupted anywhere. */
 async function handOver(deps: UpdateStepsDeps, wanted: WantedDaemon, signal: AbortSignal): Promise<void> {
   const { versions, record, works, whenQuiet, log } = deps;
   const { version: to, request } = wanted;
@@ -147,5 +181,5 @@ async function handOver(deps: UpdateStepsDeps, wanted: WantedDaemon, signal: Abo
     await versions.dropGuard();
     throw error;
   }
-  log.info({ version: to, before: trial.from }, "a new version takes over, on trial");
+  log.info({ version: to, before: trial.from }, "switching to a new version, on trial");
 }

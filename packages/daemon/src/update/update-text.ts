@@ -1,24 +1,30 @@
-import type { DaemonUpdate } from "@fairlead/protocol/daemon-updates";
-import { type Finding, OK } from "../host/condition-rules.ts";
+import { type DaemonUpdate, MAX_UPDATE_MESSAGE } from "@fairlead/protocol/daemon-updates";
+import { cutText } from "@fairlead/protocol/values/text";
+import { type ConditionFinding, OK } from "../host/condition-rules.ts";
 import type { UpdateState } from "./update-plan.ts";
 import type { EndedUpdate, Trial } from "./update-record.ts";
 
-/** What is told of an update, to the platform and as a condition of the machine. Pure. */
+/** Texts about an update, for the platform and the machine condition. Pure. */
 
 export interface UpdatePicture {
   readonly state: UpdateState;
   readonly trial: Trial | null;
   readonly last: EndedUpdate | null;
-  /** How much of the download is there. */
+  /** Download progress in percent. */
   readonly percent: number;
-  /** When it came to this state; RFC 3339. */
+  /** When it entered this state; RFC 3339. */
   readonly since: string;
 }
 
-/** @returns null where there never was an update */
-export function toDaemonUpdate({ state, trial, last, percent, since }: UpdatePicture): DaemonUpdate | null {
+/** @returns null if there was no update */
+export function toDaemonUpdate(picture: UpdatePicture): DaemonUpdate | null {
+  const update = updateOf(picture);
+  return update && { ...update, message: cutText(update.message, MAX_UPDATE_MESSAGE) };
+}
+
+function updateOf({ state, trial, last, percent, since }: UpdatePicture): DaemonUpdate | null {
   if (trial !== null) {
-    const message = `it runs and has to prove itself; else version ${trial.from} takes over again`;
+    const message = `running on trial; rolls back to version ${trial.from} on failure`;
     return { wanted: trial.to, state: "trial", message, since };
   }
   switch (state.name) {
@@ -40,12 +46,12 @@ export function toDaemonUpdate({ state, trial, last, percent, since }: UpdatePic
 function waitText({ problem, delayMs }: Extract<UpdateState, { name: "waiting" }>): string {
   const seconds = Math.ceil(delayMs / 1000);
   return problem === null
-    ? `begins within ${seconds} s, so that not all nodes do at once`
-    : `${problem.message}; tried again within ${seconds} s`;
+    ? `starts within ${seconds} s (staggered across nodes)`
+    : `${problem.message}; retrying within ${seconds} s`;
 }
 
-/** @param isWanted whether the last one's version is still asked for, by the same request */
-export function updateFinding({ state, trial, last }: UpdatePicture, isWanted: boolean): Finding {
+/** @param isWanted whether the last update's version is still requested by the same request */
+export function updateFinding({ state, trial, last }: UpdatePicture, isWanted: boolean): ConditionFinding {
   if (state.name === "waiting" && state.problem !== null) {
     return { status: "problem", reason: state.problem.reason, message: state.problem.message };
   }
@@ -54,6 +60,6 @@ export function updateFinding({ state, trial, last }: UpdatePicture, isWanted: b
   return gaveUp(last.wanted, last.state, last.message);
 }
 
-function gaveUp(version: string, reason: string, why: string): Finding {
-  return { status: "problem", reason, message: `version ${version} of the daemon was given up: ${why}` };
+function gaveUp(version: string, reason: string, why: string): ConditionFinding {
+  return { status: "problem", reason, message: `the update to daemon version ${version} failed: ${why}` };
 }

@@ -25,7 +25,7 @@ interface Harness {
   readonly events: string[];
   readonly seen: (string | undefined)[];
   readonly steps: string[];
-  /** Ends the step that runs. */
+  /** Finishes the running step. */
   readonly end: (step: StepName, problem?: Problem) => Promise<void>;
   readonly saved: () => Promise<UpdateRecord | null>;
   readonly handedOver: () => boolean;
@@ -100,8 +100,8 @@ describe("an updater", () => {
     expect(new Set(seen)).toEqual(new Set(STEPS));
     expect(handedOver()).toBe(true);
     expect(events).toEqual([
-      "daemon_update_started: version 2.0.0 of the daemon is wanted; it is being fetched",
-      "daemon_update_restarting: version 2.0.0 of the daemon takes over",
+      "daemon_update_started: updating the daemon to version 2.0.0; downloading",
+      "daemon_update_restarting: restarting as daemon version 2.0.0",
     ]);
   });
 
@@ -122,7 +122,7 @@ describe("an updater", () => {
     await end("downloading");
     await end("unpacking");
     await end("checking", { reason: "check_failed", message: "it cannot run here" });
-    expect(events.at(-1)).toBe("daemon_update_refused: version 2.0.0 of the daemon was given up: it cannot run here");
+    expect(events.at(-1)).toBe("daemon_update_refused: the update to daemon version 2.0.0 failed: it cannot run here");
     expect(updater.finding()).toMatchObject({ status: "problem", reason: "refused" });
     const record = (await saved()) ?? NO_UPDATES;
     expect(record.last).toMatchObject({ wanted: "2.0.0", state: "refused" });
@@ -154,7 +154,7 @@ describe("an updater", () => {
     } as const;
     const record = { trial: null, last };
     const { updater, events } = start({ start: { kind: "settled", record, rolledBack: last } });
-    expect(events).toEqual(["daemon_rolled_back: version 2.0.0 of the daemon was given up: no link"]);
+    expect(events).toEqual(["daemon_rolled_back: the update to daemon version 2.0.0 failed: no link"]);
     expect(updater.progress()).toMatchObject({ wanted: "2.0.0", state: "rolled_back", since: "then" });
   });
 });
@@ -168,7 +168,7 @@ describe("a version on trial", () => {
     expect([updater.isOnTrial, updater.progress()?.state, steps]).toEqual([true, "trial", []]);
     await time.advance(11_000);
     expect(await saved()).toMatchObject({ trial: null, last: { wanted: "1.0.0", state: "done" } });
-    expect(events[0]).toBe("daemon_updated: version 1.0.0 of the daemon has proven itself; it was version 0.9.0");
+    expect(events[0]).toBe("daemon_updated: updated the daemon from version 0.9.0 to 1.0.0; the trial passed");
     expect([updater.isOnTrial, steps, handedOver()]).toEqual([false, ["downloading"], false]);
   });
 

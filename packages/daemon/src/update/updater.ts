@@ -1,8 +1,8 @@
-import { type Clock, rfc3339 } from "@fairlead/protocol/clock";
 import type { DaemonUpdate, WantedDaemon } from "@fairlead/protocol/daemon-updates";
-import type { Finding } from "../host/condition-rules.ts";
-import { type Log, reasonOf } from "../log.ts";
-import type { Timers } from "../timers.ts";
+import { type Clock, rfc3339 } from "@fairlead/protocol/values/clock";
+import type { ConditionFinding } from "../host/condition-rules.ts";
+import { type DaemonLog, reasonOf } from "../process/log.ts";
+import type { Timers } from "../process/timers.ts";
 import type { UpdatesAtStart } from "./open-updates.ts";
 import { TrialWatch, type TrialWatchDeps } from "./trial-watch.ts";
 import { nextUpdate, type Problem, type UpdateEvent, type UpdateState } from "./update-plan.ts";
@@ -12,25 +12,25 @@ import { toDaemonUpdate, type UpdatePicture, updateFinding } from "./update-text
 
 export interface UpdaterDeps {
   readonly opened: UpdatesAtStart;
-  /** How long a version on trial has to prove itself. */
+  /** Length of a trial. */
   readonly trialSeconds: number;
-  /** Of the program that runs. */
+  /** Version of the running program. */
   readonly version: string;
   readonly arch: string;
-  /** Null where this program cannot update itself. */
+  /** Null if this program cannot update itself. */
   readonly steps: UpdateSteps | null;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly random: () => number;
-  readonly log: Log;
+  readonly log: DaemonLog;
   readonly onEvent: (kind: string, workloadId: null, message: string) => void;
-  /** What is told of the update has changed. */
+  /** Called when the update's status changes. */
   readonly onChange: () => void;
 }
 
 const PERCENT_STEP = 10;
 
-/** Makes this daemon the version that the control plane wants. One update at a time; the engines know nothing of it. */
+/** Updates this daemon to the requested version, one update at a time. Engines are not affected. */
 export class Updater {
   readonly #deps: UpdaterDeps;
   readonly #trial: TrialWatch | null;
@@ -39,7 +39,7 @@ export class Updater {
   #since: string;
   #last: EndedUpdate | null;
   #percent = 0;
-  /** Undefined until the control plane has said what it wants. */
+  /** Undefined until the control plane has sent a request. */
   #wanted: WantedDaemon | null | undefined;
   #running = new AbortController();
   #closed = false;
@@ -56,36 +56,36 @@ export class Updater {
     return this.#trial?.isOpen === true;
   }
 
-  /** Begins to judge this version where it is on trial, and tells what became of the one before. */
+  /** Starts the trial of this version, if any, and reports the result of the last update. */
   start(): void {
     const { start } = this.#deps.opened;
     if (start.kind === "settled" && start.rolledBack !== null) {
       const { wanted, message } = start.rolledBack;
-      this.#tell("daemon_rolled_back", `version ${wanted} of the daemon was given up: ${message}`);
+      this.#tell("daemon_rolled_back", `the update to daemon version ${wanted} failed: ${message}`);
     }
     this.#trial?.start();
   }
 
-  /** The control plane says what it wants; null: that this version stays. */
+  /** Sets the requested version; null keeps this one. */
   asked(wanted: WantedDaemon | null): void {
     this.#wanted = wanted;
-    // Whoever is not proven yet takes no further step.
+    // A version on trial does not start another update.
     if (!this.isOnTrial) this.#apply({ type: "asked", wanted });
-    // A version that was given up is a problem for as long as it is asked for.
+    // A failed version stays a problem while it is requested.
     this.#deps.onChange();
   }
 
-  /** The control plane has answered hello. */
+  /** Call when the link is established. */
   linked(): void {
     this.#trial?.linked();
   }
 
-  /** The reconcile loop has done a round, with the container engine or without. */
+  /** Call after a round of the reconcile loop. */
   looked(engine: "answered" | "away"): void {
     this.#trial?.looked(engine);
   }
 
-  /** Resolves when another version is to be started: this program ends. */
+  /** Resolves when this program must exit so that another version starts. */
   get handedOver(): Promise<void> {
     return this.#handedOver.promise;
   }
@@ -94,7 +94,7 @@ export class Updater {
     return toDaemonUpdate(this.#picture());
   }
 
-  finding(): Finding {
+  finding(): ConditionFinding {
     const { last, wanted } = { last: this.#last, wanted: this.#wanted };
     const isWanted = wanted === undefined || (wanted?.version === last?.wanted && wanted?.request === last?.request);
     return updateFinding(this.#picture(), isWanted);
@@ -122,7 +122,7 @@ export class Updater {
     const before = this.#state;
     this.#state = next;
     this.#since = this.#now();
-    this.#deps.log.info({ state: next.name, before: before.name }, "the update of this daemon goes on");
+    this.#deps.log.info({ state: next.name, before: before.name }, "daemon update: new state");
     this.#enter(next, this.#running.signal);
     this.#deps.onChange();
   }
@@ -144,10 +144,7 @@ export class Updater {
       case "checking":
       case "restarting":
         if (state.name === "downloading" && state.attempt === 0) {
-          this.#tell(
-            "daemon_update_started",
-            `version ${state.wanted.version} of the daemon is wanted; it is being fetched`,
-          );
+          this.#tell("daemon_update_started", `updating the daemon to version ${state.wanted.version}; downloading`);
         }
         void this.#do(state, signal);
     }
@@ -157,10 +154,10 @@ export class Updater {
     const problem = await this.#deps.steps?.[state.name](state.wanted, { signal, onPercent: this.#onPercent });
     if (signal.aborted || problem === undefined) return;
     if (problem !== null) {
-      this.#deps.log.warn({ ...problem, version: state.wanted.version }, "a step of the update failed");
+      this.#deps.log.warn({ ...problem, version: state.wanted.version }, "an update step failed");
       this.#apply({ type: "failed", problem });
     } else if (state.name === "restarting") {
-      this.#tell("daemon_update_restarting", `version ${state.wanted.version} of the daemon takes over`);
+      this.#tell("daemon_update_restarting", `restarting as daemon version ${state.wanted.version}`);
       this.#handedOver.resolve();
     } else this.#apply({ type: "done" });
   }
@@ -175,11 +172,11 @@ export class Updater {
   #refuse(wanted: WantedDaemon, { message }: Problem): void {
     const { version, request } = wanted;
     this.#last = { wanted: version, request, state: "refused", message, since: this.#now() };
-    this.#tell("daemon_update_refused", `version ${version} of the daemon was given up: ${message}`);
+    this.#tell("daemon_update_refused", `the update to daemon version ${version} failed: ${message}`);
     this.#deps.opened.record
       .save({ trial: null, last: this.#last })
-      // It is tried again after the next start, and refused again.
-      .catch((error: unknown) => this.#deps.log.warn({ reason: reasonOf(error) }, "a refused update was not noted"));
+      // After the next start it is tried and rejected again.
+      .catch((error: unknown) => this.#deps.log.warn({ reason: reasonOf(error) }, "could not save a failed update"));
   }
 
   #trialDeps(deps: UpdaterDeps): TrialWatchDeps {
@@ -187,7 +184,7 @@ export class Updater {
       ...deps,
       onProven: (ended, from) => {
         this.#last = ended;
-        this.#tell("daemon_updated", `version ${ended.wanted} of the daemon has proven itself; it was version ${from}`);
+        this.#tell("daemon_updated", `updated the daemon from version ${from} to ${ended.wanted}; the trial passed`);
         this.#apply({ type: "asked", wanted: this.#wanted ?? null });
         this.#deps.onChange();
       },

@@ -49,7 +49,7 @@ function archive(): string {
   return file;
 }
 
-/** As systemd runs it before each start. */
+/** Runs the guard like systemd does before each start. */
 function preStart(): void {
   const script = join(root, "trial/guard.sh");
   if (existsSync(script)) expect(spawnSync("/bin/sh", [script]).status).toBe(0);
@@ -76,7 +76,7 @@ test("a version is placed whole, in place of a half one or one of another tar", 
 test("what is no tar leaves no version, and the error says so", async () => {
   const file = join(folder, "broken.tar.gz");
   writeFileSync(file, "no tar");
-  await expect(versions().place("2.0.0", { archive: file, sha256: SHA })).rejects.toThrow(/tar/);
+  await expect(versions().place("2.0.0", { archive: file, sha256: SHA })).rejects.toThrow("the archive is incomplete");
   expect(existsSync(join(root, "versions/2.0.0"))).toBe(false);
 });
 
@@ -131,7 +131,7 @@ test("only the version that runs, the one before and the current one stay", asyn
 
 class Killed extends Error {}
 
-/** The program ends before the n-th thing that it does to a folder. */
+/** Stops the program before its n-th file system effect. */
 function killedAfter(effects: number): FolderLayer {
   let left = effects;
   const cut =
@@ -158,7 +158,7 @@ describe("a program that is killed anywhere on its way to another version", () =
   const state = (): string => join(folder, "state");
   const trial: Trial = { from: "1.0.0", to: "2.0.0", request: "r", before: { link: true, engine: true }, failed: null };
 
-  /** What a start by systemd finds: the version that runs, and whether it is on trial. */
+  /** What systemd would start: the version and whether it is on trial. */
   async function startNow(): Promise<{ version: string; kind: string; guarded: boolean }> {
     preStart();
     const version = current().replace("versions/", "");
@@ -192,7 +192,7 @@ describe("a program that is killed anywhere on its way to another version", () =
       await handOver().catch((error: unknown) => expect(error).toBeInstanceOf(Killed));
       const found = await startNow();
       outcomes.push(`${found.version} ${found.kind}`);
-      // The new one never runs without a way back.
+      // The new version never runs without a guard.
       if (found.version === "2.0.0") expect(found).toEqual({ version: "2.0.0", kind: "on-trial", guarded: true });
       else expect(found).toEqual({ version: "1.0.0", kind: "settled", guarded: false });
     },

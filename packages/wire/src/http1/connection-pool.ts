@@ -2,30 +2,33 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
 import { type ConnectionCall, type ConnectionOwner, Http1Connection } from "./http1-connection.ts";
 
-/** Opens a connection, and tells of it once. Where it failed there is no socket. */
+/** Opens a connection and calls back once; the socket is null on failure. */
 export type Connect = (callback: (error: Error | null, socket: Socket | null) => void) => void;
 
-/** How a connection ended: by or with a request, closed by the other side while it was free, or by us when it had been free for its time. */
+/** `used`: by or with a request. `closed free`: by the other side while idle. `kept`: by us after the idle timeout. */
 export type ConnectionEnd = "used" | "closed free" | "kept";
 
 export interface ConnectionPoolOptions {
   readonly connect: Connect;
-  readonly clock: { /** Milliseconds that only grow. */ monotonic(): number };
-  /** Milliseconds that a connection is kept free at most; the other side may want less. */
+  readonly clock: { /** Monotonic milliseconds. */ monotonic(): number };
+  /** Maximum idle time in milliseconds; the other side may require less. */
   readonly idleMs?: number;
-  /** Whether one may be used again after an answer with these headers; otherwise after all that allow it. */
+  /** Whether a connection can be reused after a response with these headers. Default: whenever HTTP allows it. */
   readonly keepsAfter?: (headers: IncomingHttpHeaders) => boolean;
-  /** Told as soon as it is certain; of a `used` one maybe twice. */
+  /** Called as soon as the end is certain; possibly twice for `used`. */
   readonly onEnd?: (end: ConnectionEnd) => void;
 }
 
-/** A call that waits for its connection. */
+/** A call waiting for a connection. */
 export interface PooledCall extends ConnectionCall {
-  /** Sends its request on it. @returns false where nobody wants it any more. */
+  /** Sends the request. @returns false if the call no longer needs a connection. */
   onConnection(connection: Http1Connection): boolean;
-  /** There is no connection; nothing was sent. */
+  /** No connection could be opened; nothing was sent. */
   onNotReached(cause: Error): void;
 }
+
+/** Idle times come from the other side, so limit the count: each connection costs a file descriptor. */
+const MAX_FREE = 256;
 
 interface Free {
   readonly connection: Http1Connection;
@@ -33,7 +36,7 @@ interface Free {
   readonly until: number;
 }
 
-/** The connections to one origin: as many as it has calls. What is free is used again, the last one first. */
+/** Connections to one origin, one per concurrent call. The most recently used idle connection is reused first. */
 export class ConnectionPool implements ConnectionOwner {
   readonly #options: ConnectionPoolOptions;
   readonly #all = new Set<Http1Connection>();
@@ -48,7 +51,7 @@ export class ConnectionPool implements ConnectionOwner {
     this.#options = options;
   }
 
-  /** May call back at once. */
+  /** May call back synchronously. */
   run(call: PooledCall): void {
     for (let last = this.#free.pop(); last !== undefined; last = this.#free.pop()) {
       if (last.connection.isOpen && this.#options.clock.monotonic() < last.until) {
@@ -71,7 +74,7 @@ export class ConnectionPool implements ConnectionOwner {
     });
   }
 
-  /** Closes what is free now, and each of the others after its answer. Resolves when none is left. */
+  /** Closes idle connections now and the others after their response. Resolves when all are closed. */
   close(): Promise<void> {
     this.#isClosed = true;
     for (const { connection } of this.#free.splice(0)) connection.abort();
@@ -79,7 +82,7 @@ export class ConnectionPool implements ConnectionOwner {
     return this.#onClosed.promise;
   }
 
-  /** Ends every call. */
+  /** Aborts every call. */
   destroy(): Promise<void> {
     this.#destroyed = new Error("the connections are closed");
     for (const connection of this.#all) connection.destroy(this.#destroyed);
@@ -96,7 +99,7 @@ export class ConnectionPool implements ConnectionOwner {
   onFree(connection: Http1Connection): void {
     const { clock, idleMs = Number.POSITIVE_INFINITY } = this.#options;
     const wait = Math.min(idleMs, connection.idleMs);
-    if (this.#isClosed || wait === 0) {
+    if (this.#isClosed || wait === 0 || this.#free.length >= MAX_FREE) {
       connection.abort();
       return;
     }
@@ -122,14 +125,14 @@ export class ConnectionPool implements ConnectionOwner {
     if (!call.onConnection(connection) && connection.isOpen) this.onFree(connection);
   }
 
-  /** No longer among the free ones. */
+  /** Removes it from the idle connections. */
   #drop({ connection }: Free): void {
     const end = connection.isOpen ? "kept" : "closed free";
     connection.abort();
     this.#options.onEnd?.(end);
   }
 
-  /** Closes what was free for too long. */
+  /** Closes connections that were idle for too long. */
   readonly #onLook = (): void => {
     this.#look = null;
     const now = this.#options.clock.monotonic();

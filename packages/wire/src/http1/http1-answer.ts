@@ -1,48 +1,64 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { GrowingBuffer } from "../growing-buffer.ts";
+import {
+  type Framing,
+  framingOf,
+  isField,
+  MAX_FIELDS,
+  MAX_LENGTH_DIGITS,
+  MAX_LINE_BYTES,
+  MalformedAnswer,
+  type ResponseHead,
+  readHead,
+} from "./response-head.ts";
 
-/** Reads answers in HTTP/1.1 (RFC 9112) as their bytes come, strictly: what could be understood in two ways is refused. */
-
-/** What an upstream said is no HTTP/1.1, or not unambiguously. */
-export class MalformedAnswer extends Error {
-  override readonly name = "MalformedAnswer";
-}
+/**
+ * Streaming parser of HTTP/1.1 responses (RFC 9112). Strict: ambiguous input is rejected. Linear in the bytes, however they are
+ * split.
+ */
 
 export interface AnswerParts {
-  /** Of the final answer; informational ones are left out. */
+  /** Of the final response; informational responses are skipped. */
   onHeaders(status: number, headers: IncomingHttpHeaders): void;
-  /** @returns false to be told nothing more until `resume`. */
+  /** @returns false to pause until `resume`. */
   onData(chunk: Buffer): boolean;
-  /** @param again whether the connection may carry one more request. */
+  /** @param again whether the connection can be reused. */
   onEnd(again: boolean): void;
 }
 
-/** As much as Node takes of a request by default, four times. Of chunk lengths and trailers too. */
+/** All heads before a body together, and all trailers together. */
 const MAX_HEAD_BYTES = 65_536;
-/** More digits could not be counted exactly. */
-const MAX_LENGTH_DIGITS = 13;
+/** Maximum number of informational responses before the final one. */
+const MAX_INFORMATIONAL = 16;
 
 const HEAD_END = Buffer.from("\r\n\r\n");
-const EMPTY: Buffer = Buffer.alloc(0);
-const [TAB, LF, CR, SPACE, SEMICOLON] = [0x09, 0x0a, 0x0d, 0x20, 0x3b];
-
-const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
-const FIELD = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[\t ]*([\t\x20-\x7e\x80-\xff]*?)[\t ]*$/;
+const [LF, CR] = [0x0a, 0x0d];
+/** Any number of `;name`, `;name=token` or `;name="text"` (RFC 9112 §7.1.1). */
+const CHUNK_EXTENSIONS =
+  /^(?:;[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?:=(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+|"(?:[\t\x20\x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"))?)*$/;
 
 type State = "none" | "head" | "length" | "chunk-head" | "chunk" | "chunk-end" | "trailers" | "until-close" | "end";
 
-/** One answer after the other on one connection. */
+/** Parses consecutive responses on one connection. */
 export class Http1Answer {
   readonly #parts: AnswerParts;
   #state: State = "none";
   #forHead = false;
-  /** Of the body with a stated length, or of the chunk. */
+  /** Remaining bytes of the body or chunk. */
   #left = 0;
   #again = false;
-  /** The beginning of what can only be read whole. */
-  #partial = EMPTY;
+  /** An incomplete head or line. */
+  readonly #partial = new GrowingBuffer();
+  /** Bytes of it already searched for the end. */
+  #searched = 0;
+  /** Bytes of heads, then of trailers. */
+  #headBytes = 0;
+  /** Number of informational heads, then of trailers. */
+  #headCount = 0;
   #isPaused = false;
-  /** Came while paused. */
-  #held = EMPTY;
+  /** Received while paused; bytes before `#heldAt` are parsed. */
+  #held: Buffer[] = [];
+  #heldAt = 0;
 
   constructor(parts: AnswerParts) {
     this.#parts = parts;
@@ -52,25 +68,28 @@ export class Http1Answer {
     return this.#isPaused;
   }
 
-  /** Another answer is due. @param forHead its request's method was HEAD: it has no body, whatever it says. */
+  /** Expects another response. @param forHead the request was HEAD, so there is no body whatever the headers say. */
   expect(forHead: boolean): void {
     this.#state = "head";
     this.#forHead = forHead;
     this.#isPaused = false;
-    this.#partial = EMPTY;
-    this.#held = EMPTY;
+    this.#partial.clear();
+    this.#searched = 0;
+    this.#headBytes = 0;
+    this.#headCount = 0;
+    this.#dropHeld();
   }
 
-  /** Nobody wants the rest. */
+  /** Discards the rest. */
   stop(): void {
     this.#state = "none";
     this.#isPaused = false;
-    this.#held = EMPTY;
+    this.#dropHeld();
   }
 
   /** @throws MalformedAnswer */
   push(bytes: Buffer): void {
-    if (this.#isPaused) this.#held = joined(this.#held, bytes);
+    if (this.#isPaused) this.#held.push(bytes);
     else this.#read(bytes);
   }
 
@@ -78,39 +97,70 @@ export class Http1Answer {
   resume(): void {
     if (!this.#isPaused) return;
     this.#isPaused = false;
-    const held = this.#held;
-    this.#held = EMPTY;
-    this.#read(held);
+    while (!this.#isPaused) {
+      const piece = this.#held[this.#heldAt];
+      if (piece === undefined || this.#state === "none") {
+        this.#dropHeld();
+        return;
+      }
+      this.#heldAt += 1;
+      this.#read(piece);
+    }
   }
 
-  /** The connection has ended, and with it an answer that states no length. @returns whether the answer was whole. */
+  /** The connection closed, which also ends a response without a length. @returns whether the response was complete. */
   close(): boolean {
     if (this.#state !== "until-close") return false;
     this.#end(false);
     return true;
   }
 
+  #dropHeld(): void {
+    this.#heldAt = 0;
+    if (this.#held.length > 0) this.#held = [];
+  }
+
   #read(bytes: Buffer): void {
     let from = 0;
-    const all = this.#partial.length === 0 ? bytes : joined(this.#partial, bytes);
-    this.#partial = EMPTY;
+    const all = this.#partial.length > 0 ? this.#partial.append(bytes) : bytes;
     while (from < all.length || this.#state === "end") {
       if (this.#isPaused) {
-        this.#held = all.subarray(from);
+        this.#holdFirst(all.subarray(from));
         return;
       }
       const next = this.#step(all, from);
       if (next === -1) {
-        if (all.length - from > MAX_HEAD_BYTES) throw new MalformedAnswer("its head is too long");
-        this.#partial = all.subarray(from);
+        this.#holdPartial(all, from);
         return;
       }
       if (this.#state === "none") return;
+      this.#searched = 0;
+      if (this.#partial.length > 0) this.#partial.clear();
       from = next;
     }
   }
 
-  /** @returns where to go on; -1 where more has to come first. */
+  #holdPartial(all: Buffer, from: number): void {
+    const length = all.length - from;
+    if (length > this.#maxPartial()) throw new MalformedAnswer("its head, or a line of it, is too long");
+    if (this.#partial.length === 0) this.#partial.hold(from === 0 ? all : all.subarray(from));
+    // Three of the four bytes that end a head may have arrived.
+    this.#searched = Math.max(0, length - HEAD_END.length + 1);
+  }
+
+  #holdFirst(rest: Buffer): void {
+    if (this.#heldAt === 0) this.#held.unshift(rest);
+    else {
+      this.#heldAt -= 1;
+      this.#held[this.#heldAt] = rest;
+    }
+  }
+
+  #maxPartial(): number {
+    return this.#state === "head" ? MAX_HEAD_BYTES - this.#headBytes : MAX_LINE_BYTES;
+  }
+
+  /** @returns the offset to continue at; -1 if more bytes are needed. */
   #step(bytes: Buffer, from: number): number {
     switch (this.#state) {
       case "head":
@@ -130,8 +180,8 @@ export class Http1Answer {
       case "trailers":
         return this.#readTrailer(bytes, from);
       case "end":
-        // Bytes that nobody asked for: whatever they are, no answer of ours comes after them.
-        this.#end(this.#again && from === bytes.length);
+        // Unexpected extra bytes: the connection cannot be reused.
+        this.#end(this.#again && from === bytes.length && this.#heldAt === this.#held.length);
         return bytes.length;
       case "none":
         throw new MalformedAnswer("it says something that it was not asked for");
@@ -144,28 +194,30 @@ export class Http1Answer {
   }
 
   #readHead(bytes: Buffer, from: number): number {
-    const end = bytes.indexOf(HEAD_END, from);
+    const end = bytes.indexOf(HEAD_END, from + this.#searched);
     if (end === -1) return -1;
-    if (end - from > MAX_HEAD_BYTES) throw new MalformedAnswer("its head is too long");
+    this.#count(end - from, MAX_INFORMATIONAL + 1);
     const head = readHead(bytes.toString("latin1", from, end));
-    if (head.status >= 200) this.#begin(head);
-    // We never ask for another protocol.
-    else if (head.status === 101) throw new MalformedAnswer("it changes the protocol");
+    // We never request an upgrade.
+    if (head.status === 101) throw new MalformedAnswer("it changes the protocol");
+    const framing = framingOf(head);
+    if (head.status >= 200) this.#begin(head, framing);
+    else if (framing.closes) throw new MalformedAnswer("an informational response ends its connection");
     return end + HEAD_END.length;
   }
 
-  #begin({ status, headers, minor }: Head): void {
-    const connection = text(headers.connection).toLowerCase();
-    const closes = minor === 0 ? !connection.includes("keep-alive") : connection.includes("close");
-    const coding = headers["transfer-encoding"];
-    const length = lengthOf(headers);
+  /** @param most maximum number of heads or trailers */
+  #count(bytes: number, most: number): void {
+    this.#headBytes += bytes;
+    this.#headCount += 1;
+    if (this.#headBytes > MAX_HEAD_BYTES) throw new MalformedAnswer("its head is too long");
+    if (this.#headCount > most) throw new MalformedAnswer("it has too many heads or trailers");
+  }
+
+  #begin({ status, headers }: ResponseHead, { length, closes }: Framing): void {
     if (this.#forHead || status === 204 || status === 304) this.#state = "end";
-    else if (coding !== undefined) {
-      if (text(coding).toLowerCase() !== "chunked") throw new MalformedAnswer("its transfer coding is not `chunked`");
-      // RFC 9112 §6.1: whoever sends both may be smuggling.
-      if (length !== null) throw new MalformedAnswer("it states a length and is chunked");
-      this.#state = "chunk-head";
-    } else if (length === null) this.#state = "until-close";
+    else if (length === "chunked") this.#state = "chunk-head";
+    else if (length === null) this.#state = "until-close";
     else {
       this.#left = length;
       this.#state = length === 0 ? "end" : "length";
@@ -180,76 +232,56 @@ export class Http1Answer {
       this.#left -= to - from;
       if (this.#left === 0) this.#state = this.#state === "chunk" ? "chunk-end" : "end";
     }
-    // Meanwhile it may have been stopped.
+    // `stop` may have been called meanwhile.
     if (!this.#parts.onData(chunk) && this.#state !== "none") this.#isPaused = true;
     return to;
   }
 
   /** `<hex>[;extension]\r\n` */
   #readChunkHead(bytes: Buffer, from: number): number {
-    const end = bytes.indexOf(LF, from);
-    if (end === -1) return -1;
     let size = 0;
     let at = from;
     for (let digit = hexDigit(bytes[at]); digit !== -1; digit = hexDigit(bytes[at])) {
       size = size * 16 + digit;
       at += 1;
     }
-    const isRead = at > from && at - from <= MAX_LENGTH_DIGITS && bytes[end - 1] === CR;
-    const next = bytes[at];
-    const endsThere = next === CR ? at === end - 1 : next === SEMICOLON || next === SPACE || next === TAB;
-    if (!isRead || !endsThere) throw new MalformedAnswer("a chunk's length cannot be read");
+    if (at - from > MAX_LENGTH_DIGITS) throw new MalformedAnswer("a chunk's length cannot be read");
+    let next = at + 2;
+    if (bytes[at] !== CR || bytes[at + 1] !== LF) {
+      const end = this.#lineEnd(bytes, from);
+      if (end === -1) return -1;
+      if (!CHUNK_EXTENSIONS.test(bytes.toString("latin1", at, end)))
+        throw new MalformedAnswer("a chunk's length cannot be read");
+      next = end + 2;
+    }
+    if (at === from) throw new MalformedAnswer("a chunk's length cannot be read");
     this.#left = size;
     this.#state = size === 0 ? "trailers" : "chunk";
-    return end + 1;
+    this.#headBytes = 0;
+    this.#headCount = 0;
+    return next;
   }
 
-  /** Looked at for their form alone: nothing that we relay has any. */
+  /** Checked for syntax only: no relayed response needs trailers. */
   #readTrailer(bytes: Buffer, from: number): number {
-    const end = bytes.indexOf(LF, from);
+    const end = this.#lineEnd(bytes, from);
     if (end === -1) return -1;
-    if (end === from || bytes[end - 1] !== CR) throw new MalformedAnswer("a trailer cannot be read");
-    if (end - 1 === from) this.#state = "end";
-    else if (!FIELD.test(bytes.toString("latin1", from, end - 1)))
-      throw new MalformedAnswer("a trailer cannot be read");
-    return end + 1;
+    if (end === from) this.#state = "end";
+    else {
+      this.#count(end - from, MAX_FIELDS);
+      if (!isField(bytes.toString("latin1", from, end))) throw new MalformedAnswer("a trailer cannot be read");
+    }
+    return end + 2;
   }
-}
 
-interface Head {
-  readonly status: number;
-  /** Of HTTP/1. */
-  readonly minor: number;
-  readonly headers: IncomingHttpHeaders;
-}
-
-function readHead(head: string): Head {
-  const [first = "", ...fields] = head.split("\r\n");
-  const status = STATUS_LINE.exec(first);
-  if (status === null) throw new MalformedAnswer("it does not begin with a status line");
-  const headers: Record<string, string | string[]> = Object.create(null) as Record<string, string | string[]>;
-  for (const field of fields) {
-    const parts = FIELD.exec(field);
-    if (parts === null) throw new MalformedAnswer("a header cannot be read");
-    const name = (parts[1] ?? "").toLowerCase();
-    const value = parts[2] ?? "";
-    const former = headers[name];
-    headers[name] = former === undefined ? value : typeof former === "string" ? [former, value] : [...former, value];
+  /** @returns the end of the line that starts here, without the line break; -1 if more bytes are needed. */
+  #lineEnd(bytes: Buffer, from: number): number {
+    const end = bytes.indexOf(LF, from + this.#searched);
+    if (end === -1) return -1;
+    if (end - 1 - from > MAX_LINE_BYTES) throw new MalformedAnswer("a line of it is too long");
+    if (end === from || bytes[end - 1] !== CR) throw new MalformedAnswer("a line of it does not end in CR LF");
+    return end - 1;
   }
-  return { status: Number(status[2]), minor: Number(status[1]), headers };
-}
-
-/** One that was sent several times counts as the list of its values (RFC 9110 §5.3). */
-function text(header: string | readonly string[] | undefined): string {
-  return header === undefined ? "" : typeof header === "string" ? header : header.join(", ");
-}
-
-function lengthOf(headers: IncomingHttpHeaders): number | null {
-  const length = headers["content-length"];
-  if (length === undefined) return null;
-  if (length.length > MAX_LENGTH_DIGITS || !/^\d+$/.test(text(length)))
-    throw new MalformedAnswer("its length cannot be read");
-  return Number(length);
 }
 
 function hexDigit(byte: number | undefined): number {
@@ -257,8 +289,4 @@ function hexDigit(byte: number | undefined): number {
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
   const letter = byte | 0x20;
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
-}
-
-function joined(former: Buffer, bytes: Buffer): Buffer {
-  return former.length === 0 ? bytes : Buffer.concat([former, bytes]);
 }

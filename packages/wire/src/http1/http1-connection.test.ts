@@ -166,6 +166,16 @@ describe("a request's body that comes piece by piece", () => {
     expect(came()).not.toContain("hell");
   });
 
+  test.each(["onHeaders", "onData", "onEnd"] as const)("ends alone where its call's `%s` throws", async (name) => {
+    connection.send(requestOf(0), told);
+    told[name] = () => {
+      throw new Error("unexpected");
+    };
+    far.write(OK);
+    await vi.waitFor(() => expect(told.after).toBe("gone"));
+    expect(connection.isOpen).toBe(false);
+  });
+
   test("is dropped after an answer that came before it was whole, and the connection is not used again", async () => {
     connection.send(requestOf("chunked"), told);
     connection.write(Buffer.from("some"));

@@ -1,56 +1,58 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
-import { type AnswerParts, Http1Answer, MalformedAnswer } from "./http1-answer.ts";
+import { TurnShare } from "../turn-share.ts";
+import { type AnswerParts, Http1Answer } from "./http1-answer.ts";
 import { PieceWriter } from "./piece-writer.ts";
 
-/** A request as it is written. */
+/** A serialized request. */
 export interface RenderedRequest {
   readonly method: string;
-  /** Latin-1, with the empty line. It says how the body is framed. */
+  /** Latin-1, including the empty line; declares the body's framing. */
   readonly head: string;
-  /** What is there already; or the bytes that come by `write`, in chunks where their number is not known. */
+  /** The complete body; or the number of bytes passed to `write`; or `chunked` if unknown. */
   readonly body: readonly Buffer[] | number | "chunked";
 }
 
-/** Whose answer a connection brings. Nothing is told after `onEnd` or `onLost`. */
+/** Receives the response of one request. Nothing is called after `onEnd` or `onLost`. */
 export interface ConnectionCall {
   onHeaders(status: number, headers: IncomingHttpHeaders): void;
   /** @returns false to pause. */
   onData(chunk: Buffer): boolean;
   onEnd(): void;
   onLost(cause: Error): void;
-  /** What was written of the body has left: `write` may go on. */
+  /** Written bytes were sent; `write` may continue. */
   onDrain?(): void;
 }
 
 export interface ConnectionOwner {
-  /** @returns whether a connection may carry one more request after an answer with these headers. */
+  /** @returns whether a connection can be reused after a response with these headers. */
   keepsAfter(headers: IncomingHttpHeaders): boolean;
-  /** The connection may carry one more request. */
+  /** The connection can be reused. */
   onFree(connection: Http1Connection): void;
   onGone(connection: Http1Connection): void;
 }
 
-/** As long as servers keep connections that do not say, and a bit less (Node: five seconds). */
+/** Slightly less than the idle timeout of servers that do not state one (Node: five seconds). */
 const IDLE_MS = 4000;
 const MAX_IDLE_MS = 600_000;
-/** A server that is about to close must not be sent a request any more. */
+/** Avoids sending a request to a server that is about to close. */
 const IDLE_MARGIN_MS = 1000;
 
-/** One connection to an upstream: one request at a time. */
+/** One connection to an upstream; one request at a time. */
 export class Http1Connection implements AnswerParts {
   readonly #socket: Socket;
   readonly #owner: ConnectionOwner;
   readonly #writer: PieceWriter;
+  readonly #share: TurnShare;
   readonly #answer = new Http1Answer(this);
   #call: ConnectionCall | null = null;
-  /** Bytes that the request's body still has to bring; endless while it is chunked. */
+  /** Body bytes still to be written; infinite for chunked bodies. */
   #bodyLeft = 0;
   #idleMs = IDLE_MS;
-  /** As far as the owner is asked. */
+  /** The owner's view: whether it keeps the connection. */
   #isKept = true;
   #cause: Error | null = null;
-  /** The other side will say nothing more; what it said may still wait for a paused reader. */
+  /** The other side closed; received bytes may still wait for a paused reader. */
   #isEnded = false;
   #isGone = false;
 
@@ -58,6 +60,7 @@ export class Http1Connection implements AnswerParts {
     this.#socket = socket;
     this.#owner = owner;
     this.#writer = new PieceWriter(socket);
+    this.#share = new TurnShare(socket, () => !this.#answer.isPaused);
     socket.setNoDelay(true);
     socket.on("data", (bytes: Buffer) => this.#take(bytes));
     socket.on("drain", () => this.#call?.onDrain?.());
@@ -71,7 +74,7 @@ export class Http1Connection implements AnswerParts {
     socket.on("close", () => this.#closed());
   }
 
-  /** How long it may wait for its next request. */
+  /** How long it may stay idle. */
   get idleMs(): number {
     return this.#idleMs;
   }
@@ -96,8 +99,9 @@ export class Http1Connection implements AnswerParts {
   }
 
   /**
-   * The next piece of the body. What comes after an early answer is dropped; a body that is longer than it says ends the connection.
-   * @returns false when it is time to wait for `onDrain`.
+   * Writes the next piece of the body. Pieces after an early response are dropped; a body longer than declared aborts the
+   * connection.
+   * @returns false when the caller should wait for `onDrain`.
    */
   write(chunk: Buffer): boolean {
     if (this.#call === null || !this.isOpen || chunk.length === 0) return true;
@@ -115,7 +119,7 @@ export class Http1Connection implements AnswerParts {
     return !this.#socket.writableNeedDrain;
   }
 
-  /** The body is whole; one that is shorter than it says ends the connection. */
+  /** Ends the body; one shorter than declared aborts the connection. */
   endBody(): void {
     if (this.#call === null || !this.isOpen || this.#bodyLeft === 0) return;
     if (Number.isFinite(this.#bodyLeft)) {
@@ -133,20 +137,20 @@ export class Http1Connection implements AnswerParts {
     } catch (error) {
       this.#refuse(error);
     }
-    // The rest may have filled its reader anew.
+    // The rest may have filled the reader again.
     if (this.#answer.isPaused) return;
     if (this.#isEnded || this.#isGone) this.#finish();
-    else this.#socket.resume();
+    else if (!this.#share.isSpent) this.#socket.resume();
   }
 
-  /** Ends whatever runs on it; its call is told nothing more. */
+  /** Aborts the current request without notifying its call. */
   abort(): void {
     this.#call = null;
     this.#answer.stop();
     this.#socket.destroy();
   }
 
-  /** As `abort`, but its call is told. */
+  /** Like `abort`, but notifies the call. */
   destroy(cause: Error): void {
     this.#cause ??= cause;
     this.#answer.stop();
@@ -168,7 +172,7 @@ export class Http1Connection implements AnswerParts {
   onEnd(again: boolean): void {
     const call = this.#call;
     this.#call = null;
-    // An answer that came before the whole request was sent leaves the rest of it on the way.
+    // After an early response, part of the request is still being sent.
     const isSent = this.#bodyLeft === 0 && this.#writer.isEmpty;
     if (again && this.#isKept && isSent && this.isOpen) this.#owner.onFree(this);
     else this.#socket.destroy();
@@ -181,16 +185,22 @@ export class Http1Connection implements AnswerParts {
     } catch (error) {
       this.#refuse(error);
     }
+    this.#share.took(bytes.length);
   }
 
+  /** Includes exceptions from the call's own callbacks: uncaught, one would end the process and all other calls. */
   #refuse(error: unknown): void {
-    if (!(error instanceof MalformedAnswer)) throw error;
-    this.destroy(error);
+    this.destroy(error instanceof Error ? error : new Error("the call failed", { cause: error }));
   }
 
-  /** All that the other side said has been told. */
+  /** All received bytes were processed. */
   #finish(): void {
-    if (this.#answer.close()) return;
+    try {
+      if (this.#answer.close()) return;
+    } catch (error) {
+      this.#refuse(error);
+      return;
+    }
     this.destroy(new Error("the other side has closed the connection"));
     if (this.#isGone) this.#lose();
   }
@@ -198,13 +208,10 @@ export class Http1Connection implements AnswerParts {
   #closed(): void {
     this.#isGone = true;
     this.#owner.onGone(this);
-    if (!this.#answer.isPaused) {
-      this.#lose();
-      return;
-    }
-    // What it said waits for a reader that is not ready for it: its end too, or that there is none.
+    // The last bytes, and the end itself, may wait for the next turn or for a paused reader.
     const rest: unknown = this.#socket.read();
-    if (rest instanceof Buffer) this.#answer.push(rest);
+    if (rest instanceof Buffer) this.#take(rest);
+    if (!this.#answer.isPaused) this.#lose();
   }
 
   #lose(): void {

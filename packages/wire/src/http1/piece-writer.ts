@@ -1,10 +1,10 @@
 import type { Socket } from "node:net";
 import { atEndOfTurn } from "../end-of-turn.ts";
 
-/** Up to here pieces go out as one, in one write. */
+/** Pieces up to this total are joined into one write. */
 const ONE_PIECE_BYTES = 16_384;
 
-/** Writes to one socket: small pieces together at the end of the turn, as soon as they are large at once. */
+/** Buffers small pieces until the end of the turn; large ones are written immediately. */
 export class PieceWriter {
   readonly #socket: Socket;
   #pieces: (string | Buffer)[] = [];
@@ -15,12 +15,12 @@ export class PieceWriter {
     this.#socket = socket;
   }
 
-  /** All that was written has left this program. */
+  /** Whether everything was handed to the operating system. */
   get isEmpty(): boolean {
     return this.#bytes === 0 && this.#socket.writableLength === 0;
   }
 
-  /** @param piece Latin-1, where it is text. To a socket that is closed nothing is written. */
+  /** @param piece strings are Latin-1. Does nothing if the socket is closed. */
   write(piece: string | Buffer): void {
     this.#pieces.push(piece);
     this.#bytes += piece.length;

@@ -2,26 +2,26 @@ import type { Duplex } from "node:stream";
 import { atEndOfTurn } from "../end-of-turn.ts";
 import { FRAME_HEAD_BYTES, FRAME_TYPE, type FrameHead, writeFrameHead } from "./frames.ts";
 
-/** Up to here a payload is copied behind its head: one piece to send is cheaper than two. */
+/** Payloads up to this size are copied behind their head: one buffer is cheaper to send than two. */
 const COPIED_BYTES = 4096;
 const MIN_SLAB_BYTES = 512;
 const MAX_SLAB_BYTES = 64 * 1024;
 const NOTHING: Buffer = Buffer.alloc(0);
-/** More is not held back until the end of the turn. */
+/** Larger batches are sent before the end of the turn. */
 const BATCH_BYTES = 64 * 1024;
-/** What may wait in the connection before writers are told to wait. More lies longer, and costs more to collect than it saves. */
+/** Bytes queued in the connection before writers must wait. Larger queues cost more memory than they save time. */
 const CONGESTED_BYTES = 192 * 1024;
 
-/** Sends frames: those of one turn of the event loop together. */
+/** Sends all frames of an event-loop turn together. */
 export class FrameWriter {
   readonly #socket: Duplex;
-  /** Heads and small payloads of this turn, one behind the other: to be sent as one piece. */
+  /** This turn's heads and small payloads, contiguous, to be sent as one buffer. */
   #slab = NOTHING;
   #sealed = 0;
   #at = 0;
-  /** As large as the last turn needed. Between turns there is none: most tunnels are idle. */
+  /** Size that the last turn needed. Freed between turns, because most tunnels are idle. */
   #slabBytes = MIN_SLAB_BYTES;
-  /** What this turn has put into slabs. */
+  /** Bytes copied into slabs in this turn. */
   #copiedBytes = 0;
   #pieces: Buffer[] = [];
   #bytes = 0;
@@ -30,12 +30,12 @@ export class FrameWriter {
     this.#socket = socket;
   }
 
-  /** Who writes more has to wait for the connection's `drain`. */
+  /** Writers must wait for the connection's `drain`. */
   get isCongested(): boolean {
     return this.#socket.writableLength + this.#bytes >= CONGESTED_BYTES;
   }
 
-  /** @param payload of data; kept until it is sent */
+  /** @param payload of a data frame; retained until sent */
   send(head: FrameHead, payload?: Buffer): void {
     const copied = payload !== undefined && payload.length <= COPIED_BYTES ? payload : undefined;
     const bytes = FRAME_HEAD_BYTES + (copied?.length ?? 0);
@@ -57,7 +57,7 @@ export class FrameWriter {
     this.send({ type: FRAME_TYPE.data, flags, streamId, length: payload.length }, payload);
   }
 
-  /** What is held back goes out now. */
+  /** Sends everything queued now. */
   flush(): void {
     if (this.#bytes === 0) return;
     this.#seal();

@@ -1,12 +1,12 @@
 /**
- * The frames of yamux (https://github.com/hashicorp/yamux/blob/master/spec.md): a head of twelve bytes, then, for data, the payload.
+ * Frames of yamux (https://github.com/hashicorp/yamux/blob/master/spec.md): a 12-byte head, followed by the payload in data frames.
  *
  *     version 1 | type 1 | flags 2 | stream id 4 | length 4        big-endian
  */
 
-/** The other side does not keep to yamux. */
+/** The other side violated the yamux protocol. */
 export class YamuxViolation extends Error {
-  override readonly name = "YamuxViolation";
+  override readonly name: string = "YamuxViolation";
 }
 
 export const FRAME_HEAD_BYTES = 12;
@@ -17,7 +17,7 @@ export type FrameType = (typeof FRAME_TYPE)[keyof typeof FRAME_TYPE];
 
 export const FRAME_FLAG = { syn: 1, ack: 2, fin: 4, rst: 8 } as const;
 
-/** Of a frame: what it is, whose, and the length of its payload, or in other frames than data's the one number that they say. */
+/** `length` is the payload's length in data frames; in other frames, their only value. */
 export interface FrameHead {
   readonly type: FrameType;
   readonly flags: number;
@@ -25,7 +25,7 @@ export interface FrameHead {
   readonly length: number;
 }
 
-/** @returns where the head ends. */
+/** @returns the end of the head. */
 export function writeFrameHead({ type, flags, streamId, length }: FrameHead, into: Buffer, at: number): number {
   into[at] = VERSION;
   into[at + 1] = type;
@@ -34,17 +34,17 @@ export function writeFrameHead({ type, flags, streamId, length }: FrameHead, int
   return into.writeUInt32BE(length, at + 8);
 }
 
-/** Told of frames as their bytes come. */
+/** Receives frames as their bytes arrive. */
 export interface FrameSink {
-  /** Told before the payload of a data frame; all other frames have none. */
+  /** Called before the payload of a data frame; other frames have none. */
   onFrame(frame: FrameHead): void;
-  /** @param isLast the frame's payload ends with it */
+  /** @param isLast whether the payload is complete */
   onPayload(chunk: Buffer, isLast: boolean): void;
 }
 
 export class FrameReader {
   readonly #sink: FrameSink;
-  /** Of the payload. */
+  /** Remaining payload bytes. */
   #left = 0;
   readonly #head = Buffer.alloc(FRAME_HEAD_BYTES);
   #headBytes = 0;
@@ -54,7 +54,7 @@ export class FrameReader {
     this.#sink = sink;
   }
 
-  /** Tells nothing more, also from the midst of `push`. */
+  /** Stops all callbacks, even from within `push`. */
   stop(): void {
     this.#isStopped = true;
   }
@@ -79,7 +79,7 @@ export class FrameReader {
     return to;
   }
 
-  /** A head whose bytes come in several pieces. */
+  /** Handles a head that is split over several chunks. */
   #gatherHead(bytes: Buffer, from: number): number {
     const to = Math.min(bytes.length, from + FRAME_HEAD_BYTES - this.#headBytes);
     bytes.copy(this.#head, this.#headBytes, from, to);

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { FRAME_FLAG, FRAME_TYPE } from "./frames.ts";
 import { YamuxSession } from "./session.ts";
 import { FIRST_WINDOW_BYTES } from "./stream.ts";
-import { accepted, frame, LoneSession, opened, StreamLog, turns } from "./yamux.fixture.ts";
+import { accepted, CLOCK, frame, LoneSession, opened, StreamLog, turns } from "./yamux.fixture.ts";
 
 const { syn, ack, fin } = FRAME_FLAG;
 const { data, windowUpdate, ping, goAway } = FRAME_TYPE;
@@ -58,8 +58,9 @@ describe("the end of a session", () => {
     const ends: string[] = [];
     const onClose = (side: string) => (reason: Error | undefined) =>
       void ends.push(`${side}: ${reason?.message ?? "in order"}`);
-    const opening = new YamuxSession({ socket: near, onClose: onClose("opening") });
+    const opening = new YamuxSession({ clock: CLOCK, socket: near, onClose: onClose("opening") });
     const accepting = new YamuxSession({
+      clock: CLOCK,
       socket: far,
       onStream: (stream) => stream.handle(new StreamLog()),
       onClose: onClose("accepting"),
@@ -110,6 +111,7 @@ describe("the end of a session", () => {
     const told: string[] = [];
     const logs = Array.from({ length: 7 }, () => new StreamLog());
     const session = new YamuxSession({
+      clock: CLOCK,
       socket: near,
       onClose: (failure) => void told.push(`${failure?.message} after ${logs.map((log) => log.told.at(-1)).join()}`),
     });

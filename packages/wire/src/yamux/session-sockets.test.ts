@@ -2,6 +2,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { YamuxSession } from "./session.ts";
 import { FIRST_WINDOW_BYTES, type YamuxStream, type YamuxStreamHandler } from "./stream.ts";
+import { CLOCK } from "./yamux.fixture.ts";
 
 let server: Server;
 let near: Socket;
@@ -73,11 +74,15 @@ function hearEcho(stream: YamuxStream, bytes: Buffer): Promise<Buffer> {
 function join(): { readonly session: YamuxSession; readonly ends: (string | undefined)[] } {
   const ends: (string | undefined)[] = [];
   new YamuxSession({
+    clock: CLOCK,
     socket: far,
     onStream: (stream) => new Echo(stream),
     onClose: (reason) => void ends.push(reason?.message),
   });
-  return { session: new YamuxSession({ socket: near, onClose: (reason) => void ends.push(reason?.message) }), ends };
+  return {
+    session: new YamuxSession({ clock: CLOCK, socket: near, onClose: (reason) => void ends.push(reason?.message) }),
+    ends,
+  };
 }
 
 test("sixty streams over one connection each carry their own bytes, both ways at one time", async () => {

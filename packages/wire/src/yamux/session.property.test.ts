@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { YamuxSession } from "./session.ts";
 import type { YamuxStream, YamuxStreamHandler } from "./stream.ts";
-import { CheckedWire, turns } from "./yamux.fixture.ts";
+import { CheckedWire, CLOCK, turns } from "./yamux.fixture.ts";
 
 /** What one side does with one stream. */
 interface Script {
@@ -158,6 +158,7 @@ async function play(scripts: readonly (readonly [Script, Script])[], passing: Ch
   const reasons: (Error | undefined)[] = [];
   const plays: Promise<void>[] = [];
   const accepting = new YamuxSession({
+    clock: CLOCK,
     socket: passing.accepter,
     onStream: (stream) => {
       const met = actors[(stream.id - 1) / 2];
@@ -167,7 +168,11 @@ async function play(scripts: readonly (readonly [Script, Script])[], passing: Ch
     },
     onClose: (reason) => void reasons.push(reason),
   });
-  const opening = new YamuxSession({ socket: passing.opener, onClose: (reason) => void reasons.push(reason) });
+  const opening = new YamuxSession({
+    clock: CLOCK,
+    socket: passing.opener,
+    onClose: (reason) => void reasons.push(reason),
+  });
   for (const { opener } of actors) plays.push(opener.play(opening.open()));
   await Promise.all(actors.map(({ opener }) => opener.over));
   // What was opened has arrived before the answer to a later ping.

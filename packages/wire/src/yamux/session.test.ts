@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { FRAME_FLAG, FRAME_TYPE } from "./frames.ts";
 import { YamuxSession } from "./session.ts";
 import { FIRST_WINDOW_BYTES, type YamuxStream } from "./stream.ts";
-import { accepted, frame, framesOf, LoneSession, opened, StreamLog, turns } from "./yamux.fixture.ts";
+import { accepted, CLOCK, frame, framesOf, LoneSession, opened, StreamLog, turns } from "./yamux.fixture.ts";
 
 const { syn, ack, fin, rst } = FRAME_FLAG;
 const { data, windowUpdate, ping } = FRAME_TYPE;
@@ -33,7 +33,7 @@ describe("a session", () => {
       done();
     };
     far.resume();
-    const session = new YamuxSession({ socket: near, onClose: () => undefined });
+    const session = new YamuxSession({ clock: CLOCK, socket: near, onClose: () => undefined });
     for (let count = 0; count < 3; count += 1) session.open().end(hello);
     await turns(2);
     expect([pieces.length, batches]).toEqual([1, []]);
@@ -74,7 +74,10 @@ describe("a session", () => {
 
   test("fills no memory with answers to pings that the other side does not read", async () => {
     const [near, far] = duplexPair();
-    new YamuxSession({ socket: near, onClose: () => undefined });
+    let now = 0;
+    // Time enough for each of them not to be a flood.
+    const clock = { monotonic: () => (now += 60_000) };
+    new YamuxSession({ clock, socket: near, onClose: () => undefined });
     const asked = 200_000;
     const pings = Array.from({ length: asked }, (_, at) => frame({ type: ping, flags: syn, length: at }));
     far.write(Buffer.concat(pings));
@@ -85,6 +88,24 @@ describe("a session", () => {
     far.on("data", (bytes: Buffer) => void read.push(bytes));
     // The last one is answered all the same.
     await expect.poll(() => framesOf(Buffer.concat(read)).at(-1)?.length).toBe(asked - 1);
+  });
+
+  test("keeps what its streams say out of a connection that the other side does not read, and sends it once it does", async () => {
+    const lone = new LoneSession("opens");
+    lone.far.pause();
+    const piece = Buffer.alloc(64 * 1024);
+    const streams = Array.from({ length: 100 }, () => lone.session.open());
+    for (const stream of streams) {
+      stream.write(piece);
+      stream.end(hello);
+      await turns(1);
+    }
+    expect(lone.waiting).toBeLessThan(400 * 1024);
+    expect(lone.session.isCongested).toBe(true);
+    lone.far.resume();
+    await expect.poll(async () => (await lone.sent()).filter(({ flags }) => (flags & fin) !== 0).length).toBe(100);
+    const bytes = (await lone.sent()).reduce((sum, { payload }) => sum + payload.length, 0);
+    expect(bytes).toBe(100 * (piece.length + hello.length));
   });
 
   test("reads away what comes for streams that it has just reset, and goes on", async () => {
@@ -153,7 +174,7 @@ describe("a session's connection", () => {
 
   test("is shared by all who have much to say", async () => {
     const [near, far] = duplexPair();
-    const session = new YamuxSession({ socket: near, onClose: () => undefined });
+    const session = new YamuxSession({ clock: CLOCK, socket: near, onClose: () => undefined });
     const streams = [session.open(), session.open(), session.open()];
     for (const { id } of streams) far.write(frame({ type: windowUpdate, streamId: id, length: 0x7fff_ffff }));
     await turns(4);

@@ -1,4 +1,6 @@
 import type { Duplex } from "node:stream";
+import { TurnShare } from "../turn-share.ts";
+import { FrameBudget } from "./frame-budget.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import { FRAME_FLAG, FRAME_TYPE, type FrameHead, FrameReader, type FrameSink, YamuxViolation } from "./frames.ts";
 import { YamuxStream, type YamuxStreamSession } from "./stream.ts";
@@ -6,45 +8,67 @@ import { StreamIds } from "./stream-ids.ts";
 
 export interface YamuxSessionOptions {
   readonly socket: Duplex;
-  /** Called for each stream that the other side opens, before anything is told of it. Absent: it may open none. */
+  readonly clock: { /** Monotonic milliseconds. */ monotonic(): number };
+  /** Called for each stream that the other side opens, before any of its other events. Absent: it may open none. */
   readonly onStream?: (stream: YamuxStream) => void;
-  /** Called once, after every stream is closed. @param reason undefined where the other side or this one ended it in order */
+  /** Called once, after all streams are closed. @param reason undefined after an orderly end by either side */
   readonly onClose: (reason: Error | undefined) => void;
 }
 
-/** How many streams the other side may have open. */
+/** Maximum number of open streams from the other side. */
 const MAX_ACCEPTED_STREAMS = 65_536;
+/** Limit of unread bytes of all streams in a session: 512 full windows. */
+const MAX_HELD_BYTES = 128 * 1024 * 1024;
+/** Pongs for older pings are ignored. */
+const MAX_OPEN_PINGS = 16;
 const MAX_PING_NUMBER = 0xffff_ffff;
+const ENDS = FRAME_FLAG.fin | FRAME_FLAG.rst;
 const GO_AWAY_NORMAL = 0;
 const GO_AWAY_VIOLATION = 1;
+const GO_AWAY_INTERNAL = 2;
 
-/** Many streams over one connection. The side without `onStream` is the one that opens them. */
+/** A bug on this side, triggered by received data. */
+export class StreamHandlerFailed extends Error {
+  override readonly name = "StreamHandlerFailed";
+
+  constructor(cause: unknown) {
+    super("a call failed over what was received", { cause });
+  }
+}
+
+/** Multiplexes streams over one connection. The side without `onStream` opens them. */
 export class YamuxSession implements FrameSink, YamuxStreamSession {
   readonly #socket: Duplex;
   readonly #onStream: ((stream: YamuxStream) => void) | undefined;
   readonly #onClose: (reason: Error | undefined) => void;
   readonly #reader = new FrameReader(this);
   readonly #writer: FrameWriter;
+  readonly #share: TurnShare;
+  readonly #budget: FrameBudget;
   readonly #streams = new Map<number, YamuxStream>();
-  /** Whose payload is being read; undefined where nobody wants it. */
+  /** The stream whose payload is being read; undefined if it is discarded. */
   #receiving: YamuxStream | undefined;
   #receivingFlags = 0;
   readonly #ids = new StreamIds();
   readonly #pings = new Map<number, () => void>();
   #pingNumber = 0;
-  /** Unanswered, while the connection has more to send than it can: whoever asks without reading fills no memory. */
+  /** The one ping left unanswered while the connection is congested: a peer that pings without reading cannot fill the memory. */
   #askedPing: number | undefined;
   readonly #waiting = new Set<YamuxStream>();
   #received = 0;
+  #drains = 0;
+  #heldBytes = 0;
   #isGoingAway = false;
   #reason: Error | undefined;
   #isClosed = false;
 
-  constructor({ socket, onStream, onClose }: YamuxSessionOptions) {
+  constructor({ socket, clock, onStream, onClose }: YamuxSessionOptions) {
     this.#socket = socket;
+    this.#budget = new FrameBudget(clock);
     this.#onStream = onStream;
     this.#onClose = onClose;
     this.#writer = new FrameWriter(socket);
+    this.#share = new TurnShare(socket, () => true);
     socket.on("data", (bytes: Buffer) => this.#read(bytes));
     socket.on("drain", () => this.#onWritable());
     socket.on("error", (error: Error) => this.destroy(error));
@@ -56,12 +80,17 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
     return this.#isClosed;
   }
 
-  /** Bytes that came until now. */
+  /** Bytes received so far. */
   get received(): number {
     return this.#received;
   }
 
-  /** Whether a stream may be opened. */
+  /** How often the connection's send queue was emptied. */
+  get drains(): number {
+    return this.#drains;
+  }
+
+  /** Whether a stream can be opened. */
   get isUsable(): boolean {
     return !this.#isClosed && !this.#isGoingAway;
   }
@@ -70,7 +99,7 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
     return this.#writer.isCongested;
   }
 
-  /** @throws Error where the session takes no new streams */
+  /** @throws Error if the session accepts no new streams */
   open(): YamuxStream {
     if (!this.isUsable) throw new Error("the session takes no new streams");
     const stream = new YamuxStream(this.#ids.take(this.#streams), this, true);
@@ -82,10 +111,14 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
     if (this.#isClosed) return;
     this.#pingNumber = (this.#pingNumber + 1) % MAX_PING_NUMBER;
     this.#pings.set(this.#pingNumber, onAnswer);
+    for (const oldest of this.#pings.keys()) {
+      if (this.#pings.size <= MAX_OPEN_PINGS) break;
+      this.#pings.delete(oldest);
+    }
     this.#writer.send({ type: FRAME_TYPE.ping, flags: FRAME_FLAG.syn, streamId: 0, length: this.#pingNumber });
   }
 
-  /** Ends it in order. To be called when no stream is open: those that are fail. */
+  /** Ends the session in order. Call it when no stream is open: open streams fail. */
   end(): void {
     if (this.#isClosed) return;
     this.#goAway(GO_AWAY_NORMAL);
@@ -93,7 +126,7 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
     this.#socket.end();
   }
 
-  /** Ends it with all its streams. @param reason undefined: in order */
+  /** Closes the session and all streams. @param reason undefined for an orderly end */
   destroy(reason?: Error): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -113,9 +146,11 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
         this.#onStreamFrame(frame);
         break;
       case FRAME_TYPE.ping:
+        this.#budget.spend();
         this.#onPing(frame);
         break;
       case FRAME_TYPE.goAway:
+        this.#budget.spend();
         this.#isGoingAway = true;
         if (frame.length !== GO_AWAY_NORMAL) this.destroy(new Error(`the other side gave up (code ${frame.length})`));
     }
@@ -132,6 +167,7 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
   }
 
   sendWindow(streamId: number, flags: number, bytes: number): void {
+    if ((flags & FRAME_FLAG.rst) !== 0) this.#budget.onReset();
     this.#writer.send({ type: FRAME_TYPE.windowUpdate, flags, streamId, length: bytes });
   }
 
@@ -143,8 +179,18 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
     this.#waiting.add(stream);
   }
 
-  forget(streamId: number): void {
-    this.#streams.delete(streamId);
+  forget(stream: YamuxStream): void {
+    this.#streams.delete(stream.id);
+    this.#waiting.delete(stream);
+  }
+
+  onUseless(): void {
+    this.#budget.spend();
+  }
+
+  hold(bytes: number): boolean {
+    this.#heldBytes += bytes;
+    return this.#heldBytes <= MAX_HELD_BYTES;
   }
 
   #read(bytes: Buffer): void {
@@ -152,10 +198,11 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
     try {
       this.#reader.push(bytes);
     } catch (error) {
-      if (!(error instanceof YamuxViolation)) throw error;
-      this.#goAway(GO_AWAY_VIOLATION);
-      this.destroy(error);
+      this.#goAway(error instanceof YamuxViolation ? GO_AWAY_VIOLATION : GO_AWAY_INTERNAL);
+      // Uncaught, it would end the process and all other calls.
+      this.destroy(error instanceof YamuxViolation ? error : new StreamHandlerFailed(error));
     }
+    this.#share.took(bytes.length);
   }
 
   #onSocketEnd(reason: string): void {
@@ -170,9 +217,13 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
       this.#receiving = stream;
       this.#receivingFlags = flags;
     }
-    // One that this side has reset: the other side did not know it yet.
-    if (stream === undefined) return;
-    if (type === FRAME_TYPE.windowUpdate && length > 0) stream.onWindow(length);
+    if (stream === undefined) {
+      // A stream that this side has reset, which the other side did not know yet.
+      this.#budget.spend(hasPayload ? length : 0);
+      return;
+    }
+    if (type === FRAME_TYPE.windowUpdate) stream.onWindow(length);
+    else if (!hasPayload && (flags & ENDS) === 0) this.#budget.spend();
     if (!hasPayload) this.#onFlags(stream, flags);
   }
 
@@ -185,7 +236,7 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
     const isTheirs = streamId !== 0 && streamId % 2 === 1 && !this.#streams.has(streamId);
     if (this.#onStream === undefined || !isTheirs) throw new YamuxViolation("a stream that may not be opened");
     if (this.#streams.size >= MAX_ACCEPTED_STREAMS) {
-      this.sendWindow(streamId, FRAME_FLAG.rst, 0);
+      this.#writer.send({ type: FRAME_TYPE.windowUpdate, flags: FRAME_FLAG.rst, streamId, length: 0 });
       return undefined;
     }
     const stream = new YamuxStream(streamId, this, false);
@@ -211,8 +262,9 @@ export class YamuxSession implements FrameSink, YamuxStreamSession {
     this.#askedPing = undefined;
   }
 
-  /** Whoever has written and waits again is behind all others. */
+  /** A stream that has written and waits again goes to the end of the queue. */
   #onWritable(): void {
+    this.#drains += 1;
     this.#answerPing();
     for (const stream of this.#waiting) {
       if (this.isCongested) return;

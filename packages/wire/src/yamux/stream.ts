@@ -1,48 +1,65 @@
 import { FRAME_FLAG } from "./frames.ts";
 import { HeldBytes } from "./held-bytes.ts";
 
-/** What a stream is told. Nothing after `onClose`. */
+/** Receives a stream's events. Nothing is called after `onClose`. */
 export interface YamuxStreamHandler {
-  /** @returns false to be told nothing more until `resume`. */
+  /** @returns false to pause until `resume`. */
   onData(chunk: Buffer): boolean;
-  /** The other side has said all. */
+  /** The other side has closed its direction. */
   onEnd(): void;
-  /** What was written has left: `write` may go on. */
+  /** Written bytes were sent; `write` may continue. */
   onDrain(): void;
-  /** @param failure null where both sides have said all, or where this side has reset the stream */
+  /** @param failure null if both directions ended, or if this side reset the stream */
   onClose(failure: Error | null): void;
 }
 
-/** What a stream needs of its session. */
+/** The part of a session that a stream needs. */
 export interface YamuxStreamSession {
   readonly isCongested: boolean;
   sendData(streamId: number, flags: number, payload: Buffer): void;
   sendWindow(streamId: number, flags: number, bytes: number): void;
-  /** @throws YamuxViolation where the other side sends more than it may */
+  /** @throws YamuxViolation if the other side exceeds its window */
   violated(reason: string): never;
-  /** Calls `onWritable` once the connection has sent what waits in it. */
+  /** Calls `onWritable` once the connection has sent its queue. */
   whenWritable(stream: YamuxStream): void;
-  forget(streamId: number): void;
+  forget(stream: YamuxStream): void;
+  /** A useless frame arrived. @throws FrameFlood if there are too many */
+  onUseless(): void;
+  /**
+   * @param bytes change in the bytes that wait for this stream's reader; may be negative. @returns whether the session has room for
+   * them
+   */
+  hold(bytes: number): boolean;
 }
 
-/** Where a session's streams begin, in both directions. */
+/** Initial window of every stream, in both directions. */
 export const FIRST_WINDOW_BYTES = 256 * 1024;
+/** A window update is sent once at least this many bytes are due; a few extra ones open a stream. */
+const BYTES_PER_UPDATE = 64 * 1024;
+const FREE_UPDATES = 4;
 const MAX_WINDOW_BYTES = 0xffff_ffff;
 const NOTHING: Buffer = Buffer.alloc(0);
 
-/** One stream of bytes in each direction. Each is sent no faster than its reader takes it. */
+/** The reader is too far behind, and the session's limit of unread bytes is reached. */
+export class HeldTooMuch extends Error {
+  override readonly name = "HeldTooMuch";
+}
+
+/** A bidirectional byte stream. Each direction is limited by its reader's speed. */
 export class YamuxStream {
   readonly id: number;
   readonly #session: YamuxStreamSession;
-  /** Undefined until `handle`, and once all is over. */
+  /** Undefined before `handle` and after the end. */
   #handler: YamuxStreamHandler | undefined;
-  /** To go out with the next frame: the one that opens the stream, or accepts it. */
+  /** Sent with the next frame: opens or accepts the stream. */
   #firstFlag: number;
-  /** Whether what the other side said before it reset the stream is still told. */
+  /** Whether data received before a reset by the other side is still delivered. */
   readonly #tellsAfterReset: boolean;
 
   // Sending.
   #credit = FIRST_WINDOW_BYTES;
+  /** Window updates that sent data can explain. */
+  #updatesDue = FREE_UPDATES;
   #queue: Buffer[] = [];
   #isEnding = false;
   #isEndSent = false;
@@ -50,7 +67,7 @@ export class YamuxStream {
   #wantsDrain = false;
 
   // Receiving.
-  /** What the other side may still send. */
+  /** Bytes that the other side may still send. */
   #window = FIRST_WINDOW_BYTES;
   #fullWindow = FIRST_WINDOW_BYTES;
   readonly #held = new HeldBytes();
@@ -60,7 +77,7 @@ export class YamuxStream {
   #failure: Error | null = null;
   #isClosed = false;
 
-  /** @param opensIt this side does */
+  /** @param opensIt whether this side opens the stream */
   constructor(id: number, session: YamuxStreamSession, opensIt: boolean) {
     this.id = id;
     this.#session = session;
@@ -72,7 +89,7 @@ export class YamuxStream {
     return this.#isClosed;
   }
 
-  /** Begins to tell. To be called once. @param windowBytes that may lie unread, of at least what a stream begins with */
+  /** Starts delivery. Call it once. @param windowBytes limit of unread bytes, at least the initial window */
   handle(handler: YamuxStreamHandler, windowBytes = FIRST_WINDOW_BYTES): void {
     if (this.#isClosed) return;
     this.#handler = handler;
@@ -80,10 +97,10 @@ export class YamuxStream {
     this.resume();
   }
 
-  /** @returns false when it is time to wait for `onDrain`. After the end it does nothing. */
+  /** @returns false when the caller should wait for `onDrain`. Does nothing after the end. */
   write(chunk: Buffer): boolean {
     if (this.#isClosed || this.#isEnding || chunk.length === 0) return true;
-    if (this.#queue.length > 0 || chunk.length > this.#credit) this.#queue.push(chunk);
+    if (this.#queue.length > 0 || chunk.length > this.#credit || this.#session.isCongested) this.#queue.push(chunk);
     else this.#send(chunk, 0);
     if (this.#queue.length > 0) this.#pump();
     if (this.#queue.length === 0 && this.#credit > 0 && !this.#session.isCongested) return true;
@@ -92,7 +109,7 @@ export class YamuxStream {
     return false;
   }
 
-  /** This side has said all. @param last goes out in one frame with the end */
+  /** Closes this side's direction. @param last sent in one frame with the end */
   end(last = NOTHING): void {
     if (this.#isClosed || this.#isEnding) return;
     this.#isEnding = true;
@@ -100,26 +117,27 @@ export class YamuxStream {
     this.#pump();
   }
 
-  /** Goes on telling. */
+  /** Resumes delivery. */
   resume(): void {
     this.#isPaused = false;
     if (this.#handler !== undefined) this.#grant();
     while (!this.#isPaused && this.#handler !== undefined) {
       const chunk = this.#held.shift();
       if (chunk === undefined) break;
+      this.#session.hold(-chunk.length);
       this.#tell(chunk);
     }
     this.#tellEnd();
   }
 
-  /** Ends both directions at once; where both sides have said all, there is nothing to break off. */
+  /** Ends both directions immediately. Does nothing if both are already ended. */
   reset(): void {
     if (this.#isClosed) return;
     this.#sendReset();
     this.#close(null);
   }
 
-  /** Ends both directions once what was written has left. */
+  /** Resets the stream once written bytes are sent. */
   resetWhenSent(): void {
     if (this.#isClosed || this.#isEnding) return;
     if (this.#queue.length > 0) {
@@ -130,17 +148,20 @@ export class YamuxStream {
     this.#close(null);
   }
 
-  /** For the session: the other side says how much more it takes. */
+  /** For the session: a window update arrived. */
   onWindow(bytes: number): void {
+    if (this.#updatesDue >= 1) this.#updatesDue -= 1;
+    else this.#session.onUseless();
+    if (bytes === 0) return;
     this.#credit += bytes;
     if (this.#credit > MAX_WINDOW_BYTES) this.#session.violated("a window grows beyond its measure");
-    this.#pump();
     if (!this.#session.isCongested) this.onWritable();
-    else if (this.#wantsDrain) this.#session.whenWritable(this);
+    else if (this.#wantsDrain || this.#queue.length > 0) this.#session.whenWritable(this);
   }
 
-  /** For the session: there is room in the connection. */
+  /** For the session: the connection can send more. */
   onWritable(): void {
+    this.#pump();
     if (!this.#wantsDrain || this.#queue.length > 0 || this.#credit === 0 || this.#isClosed) return;
     this.#wantsDrain = false;
     this.#handler?.onDrain();
@@ -152,25 +173,33 @@ export class YamuxStream {
     if (this.#window < 0) this.#session.violated("more was sent than there was room for");
     if (this.#isEndReceived || this.#failure !== null) this.#session.violated("something was said after the end");
     if (this.#isClosed) return;
-    if (this.#isPaused) this.#held.push(chunk);
+    if (this.#isPaused) this.#hold(chunk);
     else this.#tell(chunk);
   }
 
-  /** For the session: the other side has said all. */
+  /** For the session: the other side has closed its direction. */
   onFin(): void {
+    if (this.#isEndReceived) this.#session.onUseless();
     this.#isEndReceived = true;
     this.#tellEnd();
   }
 
-  /** For the session: the other side has reset the stream, or the connection is lost. */
+  /** For the session: the other side reset the stream, or the connection was lost. */
   onLost(failure: Error, isReset: boolean): void {
     if (this.#isClosed) return;
     if (isReset && this.#tellsAfterReset && this.#held.length > 0) {
-      // Its reader is not ready for what came before.
+      // The reader has not taken the earlier data yet.
       this.#failure = failure;
       this.#queue = [];
       this.#isEnding = true;
     } else this.#close(failure);
+  }
+
+  #hold(chunk: Buffer): void {
+    this.#held.push(chunk);
+    if (this.#session.hold(chunk.length)) return;
+    this.#sendReset();
+    this.#close(new HeldTooMuch("too much waits for slow readers"));
   }
 
   #tell(chunk: Buffer): void {
@@ -178,7 +207,7 @@ export class YamuxStream {
     else this.#grant();
   }
 
-  /** Lets the other side go on, where it has used half of what it may send. */
+  /** Extends the window once half of it is used. */
   #grant(): void {
     if (this.#isEndReceived || this.#isClosed || this.#failure !== null) return;
     const room = this.#fullWindow - this.#window - this.#held.length;
@@ -193,7 +222,7 @@ export class YamuxStream {
       this.#close(this.#failure);
       return;
     }
-    // A reader that paused after the last bytes takes the end at once: there is nothing more to hold back.
+    // A reader that paused after the last bytes gets the end immediately: there is nothing to hold back.
     if (!this.#isEndReceived || this.#isEndTold) return;
     this.#isEndTold = true;
     this.#handler.onEnd();
@@ -202,6 +231,10 @@ export class YamuxStream {
 
   #pump(): void {
     for (let chunk = this.#queue[0]; chunk !== undefined; chunk = this.#queue[0]) {
+      if (this.#session.isCongested) {
+        this.#session.whenWritable(this);
+        return;
+      }
       const isLast = this.#isEnding && this.#queue.length === 1;
       if (chunk.length > this.#credit) {
         if (this.#credit === 0) return;
@@ -222,11 +255,12 @@ export class YamuxStream {
 
   #send(chunk: Buffer, flags: number): void {
     this.#credit -= chunk.length;
+    this.#updatesDue += chunk.length / BYTES_PER_UPDATE;
     this.#session.sendData(this.id, flags | this.#takeFirstFlag(), chunk);
   }
 
   #sendReset(): void {
-    // For the other side the stream is over, or has never begun.
+    // For the other side, the stream has ended or never began.
     const isOver = this.#failure !== null || (this.#isEndSent && this.#isEndReceived);
     if (isOver || this.#firstFlag === FRAME_FLAG.syn) return;
     this.#session.sendWindow(this.id, FRAME_FLAG.rst | this.#takeFirstFlag(), 0);
@@ -248,8 +282,9 @@ export class YamuxStream {
     const handler = this.#handler;
     this.#handler = undefined;
     this.#queue = [];
+    this.#session.hold(-this.#held.length);
     this.#held.clear();
-    this.#session.forget(this.id);
+    this.#session.forget(this);
     handler?.onClose(failure);
   }
 }

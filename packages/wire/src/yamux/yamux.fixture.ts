@@ -3,6 +3,8 @@ import { FRAME_FLAG, FRAME_HEAD_BYTES, FRAME_TYPE, type FrameHead, FrameReader, 
 import { YamuxSession } from "./session.ts";
 import { FIRST_WINDOW_BYTES, type YamuxStream, type YamuxStreamHandler } from "./stream.ts";
 
+export const CLOCK = { monotonic: (): number => performance.now() };
+
 /** One frame in bytes. Its length is that of the payload unless it says another. */
 export function frame(head: Partial<FrameHead> & Pick<FrameHead, "type">, payload: Buffer = Buffer.alloc(0)): Buffer {
   const bytes = Buffer.alloc(FRAME_HEAD_BYTES);
@@ -55,17 +57,25 @@ export class LoneSession {
   readonly closed: string[] = [];
   readonly accepted: YamuxStream[] = [];
   readonly far: Duplex;
+  readonly #near: Duplex;
   readonly #sent: Buffer[] = [];
 
-  constructor(side: "opens" | "accepts") {
+  constructor(side: "opens" | "accepts", clock = CLOCK) {
     const [near, far] = duplexPair();
     this.far = far;
+    this.#near = near;
     far.on("data", (bytes: Buffer) => void this.#sent.push(bytes));
     this.session = new YamuxSession({
       socket: near,
+      clock,
       ...(side === "accepts" ? { onStream: (stream) => void this.accepted.push(stream) } : {}),
       onClose: (reason) => void this.closed.push(reason?.message ?? "in order"),
     });
+  }
+
+  /** Bytes in the connection that the other side has not read. */
+  get waiting(): number {
+    return this.#near.writableLength + this.far.readableLength;
   }
 
   /** What the session has sent, once it had its turn. */

@@ -29,6 +29,11 @@ export function notFound(what: string, id: number | string): ApiError {
   return new ApiError(404, "not_found", { message: `${what} with ID '${id}' not found` });
 }
 
+/** What the API says where it served something until it announced the end of that. */
+export function removed(): ApiError {
+  return new ApiError(410, "deprecated_api_endpoint", { message: "the API endpoint functionality was removed" });
+}
+
 /** As seen in hetznercloud/terraform-provider-hcloud#407 and #1147. */
 export function noCapacity(): ApiError {
   return new ApiError(412, "resource_unavailable", {

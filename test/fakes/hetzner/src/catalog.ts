@@ -16,6 +16,14 @@ interface Deprecation {
   readonly unavailable_after: string;
 }
 
+interface TypeLocation {
+  readonly id: number;
+  readonly name: string;
+  readonly deprecation: Deprecation | null;
+  readonly available: boolean;
+  readonly recommended: boolean;
+}
+
 export interface ServerType {
   readonly id: number;
   readonly name: string;
@@ -31,11 +39,7 @@ export interface ServerType {
   readonly storage_type: "local";
   readonly deprecated: boolean;
   readonly deprecation: Deprecation | null;
-  readonly locations: readonly {
-    readonly id: number;
-    readonly name: string;
-    readonly deprecation: Deprecation | null;
-  }[];
+  readonly locations: readonly TypeLocation[];
   readonly prices: readonly object[];
 }
 
@@ -93,7 +97,10 @@ function serverType(sketch: TypeSketch): ServerType {
     storage_type: "local",
     deprecated: deprecation !== null,
     deprecation,
-    locations: places.map((place) => ({ id: place.id, name: place.name, deprecation })),
+    locations: places.map((place, index) => {
+      const available = deprecation === null;
+      return { id: place.id, name: place.name, deprecation, available, recommended: available && index === 0 };
+    }),
     prices: places.map((place) => ({
       location: place.name,
       price_hourly: money(sketch.hourly),
@@ -195,17 +202,12 @@ export const IMAGES: readonly Image[] = [
   image(161_547_270, ["ubuntu-24.04", "ubuntu", "24.04"], true),
 ];
 
-/** One in each location. @param soldOut whether a type is shown as not available there. */
-export function datacenterOf(place: Location, soldOut: (type: ServerType, location: string) => boolean): object {
-  const supported = SERVER_TYPES.filter(({ locations }) => locations.some(({ id }) => id === place.id));
-  const available = supported.filter((type) => !type.deprecated && !soldOut(type, place.name)).map(({ id }) => id);
-  return {
-    id: place.id,
-    name: `${place.name}-dc1`,
-    description: `${place.city} 1 virtual DC 1`,
-    location: place,
-    server_types: { supported: supported.map(({ id }) => id), available, available_for_migration: available },
-  };
+/** @param soldOut whether a type is shown as not available there. */
+export function withStock(type: ServerType, soldOut: (type: string, location: string) => boolean): ServerType {
+  const locations = type.locations.map((place) =>
+    soldOut(type.name, place.name) ? { ...place, available: false, recommended: false } : place,
+  );
+  return { ...type, locations };
 }
 
 /** What `GET /pricing` tells: beside servers, a price of each other kind. @param currency ISO 4217 */

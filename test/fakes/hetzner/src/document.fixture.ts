@@ -17,7 +17,12 @@ interface Document {
   readonly paths: Readonly<
     Record<string, Readonly<Record<string, { readonly responses: Readonly<Record<string, Json>> }>>>
   >;
-  readonly components: Json;
+  readonly components: { readonly schemas: Readonly<Record<string, ObjectSchema>> };
+}
+
+interface ObjectSchema {
+  required: string[];
+  readonly properties: Record<string, object>;
 }
 
 export class HetznerDocument {
@@ -27,6 +32,7 @@ export class HetznerDocument {
 
   constructor() {
     const document = JSON.parse(readFileSync(PATH, "utf8")) as Document;
+    bringUpToDate(document);
     this.#paths = document.paths;
     this.#ajv.addSchema({ $id: "hcloud", components: withNull(document.components) } as object);
   }
@@ -42,6 +48,16 @@ export class HetznerDocument {
     this.#compiled.set(schema, validate);
     return validate(answer.body) ? "" : this.#ajv.errorsText(validate.errors).slice(0, 400);
   }
+}
+
+/** The document is of 2025: servers have no data centre any more, and a type's locations say whether it can be had there. */
+function bringUpToDate({ components }: Document): void {
+  const { server, server_type_location: place } = components.schemas;
+  if (server === undefined || place === undefined) throw new Error("the document has other schemas");
+  server.required = server.required.filter((name) => name !== "datacenter");
+  delete server.properties["datacenter"];
+  Object.assign(place.properties, { available: { type: "boolean" }, recommended: { type: "boolean" } });
+  place.required = ["id", "name", "deprecation", "available", "recommended"];
 }
 
 function schemaOf(response: Json | undefined): string | null {

@@ -70,13 +70,19 @@ describe("the fake of the Hetzner Cloud API", () => {
     return seen;
   }
 
+  async function stockOf(type: string): Promise<boolean[]> {
+    const { body } = await call("GET", `/server_types?name=${type}`);
+    const [found] = body["server_types"] as { locations: { available: boolean }[] }[];
+    return found?.locations.map(({ available }) => available) ?? [];
+  }
+
   afterEach(() => fake.close());
 
   test(`answers as the provider's document says${NEEDS_DOCUMENT}`, async ({ skip }) => {
     await start();
     if (!hasDocument) skip("the document is not beside the checkout");
     const { server, action } = (await create()).body;
-    const lists = ["/servers", "/server_types", "/locations", "/datacenters", "/images", "/ssh_keys", "/pricing"];
+    const lists = ["/servers", "/server_types", "/locations", "/images", "/ssh_keys", "/pricing"];
     const ones = [`/servers/${server.id}`, `/servers/${server.id}/actions`, `/actions/${action.id}`, "/locations/1"];
     for (const path of [...lists, ...ones, "/server_types/104", "/servers/1", "/actions/1"]) await call("GET", path);
     expect((await call("DELETE", `/servers/${server.id}`)).status).toBe(200);
@@ -188,19 +194,31 @@ describe("the fake of the Hetzner Cloud API", () => {
   describe("faults", () => {
     test("no capacity between list and create: the list shows stock, the create is refused, elsewhere it works", async () => {
       await start({ faults: { noCapacity: ["nbg1"] } });
-      const { body } = await call("GET", "/datacenters");
-      expect(JSON.stringify(body["datacenters"])).toContain('"nbg1"');
+      expect(await stockOf("cx22")).toEqual([true, true, true]);
       expect(await create()).toMatchObject({ status: 412, body: { error: { code: "resource_unavailable" } } });
       expect((await create({ location: "hel1" })).status).toBe(201);
     });
 
-    test("what is sold out is not available in its data centre", async () => {
+    test("what is sold out is neither available nor recommended in its location", async () => {
       await start({ faults: { soldOut: ["cx22@nbg1"] } });
-      const { body } = await call("GET", "/datacenters");
-      const available = (body["datacenters"] as { server_types: { available: number[] } }[]).map(
-        ({ server_types: types }) => types.available.includes(104),
-      );
-      expect(available).toEqual([true, false, true, false]);
+      expect(await stockOf("cx22")).toEqual([true, false, true]);
+      fake.faults.soldOut = ["cx22@fsn1"];
+      const { body } = await call("GET", "/server_types/104");
+      expect(body["server_type"]).toMatchObject({
+        locations: [
+          { id: 1, name: "fsn1", deprecation: null, available: false, recommended: false },
+          { name: "nbg1", available: true },
+          { name: "hel1", available: true },
+        ],
+      });
+    });
+
+    test.each(["/datacenters", "/datacenters/1", "/pricing"])("what the API has removed is 410: %s", async (path) => {
+      await start({ faults: { removed: ["/pricing"] } });
+      expect(await call("GET", path)).toMatchObject({
+        status: 410,
+        body: { error: { code: "deprecated_api_endpoint" } },
+      });
     });
 
     test.each(["stays", "vanishes"] as const)(

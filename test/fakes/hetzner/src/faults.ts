@@ -27,6 +27,8 @@ export interface Faults {
   locked: number;
   /** `/pricing` is answered by 404, as by an API that has none. */
   noPricing: boolean;
+  /** Paths that answer 410, as after a change of the API. */
+  removed: readonly string[];
 }
 
 export const NO_FAULTS: Faults = {
@@ -42,6 +44,7 @@ export const NO_FAULTS: Faults = {
   lostAnswers: 0,
   locked: 0,
   noPricing: false,
+  removed: [],
 };
 
 type Counter = "rateLimited" | "unavailable" | "lostAnswers" | "locked";

@@ -1,5 +1,5 @@
-import { ApiError, invalidInput, notFound } from "./api-error.ts";
-import { datacenterOf, IMAGES, LOCATIONS, pricing, SERVER_TYPES } from "./catalog.ts";
+import { ApiError, invalidInput, notFound, removed } from "./api-error.ts";
+import { IMAGES, LOCATIONS, pricing, SERVER_TYPES, type ServerType, withStock } from "./catalog.ts";
 import { type Faults, isShort } from "./faults.ts";
 import { matcherOf } from "./label-selector.ts";
 import { type Project, serverRequestSchema } from "./project.ts";
@@ -26,6 +26,9 @@ export interface RouteParts {
   readonly currency: string;
 }
 
+/** Removed on 1 October 2026: stock is in `locations` of the server types. */
+const REMOVED = /^\/datacenters(?:\/\d+)?$/;
+
 type Handler = (project: Project, call: Call, id: number) => Answer;
 
 /** The API's routes, as far as somebody needs them who rents servers. */
@@ -35,18 +38,14 @@ export class Routes {
 
   constructor(parts: RouteParts) {
     this.#parts = parts;
-    const { faults } = parts;
-    const shownSoldOut = (type: { readonly name: string }, place: string): boolean =>
-      isShort(faults.soldOut, type.name, place);
     this.#handlers = [
       ["GET", /^\/locations$/, (_, call) => this.#page(call, "locations", byName(LOCATIONS, call))],
       ["GET", /^\/locations\/(\d+)$/, (_project, _call, id) => one("location", LOCATIONS, id)],
-      ["GET", /^\/server_types$/, (_, call) => this.#page(call, "server_types", byName(SERVER_TYPES, call))],
-      ["GET", /^\/server_types\/(\d+)$/, (_project, _call, id) => one("server_type", SERVER_TYPES, id)],
+      ["GET", /^\/server_types$/, (_, call) => this.#page(call, "server_types", byName(this.#types(), call))],
+      ["GET", /^\/server_types\/(\d+)$/, (_project, _call, id) => one("server_type", this.#types(), id)],
       ["GET", /^\/images$/, (_, call) => this.#page(call, "images", byName(IMAGES, call).filter(ofItsKind(call)))],
       ["GET", /^\/pricing$/, () => this.#pricing()],
       ["GET", /^\/ssh_keys$/, (_, call) => this.#page(call, "ssh_keys", [])],
-      ["GET", /^\/datacenters$/, (_, call) => this.#datacenters(call, shownSoldOut)],
       ["GET", /^\/servers$/, (project, call) => this.#servers(project, call)],
       ["POST", /^\/servers$/, (project, call) => ({ status: 201, body: project.create(serverRequest(call)) })],
       ["GET", /^\/servers\/(\d+)$/, (project, _, id) => ({ status: 200, body: { server: project.server(id) } })],
@@ -58,10 +57,12 @@ export class Routes {
 
   /** @throws ApiError */
   answer(project: Project, call: Call): Answer {
+    if (this.#parts.faults.removed.includes(call.path)) throw removed();
     for (const [method, path, handler] of this.#handlers) {
       const match = path.exec(call.path);
       if (match !== null && method === call.method) return handler(project, call, Number(match[1]));
     }
+    if (REMOVED.test(call.path)) throw removed();
     throw new ApiError(404, "not_found", { message: `no route ${call.method} ${call.path}` });
   }
 
@@ -79,13 +80,9 @@ export class Routes {
     return this.#page(call, "servers", found);
   }
 
-  #datacenters(call: Call, soldOut: Parameters<typeof datacenterOf>[1]): Answer {
-    const { status, body } = this.#page(
-      call,
-      "datacenters",
-      LOCATIONS.map((place) => datacenterOf(place, soldOut)),
-    );
-    return { status, body: { ...body, recommendation: 1 } };
+  #types(): readonly ServerType[] {
+    const { soldOut } = this.#parts.faults;
+    return SERVER_TYPES.map((each) => withStock(each, (type, place) => isShort(soldOut, type, place)));
   }
 
   #pricing(): Answer {

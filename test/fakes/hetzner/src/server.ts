@@ -1,5 +1,5 @@
 import type { Action } from "./action.ts";
-import { datacenterOf, type Image, type Location, type ServerType } from "./catalog.ts";
+import type { Image, Location, ServerType } from "./catalog.ts";
 import type { Faults } from "./faults.ts";
 import type { Labels } from "./label-selector.ts";
 
@@ -124,7 +124,6 @@ export class Server {
       image,
       status: this.#status,
       server_type: type,
-      datacenter: datacenterOf(location, () => false),
       public_net: { ipv4: this.#ipv4(), ipv6: this.#ipv6(), floating_ips: [], firewalls: [] },
       private_net: [],
       locked: createAction.running,

@@ -1,0 +1,111 @@
+import { countingIds, TestClock } from "@fairlead/protocol/testing/test-clock";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { OpenedDatabase } from "../../installation/db/open.ts";
+import { openMemoryStore } from "../../testing.fixture.ts";
+import { type Authenticate, createAuthenticate, type NodeIdentities, type SignInSessions } from "./authenticate.ts";
+import { openKeyRing } from "./sealing/key-ring.ts";
+import { KeyRingStore } from "./sealing/key-ring-store.ts";
+import { memorySealer } from "./sealing/memory-sealer.ts";
+import { TokenService } from "./tokens/tokens.ts";
+
+describe("authenticate", () => {
+  const clock = new TestClock();
+  let store: OpenedDatabase;
+  let tokens: TokenService;
+  let session: Awaited<ReturnType<SignInSessions["find"]>>;
+  let node: Awaited<ReturnType<NodeIdentities["find"]>>;
+  let authenticate: Authenticate;
+  let sessionToken: string;
+  let nodeToken: string;
+
+  beforeAll(async () => {
+    store = await openMemoryStore();
+    const keyRing = await openKeyRing({
+      store: new KeyRingStore(store.db),
+      sealer: memorySealer(),
+      clock,
+      ids: countingIds(),
+    });
+    tokens = new TokenService({ keyRing, installationId: "ins_1", clock });
+    authenticate = createAuthenticate({
+      tokens,
+      sessions: { find: async () => session },
+      nodes: { find: async () => node },
+      modelsUrl: "https://models.example.org",
+    });
+    sessionToken = await tokens.issueSession({ userId: "usr_1", sessionId: "sis_1", ttlSeconds: 600 });
+    nodeToken = await tokens.issueNodeIdentity({
+      nodeId: "nod_1",
+      projectId: "prj_1",
+      keyThumbprint: "thumb",
+      ttlSeconds: 600,
+    });
+  });
+  afterAll(() => store.close());
+  beforeEach(() => {
+    session = { userId: "usr_1", platformAdmin: true };
+    node = { projectId: "prj_1", signingKeyThumbprint: "thumb" };
+  });
+
+  const bearer = (token: string): string => `Bearer ${token}`;
+
+  test("names the user of a session token, and whether they administer the platform just now", async () => {
+    const user = { kind: "user", userId: "usr_1", platformAdmin: true, sessionId: "sis_1" };
+    expect(await authenticate(bearer(sessionToken), ["user"])).toEqual(user);
+    expect(await authenticate(`bearer   ${sessionToken} `, ["user", "node"])).toEqual(user);
+  });
+
+  test("names the node of an identity token", async () => {
+    const principal = { kind: "node", nodeId: "nod_1", projectId: "prj_1" };
+    expect(await authenticate(bearer(nodeToken), ["user", "node"])).toEqual(principal);
+  });
+
+  test.each([undefined, "", "Bearer", "Bearer ", "Basic abc", "Bearer a b", "Bearer a\u0000b"])(
+    "%j is no credential, and the answer says what to send",
+    async (header) => {
+      await expect(authenticate(header, ["user", "node"])).rejects.toMatchObject({
+        code: "invalid_credential",
+        message: "Send `Authorization: Bearer <session token or node identity token>`.",
+      });
+    },
+  );
+
+  test("tells which kind a call takes when another kind comes", async () => {
+    await expect(authenticate(bearer(nodeToken), ["user"])).rejects.toThrow(
+      "This call requires a session token, not a node identity token.",
+    );
+    await expect(authenticate(bearer(sessionToken), ["node"])).rejects.toMatchObject({ code: "invalid_credential" });
+  });
+
+  test("sends a project key to the inference host, and a bootstrap token to enrolment", async () => {
+    await expect(authenticate(bearer("flk_whatever"), ["user"])).rejects.toThrow(/https:\/\/models\.example\.org/);
+    await expect(authenticate(bearer("flb_whatever"), ["user", "node"])).rejects.toThrow(/\/v1\/nodes\/\{id\}\/enroll/);
+  });
+
+  test("sends a worker-plane token to the inference host", async () => {
+    const node = { nodeId: "nod_1", projectId: "prj_1", keyThumbprint: "thumb", ttlSeconds: 60 };
+    const token = await tokens.issueWorker({ ...node, agentId: "agt_1", run: 1 });
+    await expect(authenticate(bearer(token), ["user", "node"])).rejects.toMatchObject({
+      code: "invalid_credential",
+      message: expect.stringContaining("https://models.example.org"),
+    });
+  });
+
+  test("refuses a token whose session has ended or is somebody else's", async () => {
+    session = null;
+    await expect(authenticate(bearer(sessionToken), ["user"])).rejects.toMatchObject({ code: "invalid_credential" });
+    session = { userId: "usr_2", platformAdmin: false };
+    await expect(authenticate(bearer(sessionToken), ["user"])).rejects.toMatchObject({ code: "invalid_credential" });
+  });
+
+  test("refuses a node that is gone, has moved, or has enrolled with another key", async () => {
+    for (const found of [
+      null,
+      { projectId: "prj_2", signingKeyThumbprint: "thumb" },
+      { projectId: "prj_1", signingKeyThumbprint: "newer" },
+    ]) {
+      node = found;
+      await expect(authenticate(bearer(nodeToken), ["node"])).rejects.toMatchObject({ code: "invalid_credential" });
+    }
+  });
+});

@@ -1,8 +1,0 @@
-import { readFileSync } from "node:fs";
-import { expect, test } from "vitest";
-import { metricsReference } from "./metrics-reference.ts";
-
-test("docs/metrics.md is what the metrics are; run `node --conditions=fairlead-source scripts/generate-docs.ts`", () => {
-  const page = new URL("../../../../docs/metrics.md", import.meta.url);
-  expect(readFileSync(page, "utf8")).toBe(metricsReference());
-});

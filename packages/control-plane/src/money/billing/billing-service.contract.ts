@@ -1,0 +1,357 @@
+import type { TestClock } from "@fairlead/protocol/testing/test-clock";
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { OpenedDatabase } from "../../installation/db/open.ts";
+import type { OpenStore } from "../../testing.fixture.ts";
+import { BillingStage, PRICES, PROJECT, usageOf } from "./billing.fixture.ts";
+import type { BillingService, PricedCall } from "./billing-service.ts";
+import { BillingStore } from "./billing-store.ts";
+import { STREAM_STEP_TOKENS } from "./hold.ts";
+import type { BillingMode } from "./ledger.ts";
+import { LedgerCheck } from "./ledger-check.ts";
+
+export function billingServiceContract(name: string, open: OpenStore): void {
+  describe(`billing on ${name}`, () => {
+    let stage: BillingStage;
+    let store: OpenedDatabase;
+    let clock: TestClock;
+    let billing: BillingService;
+
+    const service = (mode: BillingMode = "prepaid"): BillingService => stage.process({ mode });
+    const call = (change: Partial<PricedCall> = {}): PricedCall => stage.call(change);
+    const credit = (amount: number): Promise<void> => stage.credit(amount);
+    const balances = (): Promise<{ stored: number; ledger: number }> => stage.balances();
+
+    beforeEach(async () => {
+      stage = new BillingStage(await open());
+      ({ store, clock, billing } = stage);
+    });
+    afterEach(() => stage.close());
+
+    test("a call sets aside what it may cost, and is charged what it did cost", async () => {
+      await credit(1000);
+      const hold = await billing.open(call());
+      expect(await balances()).toEqual({ stored: 900, ledger: 900 });
+      expect(hold.settle(usageOf(10, 20))).toBe(30);
+      expect(await balances()).toEqual({ stored: 970, ledger: 970 });
+    });
+
+    test("what an upstream counts beyond the hold is charged and counted, and what we estimate is not", async () => {
+      await credit(10_000);
+      const budget = { total: 1000, daily: null, monthly: null };
+      const told = await billing.open(call({ budget }));
+      expect(told.settle(usageOf(10, 190))).toBe(200);
+      expect(stage.bounds.counts.get("call_cost")).toBe(1);
+      const estimated = await billing.open(call({ budget }));
+      expect(estimated.settle(usageOf(10, 190), PRICES, true)).toBe(100);
+      expect(stage.bounds.counts.get("call_cost")).toBe(1);
+    });
+
+    test("what no stream shows is set aside from the start", async () => {
+      await credit(10_000);
+      const hold = await billing.open(call({ streamed: true, outputLimit: 2000, unseenTokens: 300 }));
+      expect((await billing.account(PROJECT)).held).toBe(10 + 512 + 300);
+      expect(hold.cover(400)).toBeNull();
+      expect((await billing.account(PROJECT)).held).toBe(10 + 400 + 300 + 512);
+      hold.settle(null);
+    });
+
+    test("a write whose answer was lost counts once, with billing off too", async () => {
+      await credit(1000);
+      for (const mode of ["prepaid", "off"] as const) {
+        let answers = 0;
+        const losing = stage.process({
+          mode,
+          writeTogether: async (statements) => {
+            await store.writeTogether(statements);
+            if (++answers === 1) throw new Error("the answer was lost");
+          },
+        });
+        const before = (await losing.spenderAccount("key_1")).spent("total");
+        (await losing.open(call())).settle(usageOf(10, 20));
+        await expect(losing.flush()).rejects.toThrow("lost");
+        await losing.close();
+        expect((await service().spenderAccount("key_1")).spent("total")).toBe(before + 30);
+      }
+      expect(await balances()).toEqual({ stored: 970, ledger: 970 });
+    });
+
+    test("a call that generated nothing costs nothing", async () => {
+      await credit(1000);
+      expect((await billing.open(call())).settle(null)).toBe(0);
+      expect(await balances()).toEqual({ stored: 1000, ledger: 1000 });
+    });
+
+    test("settling twice charges once", async () => {
+      await credit(1000);
+      const hold = await billing.open(call());
+      hold.settle(usageOf(10, 20));
+      expect(hold.settle(usageOf(10, 20))).toBe(0);
+      expect(await balances()).toEqual({ stored: 970, ledger: 970 });
+    });
+
+    test("of many calls at once no more run than the balance is good for", async () => {
+      await credit(1000);
+      const answers = await Promise.allSettled(Array.from({ length: 30 }, () => billing.open(call())));
+      expect(answers.filter(({ status }) => status === "fulfilled")).toHaveLength(10);
+      expect(await balances()).toEqual({ stored: 0, ledger: 0 });
+    });
+
+    test("what running calls hold is told from what is not there", async () => {
+      await credit(150);
+      const hold = await billing.open(call());
+      await expect(billing.open(call())).rejects.toMatchObject({
+        code: "held_by_running_calls",
+        message: expect.stringContaining("other calls in progress have reserved $0.0000001") as string,
+      });
+      await expect(billing.open(call({ outputLimit: 1000 }))).rejects.toMatchObject({
+        code: "insufficient_balance",
+        message: expect.stringContaining("needs up to $0.00000101; the project has $0.00000005 left") as string,
+      });
+      hold.settle(null);
+      await expect(billing.open(call())).resolves.toBeDefined();
+    });
+
+    test("a stream holds step by step, and is refused the step that nobody can pay", async () => {
+      await credit(10 + STREAM_STEP_TOKENS + 500);
+      const hold = await billing.open(call({ streamed: true, outputLimit: 1_000_000 }));
+      expect(hold.cover(STREAM_STEP_TOKENS / 2)).toBeNull();
+      expect((await balances()).stored).toBe(500);
+      expect(hold.cover(STREAM_STEP_TOKENS / 2 + 100)).toBeNull();
+      expect((await balances()).stored).toBe(144);
+      expect(hold.cover(STREAM_STEP_TOKENS + 150)).toMatchObject({ code: "insufficient_balance" });
+      expect(hold.settle(usageOf(10, STREAM_STEP_TOKENS + 150))).toBe(10 + STREAM_STEP_TOKENS + 150);
+      expect(await balances()).toEqual({ stored: 350, ledger: 350 });
+    });
+
+    test("what an upstream counts beyond all that is there is written off: no balance is below zero", async () => {
+      await credit(120);
+      const hold = await billing.open(call());
+      expect(hold.settle(usageOf(10, 500))).toBe(120);
+      expect(await balances()).toEqual({ stored: 0, ledger: 0 });
+    });
+
+    test("a model without a price is not free where payment is asked for", async () => {
+      await credit(1000);
+      await expect(billing.open(call({ prices: null }))).rejects.toMatchObject({ code: "not_configured" });
+    });
+
+    test("with billing off nothing is asked for, and what has a price is told all the same", async () => {
+      const off = service("off");
+      expect((await off.open(call({ prices: null }))).settle(usageOf(10, 20))).toBe(0);
+      expect((await off.open(call())).settle(usageOf(10, 20))).toBe(30);
+      await off.close();
+      expect(await balances()).toEqual({ stored: 0, ledger: 0 });
+    });
+
+    test("a key's budget counts what it has spent and what its running calls hold, and starts anew with its time", async () => {
+      await credit(10_000);
+      const budget = { total: null, daily: 250, monthly: null };
+      (await billing.open(call({ budget }))).settle(usageOf(10, 90));
+      const hold = await billing.open(call({ budget }));
+      await expect(billing.open(call({ budget }))).rejects.toMatchObject({ code: "held_by_running_calls" });
+      hold.settle(usageOf(10, 90));
+      await expect(billing.open(call({ budget }))).rejects.toMatchObject({
+        code: "key_budget_exceeded",
+        message: expect.stringContaining("It resets at 2026-01-02T00:00:00.000Z.") as string,
+      });
+      await expect(billing.open(call({ budget, spenderId: "key_2" }))).resolves.toBeDefined();
+      await billing.flush();
+      clock.advance(24 * 3_600_000);
+      await expect(billing.open(call({ budget }))).resolves.toBeDefined();
+    });
+
+    test("a stream that would outgrow its key's budget alone is told that the budget is used up", async () => {
+      await credit(10_000);
+      const budget = { total: 600, daily: null, monthly: null };
+      const hold = await billing.open(call({ budget, streamed: true, outputLimit: 5000 }));
+      expect(hold.cover(400)).toMatchObject({
+        code: "key_budget_exceeded",
+        message: expect.stringContaining("more; of this key's total budget") as string,
+      });
+    });
+
+    test("with billing off a key without a budget needs no store, and what it spends is counted later", async () => {
+      const off = service("off");
+      await store.db.schema.alterTable("spending").renameTo("away").execute();
+      const lost = await off.open(call());
+      lost.settle(usageOf(10, 20));
+      await expect(off.spenderAccount("key_1")).rejects.toThrow();
+      await store.db.schema.alterTable("away").renameTo("spending").execute();
+      (await off.open(call())).settle(usageOf(10, 20));
+      await off.spenderAccount("key_1");
+      (await off.open(call())).settle(usageOf(10, 20));
+      await off.close();
+      expect((await service().spenderAccount("key_1")).spent("total")).toBe(60);
+    });
+
+    test("money that is being taken out can be held by nobody, and is there again if that fails", async () => {
+      await credit(1000);
+      const change = { projectId: PROJECT, kind: "adjust", amount: -950, note: "" } as const;
+      const taking = billing.change(change, (write) =>
+        store.db.transaction().execute(async (transaction) => {
+          await write(transaction);
+          const refused = billing.open(call({ spenderId: null }));
+          await expect(refused).rejects.toMatchObject({ code: "insufficient_balance" });
+          throw new Error("no commit");
+        }),
+      );
+      await expect(taking).rejects.toThrow("no commit");
+      await expect(billing.open(call())).resolves.toBeDefined();
+      expect(await balances()).toEqual({ stored: 900, ledger: 900 });
+    });
+
+    test("no sum of the ledger's first rows is below zero, also where something is written off", async () => {
+      await credit(120);
+      const hold = await billing.open(call());
+      await credit(500);
+      hold.settle(usageOf(10, 5000));
+      await billing.flush();
+      const rows = (await new BillingStore(store.db).list(PROJECT, { after: null, limit: 100 })).toReversed();
+      let sum = 0;
+      for (const { amount } of rows) expect((sum += amount)).toBeGreaterThanOrEqual(0);
+      expect(rows.map(({ kind }) => kind)).toEqual(["credit", "hold", "credit", "release", "adjust", "settle"]);
+      expect(sum).toBe(0);
+    });
+
+    test("the ledger is proved to be whole while calls run, and what is not is found", async () => {
+      await credit(1000);
+      const check = new LedgerCheck(store.maintenance);
+      await billing.open(call());
+      (await billing.open(call())).settle(usageOf(10, 20));
+      await billing.flush();
+      expect(await check.run()).toEqual({ projects: 1, entries: 5, wrong: [] });
+      await store.db.updateTable("project_balance").set({ balance: 871 }).execute();
+      await store.db.updateTable("open_hold").set({ held: 99 }).execute();
+      const found = { balance: 871, sum: 870, lowest: 800, held: 100, openHolds: 99, chargedTwice: 0 };
+      expect((await check.run()).wrong).toEqual([{ projectId: PROJECT, entries: 5, ...found }]);
+    });
+
+    test("a call that runs over midnight counts for the day on which it ends", async () => {
+      await credit(10_000);
+      const budget = { total: null, daily: 250, monthly: null };
+      clock.advance(24 * 3_600_000 - 1);
+      const hold = await billing.open(call({ budget }));
+      clock.advance(1);
+      hold.settle(usageOf(10, 90));
+      expect((await billing.spenderAccount("key_1")).spent("2026-01-01")).toBe(0);
+      expect((await billing.spenderAccount("key_1")).spent("2026-01-02")).toBe(100);
+      await billing.flush();
+      const next = service();
+      expect((await next.spenderAccount("key_1")).spent("2026-01-02")).toBe(100);
+      await next.close();
+    });
+
+    test("while the store is away nothing is given or taken, and what may be gone is spent by nobody", async () => {
+      await credit(1000);
+      await store.db.schema.alterTable("ledger_entry").renameTo("away").execute();
+      await expect(credit(500)).rejects.toThrow();
+      expect((await billing.account(PROJECT)).balance).toBe(1000);
+      await expect(credit(-400)).rejects.toThrow();
+      expect((await billing.account(PROJECT)).balance).toBe(600);
+      await store.db.schema.alterTable("away").renameTo("ledger_entry").execute();
+      await credit(500);
+      expect(await balances()).toEqual({ stored: 1500, ledger: 1500 });
+      expect((await service().account(PROJECT)).balance).toBe(1500);
+    });
+
+    test("a credit whose commit was answered by nobody can be spent", async () => {
+      const change = { projectId: PROJECT, kind: "credit", amount: 1000, note: "" } as const;
+      const lost = billing.change(change, async (write) => {
+        await store.db.transaction().execute(write);
+        throw new Error("the answer was lost");
+      });
+      await expect(lost).rejects.toThrow("lost");
+      expect((await billing.account(PROJECT)).balance).toBe(1000);
+      const taken = billing.change({ ...change, kind: "adjust", amount: -400 }, async (write) => {
+        await store.db.transaction().execute(write);
+        throw new Error("the answer was lost");
+      });
+      await expect(taken).rejects.toThrow("lost");
+      expect(await balances()).toEqual({ stored: 600, ledger: 600 });
+      expect((await billing.account(PROJECT)).balance).toBe(600);
+    });
+
+    test("a restart remembers what a key has spent", async () => {
+      await credit(10_000);
+      const budget = { total: 150, daily: null, monthly: null };
+      (await billing.open(call({ budget }))).settle(usageOf(10, 90));
+      await billing.flush();
+      const next = service();
+      await expect(next.open(call({ budget }))).rejects.toMatchObject({ code: "key_budget_exceeded" });
+      await next.close();
+    });
+
+    test("what keys have spent today, this month and in all is told at once, and by the next process", async () => {
+      await credit(1000);
+      (await billing.open(call())).settle(usageOf(10, 20));
+      await billing.flush();
+      clock.advance(24 * 3_600_000);
+      (await billing.open(call())).settle(usageOf(10, 10));
+      const spent = new Map([
+        ["key_1", { total: 50, daily: 20, monthly: 50 }],
+        ["key_2", { total: 0, daily: 0, monthly: 0 }],
+      ]);
+      expect(await billing.spent(["key_1", "key_2"])).toEqual(spent);
+      await billing.flush();
+      const next = service();
+      expect(await next.spent(["key_1", "key_2"])).toEqual(spent);
+      clock.advance(31 * 24 * 3_600_000);
+      expect((await next.spent(["key_1"])).get("key_1")).toEqual({ total: 50, daily: 0, monthly: 0 });
+      expect(await next.spent([])).toEqual(new Map());
+      await next.close();
+    });
+
+    test("after a crash what was held comes back, less what its caller had surely got", async () => {
+      await credit(10_000);
+      await billing.open(call());
+      const stream = await billing.open(call({ streamed: true, outputLimit: 5000 }));
+      stream.cover(400);
+      await billing.flush();
+      const next = service();
+      expect(await next.recover()).toBe(2);
+      expect(await next.recover()).toBe(0);
+      expect((await next.account(PROJECT)).balance).toBe(10_000 - 410);
+      expect(await balances()).toEqual({ stored: 9590, ledger: 9590 });
+      await next.close();
+    });
+
+    test("whatever calls do, the ledger's sum is the balance, and never below zero", async () => {
+      const step = fc.record({
+        credit: fc.integer({ min: 0, max: 500 }),
+        streamed: fc.boolean(),
+        outputLimit: fc.integer({ min: 1, max: 3000 }),
+        generated: fc.option(fc.integer({ min: 0, max: 4000 }), { nil: null }),
+        settles: fc.boolean(),
+      });
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { maxLength: 15 }), async (steps) => {
+          for (const { credit: amount, streamed, outputLimit, generated, settles } of steps) {
+            if (amount > 0) await credit(amount);
+            const hold = await billing.open(call({ streamed, outputLimit })).catch(() => null);
+            if (generated !== null) hold?.cover(generated);
+            if (settles) hold?.settle(generated === null ? null : usageOf(10, generated));
+            expect((await billing.account(PROJECT)).balance).toBeGreaterThanOrEqual(0);
+          }
+          const { stored, ledger } = await balances();
+          expect(stored).toBe(ledger);
+          expect(stored).toBe((await billing.account(PROJECT)).balance);
+        }),
+        { numRuns: 15 },
+      );
+    });
+
+    test("while the store takes no writes nobody's money is promised, and what was settled is written when it does again", async () => {
+      await credit(1000);
+      const hold = await billing.open(call());
+      await billing.flush();
+      await store.db.schema.alterTable("ledger_entry").renameTo("away").execute();
+      hold.settle(usageOf(10, 20));
+      await expect(billing.flush()).rejects.toThrow();
+      await expect(billing.open(call())).rejects.toMatchObject({ code: "unavailable", retryAfterSeconds: 1 });
+      await store.db.schema.alterTable("away").renameTo("ledger_entry").execute();
+      expect(await balances()).toEqual({ stored: 970, ledger: 970 });
+      await expect(billing.open(call())).resolves.toBeDefined();
+    });
+  });
+}

@@ -1,0 +1,70 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { localPath } from "../../sign-in/sign-in.ts";
+import { emailSchema } from "../../users/user.ts";
+import { parseForm, readForm } from "./form-input.ts";
+
+const schema = z.strictObject({ email: emailSchema, name: z.string().min(1, "must not be empty") });
+const ownPath = (text: string): string | null => localPath(text, "https://own.example");
+const misused = expect.objectContaining({ code: "invalid_request" });
+
+describe("a posted form", () => {
+  test("is read as browsers write it", () => {
+    expect(parseForm("a=1+2&b=%C3%A4%26%3D&c=")).toEqual({ a: "1 2", b: "ä&=", c: "" });
+  });
+
+  test("cannot say a thing twice, nor at great length", () => {
+    for (const text of ["a=1&a=2", `a=${"x".repeat(8193)}`]) expect(() => parseForm(text)).toThrow(misused);
+  });
+
+  test("cannot reach into objects", () => {
+    const fields = parseForm("__proto__=x&constructor=y");
+    expect(Object.getPrototypeOf(fields)).toBe(Object.prototype);
+    expect(Object.keys(fields)).toEqual(["__proto__", "constructor"]);
+  });
+
+  test("gives values, or a sentence for each field that is wrong", () => {
+    expect(readForm(schema, { email: " Ann@Example.org", name: "Ann" }).values).toEqual({
+      email: "ann@example.org",
+      name: "Ann",
+    });
+    expect(readForm(schema, { email: "ann", name: "" }).errors).toEqual({
+      email: "Must be an email address.",
+      name: "Must not be empty.",
+    });
+  });
+
+  test("with a field too many or too few is none of ours", () => {
+    expect(() => readForm(schema, { email: "ann@example.org", name: "Ann", admin: "1" })).toThrow(misused);
+    expect(() => readForm(schema, { email: "ann@example.org" })).toThrow(misused);
+  });
+});
+
+describe("where somebody goes after signing in", () => {
+  test.each(["/", "/device?user_code=ABCD-EFGH", "/v1/oauth/authorize?a=b&c=%2F"])("%s is a path of ours", (path) => {
+    expect(ownPath(path)).toBe(path);
+  });
+
+  test.each([
+    "",
+    "account",
+    "//evil.example",
+    "/\\evil.example",
+    "\\\\evil.example",
+    "/\t/evil.example",
+    "/\n/evil.example",
+    "https://evil.example/",
+    "javascript:alert(1)",
+    "http://[",
+    "///evil.example",
+  ])("%j leads nowhere", (text) => {
+    expect(ownPath(text)).toBeNull();
+  });
+
+  test("no way of writing a path leads to another host", () => {
+    for (const text of ["/..//evil.example", "/./\\evil.example", "/%2F/evil.example", "/@evil.example"]) {
+      const path = ownPath(text);
+      if (path !== null) expect(new URL(path, "https://own.example").host).toBe("own.example");
+    }
+  });
+});

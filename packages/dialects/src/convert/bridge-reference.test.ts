@@ -1,0 +1,7 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { bridgeReference } from "./bridge-reference.ts";
+
+test("docs/bridge.md is what the code says (regenerate it with `node --conditions=fairlead-source scripts/generate-docs.ts`)", () => {
+  expect(readFileSync(new URL("../../../../docs/bridge.md", import.meta.url), "utf8")).toBe(bridgeReference());
+});

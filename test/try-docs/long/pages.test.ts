@@ -1,0 +1,11 @@
+import { expect, test } from "vitest";
+import { runScript } from "../../support/run-script.ts";
+import { whyNotTried } from "../why-not-tried.ts";
+
+test("every command of README.md and docs/ does on a bare Debian 12 what it says", async ({ skip }) => {
+  const reason = whyNotTried();
+  if (reason !== null) skip(reason);
+  const { code, out, errors } = await runScript("try-docs", ["--all"]);
+  expect(out + errors).toMatch(/^\d+ blocks passed, 0 failed, \d+ not tried$/m);
+  expect(code).toBe(0);
+});
