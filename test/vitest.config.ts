@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 
 const root = new URL("..", import.meta.url).pathname;
@@ -56,6 +57,8 @@ export default defineConfig({
             "test/try-docs/blocks.test.ts",
           ],
           isolate: false,
+          // Many tests wait for sockets, processes and containers; the default leaves one core unused.
+          maxWorkers: Math.max(2, availableParallelism()),
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

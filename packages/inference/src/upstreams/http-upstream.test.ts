@@ -164,9 +164,9 @@ describe("a provider over HTTP", () => {
     const provider = await startProvider();
     const answer = ask(openUpstreams().open(targetAt(provider.port)));
     const [, response] = await provider.next();
-    await vi.advanceTimersByTimeAsync(20 * 60_000);
+    vi.advanceTimersByTime(20 * 60_000);
     response.write("a");
-    await vi.advanceTimersByTimeAsync(20 * 60_000);
+    vi.advanceTimersByTime(20 * 60_000);
     response.end("b");
     expect(await answer).toMatchObject({ status: 200, text: "ab" });
   });
