@@ -60,6 +60,8 @@ function countChecks(counts: Counts): void {
 }
 
 const [, , file, only] = process.argv;
+// Drills explore; test/support/seed.ts reads this.
+if (only === "--drills") process.env["FAIRLEAD_TEST_SEED"] ??= "random";
 const counts: Counts = { passed: 0, failed: 0, skipped: [] };
 if (only === undefined) countChecks(counts);
 for (const suite of only === undefined ? SUITES : (ALL_OF[only] ?? [])) count(counts, await runSuite(suite));

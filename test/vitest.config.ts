@@ -8,7 +8,7 @@ const shared = { resolve: { conditions: ["fairlead-source"] }, ssr: { resolve: {
 /** How long a test waits for a condition where it says nothing else: a machine may have more to do than cores for it. */
 const patienceMs = 20_000;
 const patient = {
-  setupFiles: ["test/support/patience.ts"],
+  setupFiles: ["test/support/patience.ts", "test/support/generated-input.ts"],
   provide: { patienceMs },
   expect: { poll: { timeout: patienceMs } },
 };

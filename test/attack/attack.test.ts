@@ -1,7 +1,7 @@
-import { randomInt } from "node:crypto";
 import * as fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { EVERY_DRILL } from "../drills/stage/every-drill.ts";
+import { TEST_SEED } from "../support/seed.ts";
 import type { Attack } from "./attack.ts";
 import { ATTACKS } from "./attacks.ts";
 import { Campaign } from "./campaign.ts";
@@ -12,7 +12,6 @@ import { Campaign } from "./campaign.ts";
  */
 
 const { env } = process;
-const SEED = Number(env["FAIRLEAD_ATTACK_SEED"] ?? randomInt(2 ** 31));
 const PATH = env["FAIRLEAD_ATTACK_PATH"];
 const ONLY = env["FAIRLEAD_ATTACK_ONLY"]?.split(",");
 const MINUTES = Number(env["FAIRLEAD_ATTACK_MINUTES"] ?? (EVERY_DRILL ? 60 : 0));
@@ -29,7 +28,7 @@ const ROUND_MS = 2000;
 const LONGEST_ROUND_MS = 180_000;
 const MOST_MOVES = 4;
 
-describe(`hostile parties (seed ${SEED})`, () => {
+describe(`hostile parties (seed ${TEST_SEED})`, () => {
   const campaign = new Campaign(env["FAIRLEAD_ATTACK_REPORT"]);
   afterAll(async () => void (await campaign.end()));
 
@@ -44,7 +43,7 @@ describe(`hostile parties (seed ${SEED})`, () => {
 
     test("whatever it does", { timeout: RANDOM_MS + SHRINKING_MS + 2 * LONGEST_ROUND_MS }, async () => {
       await fc.assert(propertyOf(attack, campaign), {
-        seed: SEED,
+        seed: TEST_SEED,
         ...(PATH === undefined ? {} : { path: PATH }),
         numRuns: SHORT_ROUNDS + Math.ceil(RANDOM_MS / ROUND_MS),
       });

@@ -7,7 +7,7 @@ import { type DrillCall, type DrillResult, LIMIT_TOKENS, makeCall, refusalOf } f
 import { SimulatedDaemon } from "../support/simulated-daemon.ts";
 import { waitFor } from "../support/wait-for.ts";
 
-const SOON_MS = 20_000;
+const SOON_MS = 60_000;
 const PRICES = { input: 3_000_001, cachedInput: 1_500_000, output: 7_000_003, perRequest: 11 };
 const MODEL = { name: "m", maxOutputTokens: 2000, prices: PRICES };
 /** For some forty calls of the drill. */

@@ -10,7 +10,7 @@ import { readBytes } from "../support/scripted-engine.ts";
 import { selfSigned } from "../support/self-signed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
-const WAIT_MS = 10_000;
+const WAIT_MS = 60_000;
 const SSE = { "content-type": "text/event-stream" };
 const JSON_TYPE = { "content-type": "application/json" };
 

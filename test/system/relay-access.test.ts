@@ -9,7 +9,7 @@ import { answerOf, headOf, relayRequest } from "../support/relay-call.ts";
 import { type Person, RelayStage, type StagedNode } from "../support/relay-stage.ts";
 import { waitFor } from "../support/wait-for.ts";
 
-const WAIT_MS = 10_000;
+const WAIT_MS = 60_000;
 
 let stage: RelayStage;
 let owner: Person;

@@ -8,7 +8,7 @@ import { relayRequest } from "../support/relay-call.ts";
 import { type Person, RelayStage, type StagedNode } from "../support/relay-stage.ts";
 import { waitFor } from "../support/wait-for.ts";
 
-const WAIT_MS = 10_000;
+const WAIT_MS = 60_000;
 const MB = 1024 * 1024;
 
 let stage: RelayStage;

@@ -10,7 +10,7 @@ import { type Person, RelayStage, type StagedNode } from "../support/relay-stage
 import { readBytes } from "../support/scripted-engine.ts";
 import { waitFor } from "../support/wait-for.ts";
 
-const WAIT_MS = 10_000;
+const WAIT_MS = 60_000;
 const MB = 1024 * 1024;
 const SSE = { "content-type": "text/event-stream" };
 

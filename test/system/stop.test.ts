@@ -16,7 +16,7 @@ const BOUND_MS = (SHUTDOWN_SECONDS + 5) * 1000 + 3000;
 const FOR_GOOD_MS = 600_000;
 /** Less than the server takes for the end of its event loop. */
 const A_WHILE_MS = 2000;
-const SOON_MS = 10_000;
+const SOON_MS = 60_000;
 
 let dir: string;
 let order: string;

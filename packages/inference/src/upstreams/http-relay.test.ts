@@ -304,7 +304,7 @@ describe("a caller that leaves", () => {
       last = written;
       expect(before).toBe(written);
     };
-    await vi.waitFor(settled, { timeout: 5000, interval: 100 });
+    await vi.waitFor(settled, { timeout: 20_000, interval: 100 });
     const [, response] = await ours;
     expect(response.writableLength + (response.socket?.writableLength ?? 0)).toBeLessThan(512 * 1024);
     expect(stalled?.writableNeedDrain).toBe(true);

@@ -14,6 +14,8 @@ import { joinStore, type MembershipDeps, type ServerMembership } from "./members
 
 const TIMES = { leaseMs: 600, renewMs: 100, pollMs: 50 };
 const PATIENCE_MS = 1000;
+/** A server that waited for this lease would exceed the time of a test. */
+const LONG_LEASE = { ...TIMES, leaseMs: 3_600_000 };
 
 test("on SQLite, where the data folder's lock keeps others out, nothing is fenced and only this process lives", async () => {
   const membership = await joinStore(depsOf("/nowhere", undefined));
@@ -73,9 +75,7 @@ describe.each(STORES.filter(({ name }) => name === "PostgreSQL"))("the place of 
 
   test("is refused to an operator's command as soon as the server is seen to renew its lease", async () => {
     await joinAs(await folder());
-    const began = performance.now();
-    await expect(joinAs(await folder(), { patienceMs: 0 })).rejects.toBeInstanceOf(StartError);
-    expect(performance.now() - began).toBeLessThan(TIMES.leaseMs);
+    await expect(joinAs(await folder(), { patienceMs: 0, times: LONG_LEASE })).rejects.toBeInstanceOf(StartError);
   });
 
   test("is free at once when its server has left", async () => {
@@ -128,7 +128,6 @@ describe.each(STORES.filter(({ name }) => name === "PostgreSQL"))("the place of 
               store.longReads,
             )
           ).rows.length,
-        { timeout: 5000 },
       )
       .toBeGreaterThan(0);
     expect(isIn).toBe(false);
@@ -141,9 +140,7 @@ describe.each(STORES.filter(({ name }) => name === "PostgreSQL"))("the place of 
   test("comes back to a killed server's next start at once", async () => {
     const dataDir = await folder();
     await killed(dataDir);
-    const began = performance.now();
-    const again = await joinAs(dataDir);
-    expect(performance.now() - began).toBeLessThan(TIMES.leaseMs);
+    const again = await joinAs(dataDir, { times: LONG_LEASE, patienceMs: LONG_LEASE.leaseMs });
     expect(await again.living()).toEqual([again.incarnation]);
   });
 
