@@ -15,14 +15,14 @@ function readSources(): Source[] {
     .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
 }
 
-describe("the house", () => {
-  test("keeps its import rules", () => {
+describe("the source code", () => {
+  test("follows the import rules", () => {
     const sources = readSources();
     expect(sources.length).toBeGreaterThan(30);
     expect(findViolations(sources, houseRules)).toEqual([]);
   });
 
-  test("keeps folders that a reader can take in at a glance", () => {
+  test("has no overcrowded folders", () => {
     const paths = globSync("packages/*/src/**/*", { cwd: root, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map((entry) => relative(root, join(entry.parentPath, entry.name)));
@@ -34,24 +34,24 @@ describe("the house", () => {
     expect(sharedNames(readSources())).toEqual([]);
   });
 
-  test("has no small files that are parts of another", () => {
+  test("has no small files that are parts of another file", () => {
     const tests = new Set(globSync("packages/*/src/**/*.test.ts", { cwd: root }));
     expect(smallParts(readSources(), tests)).toEqual([]);
   });
 
-  test("has no rooms that need each other", () => {
+  test("has no rooms that depend on each other", () => {
     expect(roomCycles(readSources())).toEqual([]);
   });
 
-  test("keeps its composition small, and its server a page", () => {
+  test("keeps its composition small and its server root to one page", () => {
     expect(largeComposition(readSources())).toEqual([]);
   });
 
-  test("passes rooms what they use, not bags of everything", () => {
+  test("passes rooms only what they use, not bags of everything", () => {
     expect(bags(readSources())).toEqual([]);
   });
 
-  test("names only paths that exist in the map, docs/architecture.md", () => {
+  test("contains every path that docs/architecture.md names", () => {
     const map = readFileSync(join(root, "docs/architecture.md"), "utf8");
     const named = Array.from(
       map.matchAll(/`((?:packages|scripts|systemd|test|docs|\.ci)\/[\w./*-]*)`/g),
@@ -75,12 +75,12 @@ describe("the rules", () => {
     ["a package in protocol", "packages/protocol/src/values/ids.ts", 'import { pino } from "pino";'],
     ["a package in wire", "packages/wire/src/liveness.ts", 'import { pino } from "pino";'],
     [
-      "a server's value in the daemon",
+      "a server value in the daemon",
       "packages/daemon/src/daemon.ts",
       'import { x } from "@fairlead/control-plane/server";',
     ],
     [
-      "a server's other type in the daemon",
+      "another server type in the daemon",
       "packages/daemon/src/a.ts",
       'import type { X } from "@fairlead/control-plane/server";',
     ],
@@ -133,12 +133,12 @@ describe("the rules", () => {
     ["a side-effect import", `${server}/fleet/nodes/a.ts`, 'import "ws";'],
     ["the environment outside config.ts", `${server}/installation/process/log.ts`, "const level = process.env.LEVEL;"],
     ["the system's time", `${server}/fleet/nodes/node.ts`, "const now = Date.now();"],
-    ["an argument-less Date", `${server}/fleet/nodes/node.ts`, "const now = new Date();"],
+    ["a Date without arguments", `${server}/fleet/nodes/node.ts`, "const now = new Date();"],
     ["randomness", `${server}/fleet/nodes/node.ts`, "const id = randomUUID();"],
     ["the console", "scripts/check.ts", 'console.log("hi");'],
-    ["JSON from outside without a bound", `${server}/models/providers/a.ts`, "const list = JSON.parse(text);"],
-    ["the same of a response", `${server}/fleet/machines/a.ts`, "const body = await response.json();"],
-    ["the same in the daemon", "packages/daemon/src/link/a.ts", "const body = JSON.parse(text);"],
+    ["JSON from outside without a limit", `${server}/models/providers/a.ts`, "const list = JSON.parse(text);"],
+    ["JSON of a response without a limit", `${server}/fleet/machines/a.ts`, "const body = await response.json();"],
+    ["JSON in the daemon without a limit", "packages/daemon/src/link/a.ts", "const body = JSON.parse(text);"],
     [
       "a barrel",
       "packages/protocol/src/index.ts",
@@ -166,20 +166,20 @@ describe("the rules", () => {
       "packages/dialects/src/convert/a.ts",
       'import type { Response } from "openai/resources/responses/responses";',
     ],
-    ["a Date made from a given time", `${server}/fleet/nodes/node.ts`, "const at = new Date(now);"],
+    ["a Date of a given time", `${server}/fleet/nodes/node.ts`, "const at = new Date(now);"],
     [
-      "what stands in a comment",
+      "the text of a comment",
       `${server}/fleet/nodes/node.ts`,
       "// never Date.now()\n/* nor\n   process.env */\nconst a = 1;",
     ],
-    ["JSON from outside within a bound", `${server}/models/providers/a.ts`, "const list = parseJson(text);"],
-    ["JSON of the store", `${server}/fleet/nodes/node-store.ts`, "const list = JSON.parse(row.list);"],
+    ["JSON from outside with a limit", `${server}/models/providers/a.ts`, "const list = parseJson(text);"],
+    ["JSON from the store", `${server}/fleet/nodes/node-store.ts`, "const list = JSON.parse(row.list);"],
     ["a re-export beside code", "packages/protocol/src/a.ts", 'export { b } from "./b.ts";\nexport const a = 1;'],
   ])("allow %s", (_what, path, text) => {
     expect(violations(path, text)).toEqual([]);
   });
 
-  test("give file, line and reason", () => {
+  test("report file, line and reason", () => {
     expect(violations(`${server}/installation/process/log.ts`, "\nconst level = process.env.LEVEL;")).toEqual([
       `${server}/installation/process/log.ts:2: settings are read in one place: process.env belongs to config.ts`,
     ]);
@@ -207,20 +207,20 @@ describe("the layout", () => {
   const part = { path: "packages/daemon/src/link/part.ts", text: "export const a = 1;\n" };
   const user = (name: string): Source => source(`packages/daemon/src/link/${name}.ts`, "./part.ts");
 
-  test("refuses a small file that one other file imports", () => {
+  test("refuses a small file that only one other file imports", () => {
     expect(smallParts([part, user("a")], new Set())).toEqual([
       `${part.path}: at most 40 lines, for packages/daemon/src/link/a.ts alone; a part of it, not a file`,
     ]);
   });
 
-  test("allows a small file with two importers, with a test of its own, or for a composition, and a longer one", () => {
+  test("allows a small file with two importers, with its own test or for a composition, and a longer file", () => {
     expect(smallParts([part, user("a"), user("b")], new Set())).toEqual([]);
     expect(smallParts([part, user("a")], new Set(["packages/daemon/src/link/part.test.ts"]))).toEqual([]);
     expect(smallParts([part, source("packages/daemon/src/main.ts", "./link/part.ts")], new Set())).toEqual([]);
     expect(smallParts([{ ...part, text: "\n".repeat(41) }, user("a")], new Set())).toEqual([]);
   });
 
-  test("refuses a name that two files export, and says where", () => {
+  test("refuses a name that two files export and reports both", () => {
     const twice = ["a", "b"].map((file) => ({
       path: `packages/daemon/src/${file}.ts`,
       text: "export interface Plan {}",
@@ -230,7 +230,7 @@ describe("the layout", () => {
     ]);
   });
 
-  test("allows the same name where it is not exported, overloads, and the main of each program", () => {
+  test("allows a repeated name that is not exported, overloads, and the main function of each program", () => {
     const files = [
       { path: "packages/daemon/src/a.ts", text: "interface Plan {}\nexport function main(): void {}" },
       { path: "packages/cli/src/b.ts", text: "export interface Plan {}\nexport function main(): void {}" },
@@ -242,7 +242,7 @@ describe("the layout", () => {
     expect(sharedNames(files)).toEqual([]);
   });
 
-  test("refuses rooms that need each other, by a type too, and says by which imports", () => {
+  test("refuses rooms that depend on each other, even by a type, and reports the imports", () => {
     const there = source(`${server}/people/users/user.ts`, "../projects/project.ts");
     const back = source(`${server}/people/projects/project.ts`, "../users/user.ts");
     expect(roomCycles([there, back])).toEqual([
@@ -250,7 +250,7 @@ describe("the layout", () => {
     ]);
   });
 
-  test("allows a room that needs another, files of one room that need each other, and a composition that sees all", () => {
+  test("allows a one-way dependency, mutual imports within a room, and a composition that imports everything", () => {
     expect(
       roomCycles([
         source(`${server}/people/users/user.ts`, "../projects/project.ts"),
@@ -287,17 +287,17 @@ describe("a composition", () => {
     expect(largeComposition(sources)).not.toEqual([]);
   });
 
-  test("allows a root of a page, and files of rooms that do the work at any length", () => {
+  test("allows a root of one page, and files of any length that do the work of rooms", () => {
     const root = { path: `${server}/server.ts`, text: lines(120) };
     expect(largeComposition([root, { path: `${server}/fleet/fleet-sweeper.ts`, text: lines(5000) }])).toEqual([]);
   });
 
   test.each([
-    ["an interface of two others", "export interface AllServices extends KeyServices, NodeServices {}"],
-    ["the same over lines", "interface All\n  extends KeyDeps,\n    NodeOptions {\n  readonly a: string;\n}"],
+    ["an interface that extends two others", "export interface AllServices extends KeyServices, NodeServices {}"],
+    ["the same over several lines", "interface All\n  extends KeyDeps,\n    NodeOptions {\n  readonly a: string;\n}"],
     ["an intersection of two others", "type All = KeyServices & NodeStores;"],
     ["a part of a bag", 'const open = (services: Pick<Services, "keys">) => services;'],
-  ])("refuses %s, and says where and why", (_what, text) => {
+  ])("refuses %s and reports where and why", (_what, text) => {
     expect(bags([{ path, text: `const a = 1;\n${text}` }])).toEqual([
       `${path}:2: a bag of other interfaces' fields; state the parameters that are used`,
     ]);

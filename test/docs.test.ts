@@ -48,13 +48,13 @@ describe("the documentation", () => {
     expect(sources.flatMap((source) => rule(source, repository))).toEqual([]);
   });
 
-  test("has every page of docs/ in docs/README.md", () => {
+  test("lists every page of docs/ in docs/README.md", () => {
     const indexed = pages.map(({ path }) => path).filter((path) => /^docs\/[\w-]+\.md$/.test(path));
     expect(indexed.length).toBeGreaterThan(20);
     expect(missingFromIndex(sourceAt("docs/README.md"), indexed)).toEqual([]);
   });
 
-  test("has every decision in docs/decisions/README.md, by its title", () => {
+  test("lists every decision in docs/decisions/README.md by its title", () => {
     const decisions = pages.filter(({ path }) => /^docs\/decisions\/\d/.test(path));
     expect(decisions.length).toBeGreaterThan(20);
     expect(wrongDecisionRows(sourceAt("docs/decisions/README.md"), decisions)).toEqual([]);
@@ -129,7 +129,7 @@ describe("the rules", () => {
       ["decision 0020", "docs/page.md:1: decision 0020: no such decision in docs/decisions"],
     ],
     [
-      "a design that no reader has",
+      "a design document that readers do not have",
       citationsAreReadable,
       ["(design §4)", "docs/page.md:1: design §: cite a page that readers have: decisions/NNNN, or a page of docs/"],
     ],
@@ -142,7 +142,7 @@ describe("the rules", () => {
       ],
     ],
     [
-      "a decision's bare number",
+      "a bare decision number",
       citationsAreReadable,
       [
         "as before (0019)",
@@ -168,20 +168,20 @@ describe("the rules", () => {
       pageCitationsResolve,
       "docs/keys.md, `docs/interface.md §4.1`, (interface.md §4,\n * §4.1), docs/decisions/0019-money.md",
     ],
-    ["pages of other places", pageCitationsResolve, "https://a.example/docs/gone.md, packages/x/README.md"],
+    ["pages elsewhere", pageCitationsResolve, "https://a.example/docs/gone.md, packages/x/README.md"],
     ["decisions", decisionCitationsResolve, "(decisions/0019), decision 0019, [0019](decisions/0019-money.md)"],
     ["sections of standards, and numbers", citationsAreReadable, "(RFC 6749 §5.2), mode (0600), [0019](0019-money.md)"],
   ])("allow %s", (_what, rule, text) => {
     expect(inPage(rule, text)).toEqual([]);
   });
 
-  test("find a page that the index lacks", () => {
+  test("find a page that is missing from the index", () => {
     const index = { path: "docs/README.md", text: "[keys](keys.md#limits) [decisions](decisions/README.md)" };
     expect(missingFromIndex(index, ["docs/README.md", "docs/keys.md", "docs/decisions/README.md"])).toEqual([]);
     expect(missingFromIndex(index, ["docs/chat.md"])).toEqual(["docs/chat.md: not linked from docs/README.md"]);
   });
 
-  test("find a row of the index of decisions that is missing, in excess or not the page's title", () => {
+  test("find a decision that is missing from the index, extra in it or listed under another title", () => {
     const money = { path: "docs/decisions/0019-money.md", text: "# 0019 Money: holds\n" };
     const index = (text: string): Source => ({ path: "docs/decisions/README.md", text });
     const row = "| [0019](0019-money.md) | Money: holds |";

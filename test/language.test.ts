@@ -28,26 +28,26 @@ describe("the messages of a source file", () => {
   const source =
     'const a = "This token ran out anew."; // told anew\nconst anew = "anew";\nlog.info(`it stood in ${x} anew`);';
 
-  test("are its sentences in quotes, on their own lines; not its comments, names and single words", () => {
+  test("are its quoted sentences on their own lines, without comments, names and single words", () => {
     const found = findIdioms([{ path: "a.ts", text: messagesOf(source) }]).filter(({ found: text }) => text === "anew");
     expect(found.map(({ line }) => line)).toEqual([1, 3]);
   });
 });
 
-describe.each(WORD_RULES)("instead of $pattern.source", (rule) => {
+describe.each(WORD_RULES)("the word rule $pattern.source", (rule) => {
   const matches = (text: string): number => findIdioms([{ path: "sample", text }], [rule]).length;
 
-  test(`"${rule.bad}" is reported`, () => {
+  test(`reports "${rule.bad}"`, () => {
     expect(matches(rule.bad)).toBeGreaterThan(0);
     expect(matches(rule.bad.replaceAll(" ", "\n  "))).toBe(matches(rule.bad));
   });
 
-  test(`"${rule.good}" passes, by every rule`, () => {
+  test(`has an example that passes every rule: "${rule.good}"`, () => {
     expect(findIdioms([{ path: "sample", text: rule.good }]).map(describeFinding)).toEqual([]);
   });
 });
 
-test("a finding says where it is, what to write instead, and why", () => {
+test("a finding reports its location, the replacement and the reason", () => {
   const [finding] = findIdioms([{ path: "page.md", text: "# Page\n\nThe daemon enrolls\nanew." }]);
   expect(finding && describeFinding(finding)).toBe(
     'page.md:4: "anew": write again, or a verb with re- (literary or translated; use the plain word)',
@@ -70,13 +70,13 @@ describe("the prose of a page", () => {
     "| `again` | anew |",
   ].join("\n");
 
-  test("leaves out code, targets of links and generated parts, and keeps tables and line numbers", () => {
+  test("omits code, link targets and generated parts, and keeps tables and line numbers", () => {
     expect(findIdioms([{ path: "p", text: proseOf(page) }]).map(({ line, found }) => ({ line, found }))).toEqual([
       { line: 12, found: "anew" },
     ]);
   });
 
-  test("of a generated page has no tables, whose text comes from code", () => {
+  test("of a generated page omits tables, because their text comes from code", () => {
     expect(findIdioms([{ path: "p", text: proseOf(`Generated from code.\n${page}`) }])).toEqual([]);
   });
 });

@@ -100,7 +100,7 @@ function isProvenLinear(source: string): boolean {
 }
 
 /** The proofs are pure computation: half a minute alone, more on a busy machine. */
-test("no regular expression in a program takes more than linear time, whatever it is given", () => {
+test("every regular expression in a program runs in linear time on any input", () => {
   const { literals, composed } = find();
   expect(literals.length).toBeGreaterThan(100);
   const allowed = new Set(ALLOWED.map(([file, source]) => `${file} ${source}`));
@@ -114,7 +114,7 @@ test("no regular expression in a program takes more than linear time, whatever i
   expect([...allowed].filter((one) => !present.has(one))).toEqual([]);
 }, 180_000);
 
-test("the check refuses expressions that take quadratic and cubic time", () => {
+test("the check refuses expressions that take quadratic or cubic time", () => {
   expect(isProvenLinear("/ +$/")).toBe(false);
   expect(isProvenLinear("/^a: *([ -~]*?) *$/")).toBe(false);
 });

@@ -18,26 +18,26 @@ function settingsOf(unit: string): Settings {
 describe.each(["fairlead-daemon", "fairlead-control-plane"])("the unit of %s", (unit) => {
   const settings = settingsOf(unit);
 
-  test("is started again for ever, however often it failed (coreos/fleet#1325, crowdsecurity/cs-firewall-bouncer#217)", () => {
+  test("is restarted forever, however often it fails (coreos/fleet#1325, crowdsecurity/cs-firewall-bouncer#217)", () => {
     expect(settings.get("StartLimitIntervalSec")).toEqual(["0"]);
     expect(settings.get("Restart")).toEqual(["always"]);
   });
 
-  test("hears the helper that speaks for it: Node opens no datagram sockets (nodejs/node#61933, systemd/systemd#24516)", () => {
+  test("accepts notifications from a helper: Node opens no datagram sockets (nodejs/node#61933, systemd/systemd#24516)", () => {
     expect(settings.get("Type")).toEqual(["notify"]);
     expect(settings.get("NotifyAccess")).toEqual(["all"]);
   });
 
-  test("may open sockets of the Unix kind, without which systemd is not told either (systemd/systemd#36790)", () => {
+  test("may open Unix sockets, which notifying systemd requires too (systemd/systemd#36790)", () => {
     expect(settings.get("RestrictAddressFamilies")).toContain("AF_UNIX");
   });
 
-  test("may compile at run time, without which Node dies at its start (gastownhall/gascity-dashboard#174)", () => {
+  test("may compile at run time, without which Node crashes at startup (gastownhall/gascity-dashboard#174)", () => {
     expect(settings.has("MemoryDenyWriteExecute")).toBe(false);
   });
 });
 
-test("the daemon's unit is not tied to Docker's: a restart of Docker does not end the daemon, nor a stop of the daemon Docker", () => {
+test("the daemon's unit is independent of Docker's: restarting Docker or stopping the daemon does not stop the other", () => {
   const settings = settingsOf("fairlead-daemon");
   expect(settings.get("Wants")).toContain("docker.service");
   for (const tie of ["Requires", "Requisite", "BindsTo", "PartOf", "PropagatesStopTo", "Conflicts"]) {

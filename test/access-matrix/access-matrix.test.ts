@@ -90,12 +90,12 @@ function differences(route: string, access: RouteAccess, cells: ReadonlyMap<Call
   });
 }
 
-describe("the table of access", () => {
-  test("has a line for every route of the platform host, and none for another", () => {
+describe("the access table", () => {
+  test("has a row for every route of the platform host and no others", () => {
     expect(Object.keys(PLATFORM_ROUTES).toSorted()).toEqual(routes.platform.toSorted());
   });
 
-  test("has a line for every route that the API document names", async () => {
+  test("has a row for every route in the API document", async () => {
     const answer = await rawCall(agent, {
       url: world.server.platformUrl,
       method: "GET",
@@ -115,11 +115,11 @@ describe("the table of access", () => {
     expect(documented.length).toBeGreaterThan(20);
   });
 
-  test("has a line for every route of the inference host, and none for another", () => {
+  test("has a row for every route of the inference host and no others", () => {
     expect(Object.keys(INFERENCE_ROUTES).toSorted()).toEqual(routes.inference.toSorted());
   });
 
-  test("has a line for every upgrade and every procedure of the daemon link, and none for another", () => {
+  test("has a row for every upgrade and procedure of the daemon link and no others", () => {
     const named = Object.keys(DAEMON_ROUTES);
     const procedures = named.filter((route) => route.startsWith("LINK "));
     expect(procedures.toSorted()).toEqual(routes.link.map((name) => `LINK ${name}`).toSorted());
@@ -137,34 +137,34 @@ describe("the table of access", () => {
     for (const path of upgrades) expect(served.filter((route) => route.match(path))).toHaveLength(1);
   });
 
-  test("knows how to call every line", () => {
+  test("has a test call for every row", () => {
     expect(Object.keys(PLATFORM_CALLS).toSorted()).toEqual(Object.keys(PLATFORM_ROUTES).toSorted());
     expect(Object.keys(INFERENCE_CALLS).toSorted()).toEqual(Object.keys(INFERENCE_ROUTES).toSorted());
   });
 });
 
-describe("the platform host answers every kind of caller as the table says", () => {
+describe("the platform host responds to every kind of caller as the access table says", () => {
   test.each(Object.entries(PLATFORM_ROUTES))("%s", async (route, access) => {
     const cells = await callHost(world.server.platformUrl, route, PLATFORM_CALLS);
     expect(differences(route, access, cells)).toEqual([]);
   });
 });
 
-describe("the inference host answers every kind of caller as the table says", () => {
+describe("the inference host responds to every kind of caller as the access table says", () => {
   test.each(Object.entries(INFERENCE_ROUTES))("%s", async (route, access) => {
     const cells = await callHost(world.server.inferenceUrl, route, INFERENCE_CALLS);
     expect(differences(route, access, cells)).toEqual([]);
   });
 });
 
-describe("the relay answers every kind of caller as the table says", () => {
+describe("the relay responds to every kind of caller as the access table says", () => {
   test.each(Object.entries(RELAY_ROUTES))("%s", async (route, access) => {
     const cells = await callHost(world.server.platformUrl, route, RELAY_CALLS);
     expect(differences(route, access, cells)).toEqual([]);
   });
 });
 
-describe("daemons' connections are opened, and called over, as the table says", () => {
+describe("daemon connections are opened and called as the access table says", () => {
   test.each(Object.entries(DAEMON_ROUTES))("%s", async (route, access) => {
     const cells = new Map<Caller, string>();
     const { platformUrl } = world.server;

@@ -134,12 +134,12 @@ function tokensIn(value: unknown): string[] {
 const changing = Object.entries(PLATFORM_ROUTES).filter(([route]) => !route.startsWith("GET "));
 
 describe("the audit log", () => {
-  test("knows what every route that changes something leaves in it", () => {
+  test("has a list of expected records for every route that changes something", () => {
     const known = [...Object.keys(ACTIONS), ...Object.keys(SILENT)];
     expect(known.toSorted()).toEqual(changing.map(([route]) => route).toSorted());
   });
 
-  test.each(changing)("%s leaves its record, with who, from where and by which request", async (route, access) => {
+  test.each(changing)("records %s with actor, address and request ID", async (route, access) => {
     const caller = callerFor(access);
     const call = await PLATFORM_CALLS[route]?.(world, caller);
     if (!call) throw new Error(`calls.ts does not know how to call ${route}`);
@@ -162,13 +162,13 @@ describe("the audit log", () => {
     }
   });
 
-  test("holds no secret of any of these calls, nor of the credentials that made them", async () => {
+  test("contains no secret from these calls or from the credentials that made them", async () => {
     const whole = JSON.stringify(await rows());
     expect(secrets.size).toBeGreaterThan(15);
     expect([...secrets].filter((secret) => whole.includes(secret))).toEqual([]);
   });
 
-  test("keeps no credential that somebody pasted into a name", async () => {
+  test("does not contain a credential that was pasted into a name", async () => {
     const pasted = world.credential("key").bearer ?? "";
     const body = { projectId: world.projectId, planId: "byo", name: `Box ${pasted.slice(0, 60)}` };
     await world.send({ method: "POST", path: "/v1/nodes", body }, z.unknown());

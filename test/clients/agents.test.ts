@@ -31,13 +31,13 @@ describeClient("@openai/agents", async () => {
       });
     };
 
-    test("a whole answer", async () => {
+    test("returns a complete response", async () => {
       const result = await runner().run(agent(), "Hi");
       expect(result.finalOutput).toBe(HELLO);
       expect(result.rawResponses[0]?.usage.inputTokens).toBe(7);
     });
 
-    test("a stream", async () => {
+    test("streams a response", async () => {
       const result = await runner().run(agent(), "Hi", { stream: true });
       let text = "";
       for await (const piece of result.toTextStream()) text += piece;
@@ -45,7 +45,7 @@ describeClient("@openai/agents", async () => {
       expect(text).toBe(HELLO);
     });
 
-    test("a turn of tools, called in parallel, and the turn after it", async () => {
+    test("runs parallel tool calls and the turn after them", async () => {
       cities.length = 0;
       const whole = await runner().run(agent(), ASK_TWICE);
       expect(whole.finalOutput).toBe("The tool says: sunny");
@@ -55,7 +55,7 @@ describeClient("@openai/agents", async () => {
       expect(cities).toEqual(["Paris", "Tokyo", "Paris", "Tokyo"]);
     });
 
-    test("a session of two turns, tools among them", async () => {
+    test("runs a session of two turns with tool calls", async () => {
       const session = new MemorySession();
       await runner().run(agent(), ASK_TWICE, { session });
       const second = await runner().run(agent(), "Hi", { session });
@@ -63,12 +63,12 @@ describeClient("@openai/agents", async () => {
       expect(JSON.stringify(stage.upstream.asked.at(-1)?.body)).toContain("The tool says: sunny");
     });
 
-    test.each([BREAKS, FAILS])("an answer that breaks off or fails is thrown: %s", async (text) => {
+    test.each([BREAKS, FAILS])("throws when a response is cut off or fails: %s", async (text) => {
       const result = await runner().run(agent(), text, { stream: true });
       await expect(result.completed).rejects.toThrow();
     });
 
-    test("a run that is aborted ends the engine's work", async () => {
+    test("stops the engine when a run is aborted", async () => {
       const before = stage.upstream.left;
       const leave = new AbortController();
       const result = await runner().run(agent(), NEVER_ENDS, { stream: true, signal: leave.signal });
@@ -77,7 +77,7 @@ describeClient("@openai/agents", async () => {
       await expectLeft(stage, before);
     });
 
-    test("a refusal has its status and message", async () => {
+    test("reports the status and message of a refusal", async () => {
       await expect(runner().run(agent(), REFUSED)).rejects.toMatchObject({
         status: 400,
         message: expect.stringContaining("The model refuses this.") as string,

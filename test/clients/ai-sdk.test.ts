@@ -61,13 +61,13 @@ describeClient("the AI SDK", async () => {
   };
 
   describe.each(cases)("$name, $way", ({ name, model, make }) => {
-    test("a whole answer with its usage", async () => {
+    test("returns a complete response with its usage", async () => {
       const { text, finishReason, usage } = await generateText({ model: make(model), prompt: "Hi", maxRetries: 0 });
       expect({ text, finishReason }).toEqual({ text: HELLO, finishReason: "stop" });
       expect(usage).toMatchObject({ inputTokens: 7, outputTokens: 6 });
     });
 
-    test("a stream with its usage, thinking apart", async () => {
+    test("streams a response with its usage, reasoning separate from text", async () => {
       const { result, parts, error } = await watched({ model: make(model), prompt: THINKS });
       expect(error).toBeNull();
       expect(await result.text).toBe(HELLO);
@@ -77,7 +77,7 @@ describeClient("the AI SDK", async () => {
       if (name !== "@ai-sdk/openai, chat") expect(parts).toContain("reasoning-delta");
     });
 
-    test("a turn of tools, called in parallel, and the turn after it, with no setting at all", async () => {
+    test("runs parallel tool calls and the turn after them without any settings", async () => {
       const { cities, tools } = weather();
       const ask = { model: make(model), prompt: ASK_TWICE, tools, stopWhen: isStepCount(3), maxRetries: 0 };
       const whole = await generateText(ask);
@@ -89,7 +89,7 @@ describeClient("the AI SDK", async () => {
       expect(cities).toEqual(["Paris", "Tokyo", "Paris", "Tokyo"]);
     });
 
-    test("a second turn that repeats the first", async () => {
+    test("runs a second turn that repeats the first", async () => {
       const question = { role: "user" as const, content: "Hi" };
       const { response } = await generateText({ model: make(model), messages: [question], maxRetries: 0 });
       const messages = [question, ...response.messages, { role: "user" as const, content: ASK_WEATHER }];
@@ -99,18 +99,18 @@ describeClient("the AI SDK", async () => {
       if (model === MODEL.chat) expect(JSON.stringify(lastAsked(stage).body)).toContain(HELLO);
     });
 
-    test("an object of a given form", async () => {
+    test("returns an object of a given schema", async () => {
       const output = Output.object({ schema: z.object({ city: z.string() }) });
       const result = await generateText({ model: make(model), prompt: "Hi", output, maxRetries: 0 });
       expect(result.output).toEqual({ city: "Paris" });
     });
 
-    test("an answer that a limit cuts off", async () => {
+    test("reports a response that reaches a token limit", async () => {
       const result = await generateText({ model: make(model), prompt: "Hi", maxOutputTokens: 1, maxRetries: 0 });
       expect(result).toMatchObject({ text: "Hello ", finishReason: "length" });
     });
 
-    test.each([BREAKS, FAILS])("an answer that breaks off or fails is no clean end: %s", async (prompt) => {
+    test.each([BREAKS, FAILS])("ends in an error if a response is cut off or fails: %s", async (prompt) => {
       const { result, parts, error } = await watched({ model: make(model), prompt });
       if (name === "@ai-sdk/open-responses") {
         // It throws at nothing that an event tells.
@@ -121,7 +121,7 @@ describeClient("the AI SDK", async () => {
       }
     });
 
-    test("a call that is aborted ends the engine's work", async () => {
+    test("stops the engine when a call is aborted", async () => {
       const before = stage.upstream.left;
       const leave = new AbortController();
       const result = streamText({ model: make(model), prompt: NEVER_ENDS, maxRetries: 0, abortSignal: leave.signal });
@@ -129,7 +129,7 @@ describeClient("the AI SDK", async () => {
       await expectLeft(stage, before);
     });
 
-    test("a refusal has its status and message, and is not tried again", async () => {
+    test("reports the status and message of a refusal and does not retry it", async () => {
       const refused: unknown = await generateText({ model: make(model), prompt: REFUSED }).catch(
         (error: unknown) => error,
       );
@@ -143,7 +143,7 @@ describeClient("the AI SDK", async () => {
     });
   });
 
-  test("a reference that is not known any more is refused with the setting that helps", async () => {
+  test("names the setting that helps when it refers to an item that is no longer known", async () => {
     const assistant = {
       role: "assistant" as const,
       content: [{ type: "text" as const, text: "Yes.", providerOptions: { openai: { itemId: "msg_gone" } } }],
@@ -155,7 +155,7 @@ describeClient("the AI SDK", async () => {
     expect((await generateText({ model, messages, maxRetries: 0, providerOptions: whole })).text).toBe(HELLO);
   });
 
-  test("a wrong key is told as one", async () => {
+  test("reports a wrong key as such", async () => {
     const wrong = generateText({ model: openai("flk_wrong")(MODEL.chat), prompt: "Hi", maxRetries: 0 });
     await expect(wrong).rejects.toMatchObject({ statusCode: 401 });
   });

@@ -8,7 +8,7 @@ const PAGE = "chat.md";
 const programs = snippetsOf(PAGE, "ts");
 const [curl = ""] = snippetsOf(PAGE, "sh");
 
-describeClient("the programs of docs/chat.md", () => {
+describeClient("the programs in docs/chat.md", () => {
   let stage: ChatStage;
   let folder: SnippetFolder;
   let env: (model: string) => Readonly<Record<string, string>>;
@@ -32,14 +32,14 @@ describeClient("the programs of docs/chat.md", () => {
   const inputs = (): readonly (readonly unknown[])[] =>
     stage.upstream.asked.map(({ body }) => (body["input"] ?? body["messages"]) as readonly unknown[]);
 
-  test("are the ones that are known here, and typed", { timeout: 120_000 }, async () => {
+  test("are all known here and type-check", { timeout: 120_000 }, async () => {
     expect(programs.map(titleOf)).toEqual(["openai", "@ai-sdk/openai"]);
     expect(snippetsOf(PAGE, "sh")).toHaveLength(1);
     expect(await folder.check(programs)).toBe("");
   });
 
   describe.each(Object.values(CHAT_MODELS))("with %s", (model) => {
-    test("openai: the second question goes with the first, the one after /new goes alone", async () => {
+    test("send the second question with the first, and the one after /new alone (openai)", async () => {
       const said = await folder.run(programs[0] ?? "", env(model));
       expect(said.split(HELLO)).toHaveLength(4);
       expect(
@@ -49,7 +49,7 @@ describeClient("the programs of docs/chat.md", () => {
       ).toEqual([1, 3, 1]);
     });
 
-    test("the AI SDK and LangChain go on in one session", async () => {
+    test("continue one session (the AI SDK and LangChain)", async () => {
       const said = await folder.run(programs[1] ?? "", env(model));
       expect(said.split(HELLO)).toHaveLength(3);
       expect(
@@ -60,7 +60,7 @@ describeClient("the programs of docs/chat.md", () => {
     });
   });
 
-  test("curl: the second question goes with the first", async () => {
+  test("send the second question with the first (curl)", async () => {
     // The command line's own tests hold what `fairlead token` prints.
     const fairlead = 'fairlead() { printf "%s\\n" "$FAIRLEAD_TOKEN"; }';
     const said = await folder.shell(`${fairlead}\n${curl}`, env(CHAT_MODELS.chat));

@@ -63,7 +63,7 @@ describeClient("chat sessions", async () => {
       new OpenAI({ ...options(path), defaultHeaders: ann.headers, ...rest });
 
     describe.each(Object.values(CHAT_MODELS))("with %s", (model) => {
-      test("responses, as a stream", async () => {
+      test("streams responses", async () => {
         await converse(async (input) => {
           let text = "";
           for await (const event of await client("/v1/chat").responses.create({ model, input, stream: true })) {
@@ -74,7 +74,7 @@ describeClient("chat sessions", async () => {
         await session.expectWellFormed();
       });
 
-      test("responses, by the helper that puts a stream together", async () => {
+      test("assembles streamed responses with its helper", async () => {
         await converse(async (input) => {
           const response = await client("/v1/chat").responses.stream({ model, input }).finalResponse();
           return response.output_text;
@@ -82,14 +82,14 @@ describeClient("chat sessions", async () => {
         await session.expectWellFormed();
       });
 
-      test("responses, whole", async () => {
+      test("returns complete responses", async () => {
         await converse(async (input) => {
           const response = await client("/v1/chat").responses.create({ model, input, stream: false });
           return response.output_text;
         });
       });
 
-      test("chat completions, whole and as a stream with its usage", async () => {
+      test("returns complete chat completions and streams them with their usage", async () => {
         const completions = () => client("/v1").chat.completions;
         await converse(async (content) => {
           const stream = completions().stream({
@@ -106,7 +106,7 @@ describeClient("chat sessions", async () => {
         expect(whole.choices[0]?.message.content).toBe([...TURNS].join(" | "));
       });
 
-      test("/new, in both dialects and by every helper", async () => {
+      test("opens a session with /new in both dialects and with every helper", async () => {
         const named = new Set<string | null>();
         const say = async (text: string): Promise<void> => {
           await client("/v1/chat").responses.stream({ model, input: text }).finalResponse();
@@ -126,7 +126,7 @@ describeClient("chat sessions", async () => {
         expect(await ann.history(session.session ?? "")).toEqual([]);
       });
 
-      test("a tool's result that continues the answer before it", async () => {
+      test("continues the previous response with a tool result", async () => {
         const tools = [{ type: "function" as const, ...WEATHER, strict: true }];
         const ask = (input: OpenAI7.Responses.ResponseInput) =>
           client("/v1/chat").responses.stream({ model, input, tools }).finalResponse();
@@ -140,7 +140,7 @@ describeClient("chat sessions", async () => {
       });
     });
 
-    test("throws where an answer breaks off, and the next turn goes on", async () => {
+    test("throws when a response is cut off, and the next turn works", async () => {
       const input = BREAKS;
       const reading = async (): Promise<void> => {
         const stream = await client("/v1/chat").responses.create({ input, stream: true });
@@ -151,7 +151,7 @@ describeClient("chat sessions", async () => {
       expect(next.output_text).toBe(BREAKS);
     });
 
-    test("tries again by itself and asks once", async () => {
+    test("retries by itself without repeating the question", async () => {
       let failures = 2;
       stage.script = (request, response) => {
         if (failures-- <= 0) {
@@ -170,7 +170,7 @@ describeClient("chat sessions", async () => {
       expect(await ann.history(oneSession())).toEqual(["user: Tell me", `assistant: ${HELLO}`]);
     });
 
-    test("raises its own class for what the table of errors has", async () => {
+    test("raises its own class for each error in the table of errors", async () => {
       const ask = (headers: Record<string, string>, apiKey = ann.identity.token, rest: object = {}) =>
         client("/v1/chat", { defaultHeaders: headers, apiKey }).responses.create({
           input: "Hi",
@@ -204,7 +204,7 @@ describeClient("chat sessions", async () => {
       await session.expectWellFormed();
     });
 
-    test("sends its whole history along, which changes nothing", async () => {
+    test("can send its whole history, which changes nothing", async () => {
       const said: { role: "user" | "assistant"; content: string }[] = [];
       await converse(async (content) => {
         said.push({ role: "user", content });
@@ -233,7 +233,7 @@ describeClient("chat sessions", async () => {
       await session.expectWellFormed();
     });
 
-    test("/new shows text and opens another session", async () => {
+    test("shows text after /new and opens another session", async () => {
       await streamText({ model: model(CHAT_MODELS.responses), prompt: "Hi", maxRetries: 0 }).text;
       const before = session.session;
       const opened = await streamText({ model: model(CHAT_MODELS.responses), prompt: "/new", maxRetries: 0 }).text;
@@ -242,7 +242,7 @@ describeClient("chat sessions", async () => {
     });
   });
 
-  test("the AI SDK, whole chat completions", async () => {
+  test("the AI SDK returns complete chat completions", async () => {
     const model = createOpenAI({ ...options("/v1"), headers: ann.headers }).chat(CHAT_MODELS.chat);
     await converse(async (prompt) => (await generateText({ model, prompt, maxRetries: 0 })).text);
   });
@@ -272,7 +272,7 @@ describeClient("chat sessions", async () => {
       await session.expectWellFormed();
     });
 
-    test("/new opens another session", async () => {
+    test("opens another session with /new", async () => {
       await read(CHAT_MODELS.chat, "Hi");
       const before = session.session;
       expect(await read(CHAT_MODELS.chat, "/new")).not.toBe("");
@@ -282,7 +282,7 @@ describeClient("chat sessions", async () => {
 });
 
 describeWithDocker("chat sessions with the demo engine", () => {
-  describeClient("by the openai package", async () => {
+  describeClient("through the openai package", async () => {
     const { default: OpenAI } = await import("openai7");
     let container = "";
     let stage: ChatStage;
@@ -300,7 +300,7 @@ describeWithDocker("chat sessions with the demo engine", () => {
       if (container) await docker("rm", "-f", container);
     });
 
-    test("an answer needs what was said three turns earlier", async () => {
+    test("remember what was said three turns earlier", async () => {
       const ann = await stage.newPerson("ann");
       const session = new SessionFetch();
       const client = new OpenAI({

@@ -21,7 +21,7 @@ describeClient("codex", () => {
     });
     afterAll(() => codex.remove());
 
-    test("a turn, and one that resumes it with all that was said", async () => {
+    test("runs a turn, and one that resumes it with its full history", async () => {
       const first = await codex.exec("Say hi");
       expect(first.code).toBe(0);
       expect(said(first.events)).toEqual([HELLO]);
@@ -33,7 +33,7 @@ describeClient("codex", () => {
       expect(lastAsked(stage).path).toBe(way === "native" ? "/v1/responses" : "/v1/chat/completions");
     });
 
-    test("a command that the model asks for, whose result it gets", async () => {
+    test("runs a command that the model requests and returns its result", async () => {
       const { events } = await codex.exec("What is the weather?");
       // The scripted model knows no other words for a text than this.
       expect(events).toContainEqual(
@@ -49,7 +49,7 @@ describeClient("codex", () => {
       [FAILS, "lost its thread"],
       [BREAKS, "closed the connection too early"],
       [REFUSED, "The model refuses this."],
-    ])("a turn that goes wrong is told with the reason: %s", async (prompt, reason) => {
+    ])("reports why a turn failed: %s", async (prompt, reason) => {
       const { events, code } = await codex.exec(prompt);
       expect(code).toBe(1);
       const message = expect.stringContaining(reason) as string;

@@ -46,7 +46,7 @@ describeWithDocker("a real engine", () => {
     const client = () => new OpenAI({ baseURL: baseURL(), apiKey: PROJECT_KEY, maxRetries: 0 });
     const aiSdk = () => createOpenAI({ baseURL: baseURL(), apiKey: PROJECT_KEY });
 
-    test("openai, chat completions whole and as a stream", async () => {
+    test("serves complete and streamed chat completions to openai", async () => {
       const ask = { model: MODEL, messages: [{ role: "user" as const, content: QUESTION }], temperature: 0 };
       const whole = await client().chat.completions.create(ask);
       expect(whole.choices[0]?.message.content).toBe(ANSWER);
@@ -54,7 +54,7 @@ describeWithDocker("a real engine", () => {
       expect(streamed.choices[0]?.message.content).toBe(ANSWER);
     });
 
-    test("openai, responses whole and as a stream, with their usage", async () => {
+    test("serves complete and streamed responses with their usage to openai", async () => {
       const ask = { model: MODEL, input: QUESTION, temperature: 0 };
       const whole = await client().responses.create(ask);
       expect(whole).toMatchObject({ status: "completed", output_text: ANSWER, model: MODEL });
@@ -63,7 +63,7 @@ describeWithDocker("a real engine", () => {
       expect(streamed.usage).toMatchObject(whole.usage ?? {});
     });
 
-    test("openai, a response that a limit cuts off, and one whose form is given", async () => {
+    test("serves a response cut off by a limit, and one with a given schema, to openai", async () => {
       const cut = await client().responses.create({ model: MODEL, input: QUESTION, max_output_tokens: 2 });
       expect(cut).toMatchObject({ status: "incomplete", incomplete_details: { reason: "max_output_tokens" } });
       const schema = { type: "object", properties: { yes: { type: "boolean" } }, required: ["yes"] };
@@ -75,7 +75,7 @@ describeWithDocker("a real engine", () => {
       expect(JSON.parse(formed.output_text)).toEqual({ yes: expect.any(Boolean) as boolean });
     });
 
-    test("openai, a call that is aborted leaves the engine free for the next", async () => {
+    test("is free for the next call after openai aborts one", async () => {
       const stream = await client().responses.create({ model: MODEL, input: QUESTION, stream: true });
       for await (const event of stream) if (event.type === "response.output_text.delta") break;
       await waitFor("the call to be over", 10_000, () => Promise.resolve(plane.host.load.callsInFlight === 0));
@@ -83,12 +83,12 @@ describeWithDocker("a real engine", () => {
       expect(next.output_text).toBe(ANSWER);
     });
 
-    test("openai, a history that is too long is refused in the engine's words", async () => {
+    test("refuses a history that is too long in its own words (openai)", async () => {
       const refused = client().responses.create({ model: MODEL, input: "word ".repeat(5000) });
       await expect(refused).rejects.toMatchObject({ status: 400, message: expect.stringMatching(/context/) as string });
     });
 
-    test("the AI SDK, whole, as a stream and with a form", async () => {
+    test("serves complete, streamed and structured responses to the AI SDK", async () => {
       const model = aiSdk()(MODEL);
       expect((await generateText({ model, prompt: QUESTION, temperature: 0 })).text).toBe(ANSWER);
       expect(await streamText({ model, prompt: QUESTION, temperature: 0 }).text).toBe(ANSWER);
@@ -99,7 +99,7 @@ describeWithDocker("a real engine", () => {
       expect((await generateText({ model: open(MODEL), prompt: QUESTION, temperature: 0 })).text).toBe(ANSWER);
     });
 
-    test("the AI SDK, a second turn that refers to the first", async () => {
+    test("serves a second turn that refers to the first to the AI SDK", async () => {
       const question = { role: "user" as const, content: QUESTION };
       const { response } = await generateText({ model: aiSdk()(MODEL), messages: [question] });
       const messages = [question, ...response.messages, question];
@@ -107,7 +107,7 @@ describeWithDocker("a real engine", () => {
       expect(second.text).not.toBe("");
     });
 
-    test.each([true, false])("@openai/agents, responses: %s", async (useResponses) => {
+    test.each([true, false])("serves @openai/agents (responses: %s)", async (useResponses) => {
       const openAIClient = client() as never;
       const runner = new Runner({
         modelProvider: new OpenAIProvider({ openAIClient, useResponses }),
@@ -117,7 +117,7 @@ describeWithDocker("a real engine", () => {
       expect((await runner.run(agent, QUESTION)).finalOutput).toBe(ANSWER);
     });
 
-    test.each([true, false])("@langchain/openai, responses: %s", async (useResponsesApi) => {
+    test.each([true, false])("serves @langchain/openai (responses: %s)", async (useResponsesApi) => {
       const configuration = { baseURL: baseURL() };
       const chat = new ChatOpenAI({
         model: MODEL,
@@ -129,7 +129,7 @@ describeWithDocker("a real engine", () => {
       expect((await chat.invoke(QUESTION)).text).toBe(ANSWER);
     });
 
-    test("codex, whose instructions alone are too long for this model, is told so", async () => {
+    test("tells codex that its instructions alone are too long for this model", async () => {
       const codex = new Codex({ key: PROJECT_KEY, config: codexConfig(baseURL(), MODEL) });
       const { events, code } = await codex.exec(QUESTION);
       codex.remove();

@@ -24,17 +24,17 @@ describeClient("@langchain/openai", async () => {
       return text;
     };
 
-    test("a whole answer with its usage", async () => {
+    test("returns a complete response with its usage", async () => {
       const answer = await chat().invoke("Hi");
       expect(answer.text).toBe(HELLO);
       expect(answer.usage_metadata).toMatchObject({ input_tokens: 7, output_tokens: 6 });
     });
 
-    test("a stream", async () => {
+    test("streams a response", async () => {
       expect(await read("Hi")).toBe(HELLO);
     });
 
-    test("a turn of tools, called in parallel, and the turn after it", async () => {
+    test("runs parallel tool calls and the turn after them", async () => {
       const withTools = chat().bindTools([{ type: "function", function: WEATHER }]);
       const question = new HumanMessage(ASK_TWICE);
       const called = await withTools.invoke([question]);
@@ -46,18 +46,18 @@ describeClient("@langchain/openai", async () => {
       expect(after.text).toBe("The tool says: sunny");
     });
 
-    test("an object of a given form", async () => {
+    test("returns an object of a given schema", async () => {
       const schema = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
       const structured = chat().withStructuredOutput({ title: "place", ...schema }, { method: "jsonSchema" });
       expect(await structured.invoke("Hi")).toEqual({ city: "Paris" });
     });
 
-    test("an answer that fails is thrown, and one that breaks off too", async () => {
+    test("throws when a response fails or is cut off", async () => {
       await expect(read(FAILS)).rejects.toThrow();
       await expect(read(BREAKS)).rejects.toThrow();
     });
 
-    test("a call that is aborted ends the engine's work", async () => {
+    test("stops the engine when a call is aborted", async () => {
       const before = stage.upstream.left;
       const leave = new AbortController();
       const reading = async (): Promise<void> => {
@@ -69,7 +69,7 @@ describeClient("@langchain/openai", async () => {
       await expectLeft(stage, before);
     });
 
-    test("a refusal has its status and message", async () => {
+    test("reports the status and message of a refusal", async () => {
       await expect(chat().invoke(REFUSED)).rejects.toMatchObject({
         status: 400,
         message: expect.stringContaining("The model refuses this.") as string,

@@ -87,10 +87,10 @@ describeClient("llmprobe", () => {
   const stage = useStage();
 
   describe.each([
-    ["chat, so that responses are bridged", MODEL.chat],
-    ["responses, so that chat completions are bridged", MODEL.responses],
-  ])("of an engine that speaks %s", (_name, model) => {
-    test("finds every surface that we have in order, and names what is refused", { timeout: 120_000 }, async () => {
+    ["chat, with bridged responses", MODEL.chat],
+    ["responses, with bridged chat completions", MODEL.responses],
+  ])("against an engine that speaks %s", (_name, model) => {
+    test("finds every supported surface correct and names what is refused", { timeout: 120_000 }, async () => {
       const results = await probe(stage, model);
       const ours = results.filter(({ surface }) => ["models", "chat", "responses"].includes(surface));
       const failed = ours.filter(({ outcome }) => outcome === "fail");

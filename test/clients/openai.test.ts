@@ -24,14 +24,14 @@ describeClient("openai", async () => {
       const messages = (content: string) => [{ role: "user" as const, content }];
       const tools = [{ type: "function" as const, function: WEATHER }];
 
-      test("a whole answer", async () => {
+      test("returns a complete response", async () => {
         const answer = await client().chat.completions.create({ model, messages: messages("Hi") });
         expect(answer.choices[0]).toMatchObject({ finish_reason: "stop", message: { content: HELLO } });
         expect(answer.usage).toMatchObject({ prompt_tokens: 7, total_tokens: 13 });
         expect(answer._request_id).toMatch(/^req_/);
       });
 
-      test("a stream, with its usage where that is asked for and without it elsewhere", async () => {
+      test("streams a response, with usage only when it is requested", async () => {
         for (const include_usage of [true, false]) {
           let text = "";
           const usages = [];
@@ -45,13 +45,13 @@ describeClient("openai", async () => {
         }
       });
 
-      test("a stream put together by its helper, thinking apart", async () => {
+      test("assembles a stream with its helper, reasoning separate from text", async () => {
         const stream = client().chat.completions.stream({ model, messages: messages(THINKS) });
         const answer = await stream.finalChatCompletion();
         expect(answer.choices[0]?.message.content).toBe(HELLO);
       });
 
-      test("a turn of tools, called in parallel, by the helper that runs them", async () => {
+      test("runs parallel tool calls with the helper that runs tools", async () => {
         const cities: string[] = [];
         const run = client().chat.completions.runTools({
           model,
@@ -76,7 +76,7 @@ describeClient("openai", async () => {
         expect(cities).toEqual(["Paris", "Tokyo"]);
       });
 
-      test("a tool that is demanded, and one that is forbidden", async () => {
+      test("supports a required tool and a forbidden one", async () => {
         const ask = { model, messages: messages("Hi"), tools };
         const demanded = await client().chat.completions.create({
           ...ask,
@@ -93,7 +93,7 @@ describeClient("openai", async () => {
         expect(forbidden.choices[0]?.message).toMatchObject({ content: HELLO });
       });
 
-      test("a text of a given form, and one that a limit cuts off", async () => {
+      test("returns a response of a given schema and one cut off by a limit", async () => {
         const schema = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
         const formed = await client().chat.completions.create({
           model,
@@ -109,7 +109,7 @@ describeClient("openai", async () => {
         expect(cut.choices[0]).toMatchObject({ finish_reason: "length", message: { content: "Hello " } });
       });
 
-      test("an answer that breaks off or fails is thrown", async () => {
+      test("throws when a response is cut off or fails", async () => {
         for (const [text, said] of [
           [BREAKS, "closed the connection too early"],
           [FAILS, "lost its thread"],
@@ -119,14 +119,14 @@ describeClient("openai", async () => {
         }
       });
 
-      test("a call that is aborted ends the engine's work", async () => {
+      test("stops the engine when a call is aborted", async () => {
         const before = stage.upstream.left;
         const stream = await client().chat.completions.create({ model, messages: messages(NEVER_ENDS), stream: true });
         for await (const _chunk of stream) break;
         await expectLeft(stage, before);
       });
 
-      test("a refusal has its class, code and field", async () => {
+      test("raises a refusal with its class, code and field", async () => {
         const refused = client().chat.completions.create({ model, messages: messages(REFUSED) });
         await expect(refused).rejects.toMatchObject({
           constructor: OpenAI.BadRequestError,
@@ -142,13 +142,13 @@ describeClient("openai", async () => {
     ])("responses, %s", (_way, model) => {
       const tools = [{ type: "function" as const, ...WEATHER, strict: true }];
 
-      test("a whole answer", async () => {
+      test("returns a complete response", async () => {
         const response = await client().responses.create({ model, input: "Hi" });
         expect(response).toMatchObject({ status: "completed", output_text: HELLO, usage: { input_tokens: 7 } });
         expect(response._request_id).toMatch(/^req_/);
       });
 
-      test("a stream put together by its helper, thinking in an item of its own", async () => {
+      test("assembles a stream with its helper, with reasoning in a separate item", async () => {
         const stream = client().responses.stream({ model, input: THINKS });
         let text = "";
         stream.on("response.output_text.delta", ({ delta }) => void (text += delta));
@@ -158,7 +158,7 @@ describeClient("openai", async () => {
         expect(response.usage?.output_tokens).toBeGreaterThan(0);
       });
 
-      test("a turn of tools, called in parallel, and the turn after it", async () => {
+      test("runs parallel tool calls and the turn after them", async () => {
         const called = await client().responses.stream({ model, input: ASK_TWICE, tools }).finalResponse();
         const calls = called.output.filter((item) => item.type === "function_call");
         expect(calls.map((call) => call.arguments)).toEqual(['{"city":"Paris"}', '{"city":"Tokyo"}']);
@@ -171,7 +171,7 @@ describeClient("openai", async () => {
         expect(after.output_text).toBe("The tool says: sunny");
       });
 
-      test("instructions, a text of a given form, and one that a limit cuts off", async () => {
+      test("supports instructions, a response of a given schema, and one cut off by a limit", async () => {
         const schema = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
         const formed = await client().responses.create({
           model,
@@ -189,7 +189,7 @@ describeClient("openai", async () => {
         });
       });
 
-      test("an answer that breaks off or fails is thrown", async () => {
+      test("throws when a response is cut off or fails", async () => {
         for (const [input, said] of [
           [BREAKS, "closed the connection too early"],
           [FAILS, "lost its thread"],
@@ -200,14 +200,14 @@ describeClient("openai", async () => {
         }
       });
 
-      test("a call that is aborted ends the engine's work", async () => {
+      test("stops the engine when a call is aborted", async () => {
         const before = stage.upstream.left;
         const stream = await client().responses.create({ model, input: NEVER_ENDS, stream: true });
         for await (const event of stream) if (event.type === "response.output_text.delta") break;
         await expectLeft(stage, before);
       });
 
-      test("a refusal has its class, code and field", async () => {
+      test("raises a refusal with its class, code and field", async () => {
         await expect(client().responses.create({ model, input: REFUSED })).rejects.toMatchObject({
           constructor: OpenAI.BadRequestError,
           param: "input",
@@ -216,7 +216,7 @@ describeClient("openai", async () => {
       });
     });
 
-    test("models are listed and found, and the default one is called where none is named", async () => {
+    test("lists and retrieves models, and calls the default model when none is named", async () => {
       const models = await client().models.list();
       expect(models.data.map(({ id }) => id)).toEqual([MODEL.chat, MODEL.responses]);
       expect(await client().models.retrieve(MODEL.chat)).toMatchObject({ id: MODEL.chat, owned_by: "node-1" });
@@ -224,7 +224,7 @@ describeClient("openai", async () => {
       expect((await client().chat.completions.create(ask)).model).toBe("chat");
     });
 
-    test("a wrong key, a model that is not there and a chain that is not kept have their classes and codes", async () => {
+    test("raises a wrong key, an unknown model and a chain that is not kept with their classes and codes", async () => {
       const { responses } = client();
       await expect(client("flk_wrong").models.list()).rejects.toMatchObject({
         constructor: OpenAI.AuthenticationError,

@@ -15,7 +15,7 @@ const SAID: Readonly<Record<string, readonly string[]>> = {
   "@langchain/openai": [HELLO],
 };
 
-describeClient("the programs of docs/inference.md", () => {
+describeClient("the programs in docs/inference.md", () => {
   const stage = useStage();
   let folder: SnippetFolder;
 
@@ -30,13 +30,13 @@ describeClient("the programs of docs/inference.md", () => {
     FAIRLEAD_MODEL: model,
   });
 
-  test("are the ones that are known here", () => {
+  test("are all known here", () => {
     expect(programs.map(titleOf)).toEqual(Object.keys(SAID));
     expect(snippetsOf(PAGE, "sh")).toHaveLength(1);
     expect(snippetsOf(PAGE, "toml")).toHaveLength(1);
   });
 
-  test("are typed", { timeout: 120_000 }, async () => {
+  test("type-check", { timeout: 120_000 }, async () => {
     expect(await folder.check(programs)).toBe("");
   });
 

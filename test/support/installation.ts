@@ -5,6 +5,7 @@ import { z } from "zod";
 import { openLocalAdmin } from "../../packages/control-plane/src/installation/admin/local-admin.ts";
 import { loadConfig } from "../../packages/control-plane/src/installation/config/config.ts";
 import { type Api, apiAt } from "../../scripts/quickstart-steps/fairlead.ts";
+import { ensureDemoImage } from "./docker.ts";
 import { Machine, type MachineOptions } from "./machine.ts";
 import { twoFreePorts } from "./ports.ts";
 import { Program } from "./program.ts";
@@ -110,9 +111,10 @@ export class Installation {
     return (await this.api.create(`/v1/nodes/${nodeId}/bootstrap-tokens`, {}, issuedToken)).token;
   }
 
-  /** A machine with a daemon that has not been started yet, and a token for it. */
+  /** Adds a machine with a token and a daemon that has not started yet. Builds the demo engine's image if the machine needs it. */
   async addMachine(name: string, options: MachineOptions = {}): Promise<Machine> {
-    const { engineConfig = { preset: "fairlead-demo" }, directSecrets = false } = options;
+    const { engineConfig = { preset: "fairlead-demo" }, directSecrets = false, dockerSocket } = options;
+    if (options.engineConfig === undefined && dockerSocket === undefined) await ensureDemoImage();
     const node = await this.createNode(name, { engineConfig, directSecrets });
     const machine = new Machine(this, node, options);
     this.#machines.push(machine);

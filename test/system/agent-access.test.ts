@@ -41,7 +41,7 @@ const usageSchema = z.object({
 });
 
 /** Agents' access to models, from their daemons' links to the inference host, with daemons that have no machine. */
-describe("what agents may call", () => {
+describe("an agent's access to models", () => {
   const upstream = new MeteredUpstream();
   const connections = new Connections({ keepAlive: true, maxSockets: 1 });
   let stage: FleetStage;
@@ -94,7 +94,7 @@ describe("what agents may call", () => {
       call.once("error", reject).end();
     });
 
-  test("ends with each of its runs: stopped, started anew, moved, deleted; and never comes back", async () => {
+  test("ends with each run (stop, restart, move, delete) and never returns", async () => {
     expect(await daemon(0).workerToken(agentId)).toBeNull();
     await agent("POST", ":start");
     await untilRunning(0);
@@ -134,7 +134,7 @@ describe("what agents may call", () => {
     expect(await daemon(0).workerToken(agentId)).toBeNull();
   });
 
-  test("costs what its budget allows and not a nano-dollar more, through a crash of the server", async () => {
+  test("costs at most the agent's budget, to the nano-dollar, even if the server crashes", async () => {
     await stage.call("POST", `/v1/projects/${projectId()}/credits`, { amountNanoDollars: 100 * BUDGET, note: "" });
     await agent("PATCH", "/limits", { budget: { total: BUDGET } });
     await agent("POST", ":start");

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AgentCaller } from "../support/agent-calls.ts";
-import { describeWithDocker, docker, ensureDemoAgentImage, ensureDemoImage } from "../support/docker.ts";
+import { describeWithDocker, docker, ensureDemoAgentImage } from "../support/docker.ts";
 import { Installation } from "../support/installation.ts";
 import type { Machine } from "../support/machine.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -15,7 +15,7 @@ describeWithDocker("an agent whose node", () => {
   let agent: AgentCaller;
 
   beforeAll(async () => {
-    await Promise.all([ensureDemoImage(), ensureDemoAgentImage()]);
+    await ensureDemoAgentImage();
     installation = await Installation.start();
     here = await installation.addMachine("Here");
     there = await installation.addMachine("There");
@@ -55,7 +55,7 @@ describeWithDocker("an agent whose node", () => {
     return most;
   }
 
-  test("is drained stops first, while calls on the engine beside it still run", async () => {
+  test("is being drained stops first, while calls to the node's engine still run", async () => {
     const stream = await here.openStream();
     await verb(here, "drain");
     await agent.until("stopped");
@@ -74,7 +74,7 @@ describeWithDocker("an agent whose node", () => {
     expect(await running()).toHaveLength(1);
   });
 
-  test("is another one from now on runs there, and never on both", async () => {
+  test("changes runs on the new node, and never on both", async () => {
     const most = await mostAtOnce(async () => {
       expect((await move(there)).status).toBe(200);
       await waitFor("the other node", SOON_MS, async () => {
@@ -90,7 +90,7 @@ describeWithDocker("an agent whose node", () => {
     ]);
   });
 
-  test("does not answer is shown so, is not moved, and comes back with the same container", async () => {
+  test("does not respond is reported as such, is not moved, and returns with the same container", async () => {
     const before = await running();
     await there.daemon.kill();
     await untilStatus(there, "unreachable");
@@ -105,7 +105,7 @@ describeWithDocker("an agent whose node", () => {
     expect(await running()).toEqual(before);
   });
 
-  test("does not answer is left behind by force, and what ran there stops when it is back", async () => {
+  test("does not respond can be moved by force, and its old container stops when the node returns", async () => {
     const [left = ""] = await running();
     await there.daemon.kill();
     await untilStatus(there, "unreachable");
@@ -122,7 +122,7 @@ describeWithDocker("an agent whose node", () => {
     expect((await there.node()).workloads.map(({ name }) => name)).toEqual(["engine"]);
   });
 
-  test("is deleted has failed, says why, and runs again on another", async () => {
+  test("is deleted fails, reports why, and runs again on another node", async () => {
     expect((await installation.call("DELETE", `/v1/nodes/${here.nodeId}`)).status).toBe(200);
     await agent.until("failed");
     expect(await messageOf()).toContain("Its node was deleted");

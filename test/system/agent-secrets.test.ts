@@ -24,7 +24,7 @@ const FILE_VALUE = `-----BEGIN-----\n${CANARY}\né\u{1f511}\n-----END-----\n\n`;
 
 const secretList = z.object({ secrets: z.array(agentSecretSchema) });
 
-describeWithDocker("secrets of an agent, from the call to the container", () => {
+describeWithDocker("agent secrets, from the API call to the container", () => {
   let corner: DockerCorner;
   let installation: Installation;
   let host: Machine;
@@ -77,7 +77,7 @@ describeWithDocker("secrets of an agent, from the call to the container", () => 
   const untilFile = (id: string, text: string): Promise<unknown> =>
     waitFor("the file to change", SOON_MS, async () => (await inside(id, "cat", "/run/secrets/TOKEN")).includes(text));
 
-  test("a start names each secret that is missing, and the connector that asks for it", async () => {
+  test("that are missing at a start are named, together with the connector that requires them", async () => {
     await put("TOKEN", FILE_VALUE);
     expect(await startRefused()).toMatchObject({
       error: {
@@ -94,7 +94,7 @@ describeWithDocker("secrets of an agent, from the call to the container", () => 
     await agent.until("running");
   });
 
-  test("each is found as its connector or the config says: a file's exact bytes, a variable, the path of a file", async () => {
+  test("are provided as the connector or config says: as a file with the exact bytes, a variable, or a file's path", async () => {
     const id = await container(host);
     const folder = join(runtimeDir, "secrets", host.nodeId);
     const [name = ""] = folders(host);
@@ -106,7 +106,7 @@ describeWithDocker("secrets of an agent, from the call to the container", () => 
     expect((await inside(id, "ls", "/run/secrets")).split(/\s+/)).toEqual(["TOKEN", "chat.id", "fairlead-token"]);
   });
 
-  test("a changed file is seen by the running container; a deleted one goes, and the container stays", async () => {
+  test("are changed and deleted as files in the running container, without a new container", async () => {
     const id = await container(host);
     await put("TOKEN", NEXT_CANARY);
     await untilFile(id, NEXT_CANARY);
@@ -118,7 +118,7 @@ describeWithDocker("secrets of an agent, from the call to the container", () => 
     expect(await list()).toMatchObject([{ name: "CHAT_KEY" }, { name: "TOKEN", version: 3 }, { name: "chat.id" }]);
   });
 
-  test("those of a node without direct secrets follow it to one that takes them", async () => {
+  test("follow the agent from a node without direct secrets to one with direct secrets", async () => {
     await agent.want("PATCH", "", { runtimeProvider: `node:${direct.nodeId}` });
     await waitFor("it to run there", SOON_MS, async () => (await agent.get()).runtime["nodeId"] === direct.nodeId);
     await agent.until("running");
@@ -126,7 +126,7 @@ describeWithDocker("secrets of an agent, from the call to the container", () => 
     expect(await agent.containers(direct)).toHaveLength(1);
   });
 
-  test("one that was set there stays behind when it moves back: its start names it as stale until it is set again", async () => {
+  test("set on a node with direct secrets are stale after a move back, until they are set again", async () => {
     await put("TOKEN", DIRECT_CANARY);
     await untilFile(await container(direct), DIRECT_CANARY);
     await agent.want("POST", ":stop", {});
@@ -141,7 +141,7 @@ describeWithDocker("secrets of an agent, from the call to the container", () => 
     expect(await inside(await container(host), "cat", "/run/secrets/TOKEN")).toBe(CANARY);
   });
 
-  test("no value is in a log, an answer, a command line, `docker inspect` (but a variable), the store or the state folders", async () => {
+  test("appear in no log, response, command line, `docker inspect` (except variables), store or state folder", async () => {
     const pids = [installation.server.pid, host.daemon.pid, direct.daemon.pid];
     const places = new Map([...readCopy(installation.dir), ...readProcesses(pids)]);
     expect([...places.keys()].filter((file) => /secrets\.json$|\.db|-state\.log$/.test(file)).length).toBeGreaterThan(
@@ -156,7 +156,7 @@ describeWithDocker("secrets of an agent, from the call to the container", () => 
     expect(leaksIn(places, CANARIES)).toEqual([]);
   });
 
-  test("nothing is left behind once it is deleted: no file, nothing sealed", async () => {
+  test("leave no file and no sealed copy after the agent is deleted", async () => {
     await agent.want("DELETE");
     await waitFor("it to go", SOON_MS, async () => (await agent.call("GET")).status === 404);
     for (const machine of [host, direct]) {

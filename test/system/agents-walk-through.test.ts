@@ -22,7 +22,7 @@ const GONE_MS = 60_000;
 const answerSchema = z.object({ answer: z.string(), model: z.string(), delivered: z.boolean() });
 
 /** The walk-through of docs/agents.md as a person has it who copies every command into a shell. */
-describeWithDocker("the commands of docs/agents.md", () => {
+describeWithDocker("the commands in docs/agents.md", () => {
   let installation: Installation;
   let machine: Machine;
   let hook: HttpHook;
@@ -78,37 +78,37 @@ describeWithDocker("the commands of docs/agents.md", () => {
     return answerSchema.parse(JSON.parse(/\{"answer".*\}/.exec(out)?.[0] ?? "null"));
   }
 
-  test("there are as many fences as this test walks through", () => {
+  test("are in as many code blocks as this test runs", () => {
     expect(fences).toHaveLength(5);
   });
 
-  test("make an agent and start it, and show how it comes up", async () => {
+  test("create an agent, start it and show its progress", async () => {
     const { code, out, notes } = await copied(fences[0] ?? "");
     expect({ code, notes }).toMatchObject({ code: 0, notes: expect.stringMatching(/^running: /m) });
     expect(out).toMatch(/^state +running$/m);
   });
 
-  test("give it a task through a forwarded port, and get the model's answer", async () => {
+  test("give it a task through a forwarded port and print the model's response", async () => {
     const { code, out, notes } = await copied(fences[1] ?? "");
     expect({ code, notes }).toMatchObject({ code: 0 });
     expect(answerIn(out)).toEqual({ answer: ABOUT_TOKYO, model: machine.model, delivered: false });
   });
 
-  test("show what it did, and join it to a connector", async () => {
+  test("show what it did and add a connector", async () => {
     const { code, out, notes } = await copied(fences[2] ?? "");
     expect({ code, notes }).toMatchObject({ code: 0 });
     for (const shown of ["The demo agent is listening on port", "reported_ready", "HTTP_CONNECTOR_TOKEN"])
       expect(out).toContain(shown);
   });
 
-  test("are told by the refusal of its start where secrets are missing", async () => {
+  test("name the missing secrets when the start is refused", async () => {
     const { code, notes } = await copied(fences[3] ?? "");
     expect(code).toBe(1);
     for (const name of ["HTTP_CONNECTOR_TOKEN", "HTTP_CONNECTOR_URL"])
       expect(notes).toMatch(new RegExp(`^  fairlead agent secret put agt_\\w+ ${name}$`, "m"));
   });
 
-  test("set its secrets, get the answer to the connector's endpoint too, limit it and delete it", async () => {
+  test("set its secrets, send the response to the connector too, limit the agent and delete it", async () => {
     const { code, out, notes } = await copied(fences[4] ?? "");
     expect({ code, notes }).toMatchObject({ code: 0 });
     const { answer, delivered } = answerIn(out);

@@ -1,18 +1,15 @@
-import { execFile } from "node:child_process";
 import { globSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { AgentCaller } from "../support/agent-calls.ts";
-import { describeWithDocker, docker, ensureDemoImage } from "../support/docker.ts";
+import { describeWithDocker, docker, ensureDemoAgentImage } from "../support/docker.ts";
 import { HttpHook } from "../support/http-hook.ts";
 import { Installation } from "../support/installation.ts";
 import type { Machine } from "../support/machine.ts";
 import { waitFor } from "../support/wait-for.ts";
 
-const BUILD_IMAGE = new URL("../../packages/demo-agent/image/build-image.sh", import.meta.url).pathname;
 const SOON_MS = 60_000;
 /** A second is promised (decisions/0013); the rest is for a busy machine. */
 const DEATH_MS = 2_000;
@@ -25,7 +22,7 @@ const usageSchema = z.object({
 });
 
 /** The whole way of an agent, on real Docker: two machines, one with the models and one with the agent. */
-describeWithDocker("the demo agent, from its making to its end", () => {
+describeWithDocker("the demo agent, from creation to deletion", () => {
   let installation: Installation;
   let models: Machine;
   let host: Machine;
@@ -35,7 +32,7 @@ describeWithDocker("the demo agent, from its making to its end", () => {
   let token: string;
 
   beforeAll(async () => {
-    await Promise.all([ensureDemoImage(), promisify(execFile)(BUILD_IMAGE)]);
+    await ensureDemoAgentImage();
     runtimeDir = mkdtempSync("/dev/shm/fairlead-agents-");
     hook = await HttpHook.open();
     installation = await Installation.start();
@@ -89,7 +86,7 @@ describeWithDocker("the demo agent, from its making to its end", () => {
     return found.filter((name) => !/^(audit|usage|idempot)/.test(name));
   }
 
-  test("an agent is made, and runs nowhere yet", async () => {
+  test("is created and does not run yet", async () => {
     agent = await AgentCaller.create(installation, host, {
       name: "Clerk",
       guest: "fairlead-demo-agent",
@@ -100,7 +97,7 @@ describeWithDocker("the demo agent, from its making to its end", () => {
     expect(await agent.containers(host)).toEqual([]);
   });
 
-  test("it is not started while its connector lacks a secret, and each one that is missing is named", async () => {
+  test("does not start while its connector lacks secrets, and the error names each missing one", async () => {
     const refused = await agent.call("POST", ":start", {});
     expect(refused.status).toBe(409);
     expect(JSON.parse(refused.text)).toMatchObject({ error: { code: "missing_secrets" } });
@@ -111,7 +108,7 @@ describeWithDocker("the demo agent, from its making to its end", () => {
     expect(still.text).not.toContain("HTTP_CONNECTOR_URL");
   });
 
-  test("it starts once they are put, on the machine that it was given", async () => {
+  test("starts on its node once the secrets are set", async () => {
     await agent.want("PUT", "/secrets/HTTP_CONNECTOR_TOKEN", { value: HOOK_TOKEN });
     await agent.want("POST", ":start", {});
     const { runtime } = await agent.until("running");
@@ -119,7 +116,7 @@ describeWithDocker("the demo agent, from its making to its end", () => {
     expect(await agent.containers(host)).toHaveLength(1);
   });
 
-  test("a task that comes through the relay is answered by a model of another machine, and told to the connector", async () => {
+  test("answers a task from the relay with a model on another node and sends the response to the connector", async () => {
     const answered = await waitFor("an answer", SOON_MS, async () => {
       const given = await give({ task: TASK });
       return given.status !== 503 && given;
@@ -133,7 +130,7 @@ describeWithDocker("the demo agent, from its making to its end", () => {
     ]);
   });
 
-  test("its calls are in the project's usage under its name", async () => {
+  test("has its calls in the project's usage under its name", async () => {
     const path = `/v1/projects/${installation.projectId}/usage?groupBy=agent`;
     const group = await waitFor("the usage", SOON_MS, async () => {
       const usage = await installation.api.find(path, usageSchema);
@@ -143,11 +140,11 @@ describeWithDocker("the demo agent, from its making to its end", () => {
     expect(group.outputTokens).toBeGreaterThan(0);
   });
 
-  test("its log is read as a node's is", async () => {
+  test("has a log that is read like a node's", async () => {
     expect((await agent.call("GET", "/logs?tail=10")).text).toContain("The demo agent is listening on port");
   });
 
-  test("its token dies when it is stopped, and nothing of it runs", async () => {
+  test("loses its token and its container when it is stopped", async () => {
     token = await heldToken();
     expect(await statusFor(token)).toBe(200);
     await agent.want("POST", ":stop", {});
@@ -157,7 +154,7 @@ describeWithDocker("the demo agent, from its making to its end", () => {
     expect((await agent.call("GET", "/connect")).status).toBe(503);
   });
 
-  test("started again it has another token, and the old one stays dead", async () => {
+  test("gets a new token when it is started again, and the old one stays invalid", async () => {
     await agent.want("POST", ":start", {});
     await agent.until("running");
     const next = await waitFor("its token", SOON_MS, heldToken);
@@ -166,7 +163,7 @@ describeWithDocker("the demo agent, from its making to its end", () => {
     token = next;
   });
 
-  test("deleted while it runs, it leaves no container, no folder, no row, and no token that is alive", async () => {
+  test("leaves no container, folder, row or valid token when it is deleted while running", async () => {
     await agent.want("DELETE");
     await untilDead(token);
     await waitFor("the end of it", SOON_MS, async () => (await agent.call("GET")).status === 404);

@@ -66,7 +66,7 @@ async function fairlead(...argv: readonly string[]): Promise<unknown> {
   return JSON.parse(out);
 }
 
-test("a backup of a busy server comes back as it was: daemons follow, keys and money are as then, sessions are over", async () => {
+test("a backup of a busy server restores keys and money, daemons follow the restored state, and sessions end", async () => {
   const nodeId = stage.nodes[0]?.identity.nodeId ?? "";
   const [kept, deleted] = [await createKey("kept"), await createKey("deleted later")];
   await addCredits(5 * DOLLARS);

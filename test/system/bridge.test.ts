@@ -96,7 +96,7 @@ async function streams(way: Way): Promise<StreamEvent[][]> {
 describe.each(WAYS)("a call of $dialect, $way", (way) => {
   const isChat = way.dialect === "chat";
 
-  test("gets a whole answer with its usage, and is told who answered", async () => {
+  test("returns a complete response with its usage and names the upstream", async () => {
     const answer = await call(way, "Hi");
     expect(answer.headers.get("content-type")).toMatch(/^application\/json/);
     expect(answer.headers.get("x-fairlead-upstream")).toBe("node:node-1");
@@ -107,14 +107,14 @@ describe.each(WAYS)("a call of $dialect, $way", (way) => {
     );
   });
 
-  test("gets streams of every kind in valid order", async () => {
+  test("returns streams of every kind in valid order", async () => {
     const all = await streams(way);
     for (const events of all) assertOrder(way, events);
     expect(JSON.stringify(all[0])).toContain("Hello ");
   });
 
   test.skipIf(!hasOpenAiDocument)(
-    `gets nothing that OpenAI's document would refuse${NEEDS_OPENAI_DOCUMENT}`,
+    `returns nothing that OpenAI's document does not allow${NEEDS_OPENAI_DOCUMENT}`,
     async () => {
       const document = new OpenAiDocument();
       const problems = (event: StreamEvent): string => {
@@ -131,7 +131,7 @@ describe.each(WAYS)("a call of $dialect, $way", (way) => {
     },
   );
 
-  test("is refused in its own words where the engine refuses it", async () => {
+  test("returns the engine's refusal in its own dialect", async () => {
     const answer = await call(way, REFUSED);
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({
@@ -143,7 +143,7 @@ describe.each(WAYS)("a call of $dialect, $way", (way) => {
     });
   });
 
-  test("ends the engine's work when its caller leaves", async () => {
+  test("stops the engine when its caller leaves", async () => {
     const leave = new AbortController();
     const answer = await fetch(stage.baseUrl + PATHS[way.dialect], {
       method: "POST",
@@ -157,7 +157,7 @@ describe.each(WAYS)("a call of $dialect, $way", (way) => {
     await until("the call to be over", () => stage.plane.host.load.callsInFlight === 0);
   });
 
-  test("is told in-band of a network that breaks off, and the next call finds a new tunnel", async () => {
+  test("reports a broken connection in-band, and the next call uses a new tunnel", async () => {
     const answer = call(way, NEVER_ENDS, { stream: true });
     await until("the engine to be asked", () => stage.upstream.asked.length === 1);
     const reader = (await answer).body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -181,7 +181,7 @@ describe.each(WAYS.filter(({ way }) => way === "bridged"))("a converted call of 
       ? `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: text }, finish_reason: null }] })}\n\n`
       : `data: ${JSON.stringify({ type: "response.output_text.delta", output_index: 0, item_id: "m", delta: text })}\n\n`;
 
-  test("of 8 MB is carried whole, and given back when its answer begins", async () => {
+  test("of 8 MB is sent whole, and its memory is released when the response begins", async () => {
     const text = `${"x".repeat(8 * 1024 * 1024)}é`;
     expect((await call(way, text)).status).toBe(200);
     const { body: asked } = stage.upstream.asked[0] ?? {};
@@ -189,7 +189,7 @@ describe.each(WAYS.filter(({ way }) => way === "bridged"))("a converted call of 
     await until("the budget to be free", () => stage.plane.host.load.bufferedBytes === 0);
   });
 
-  test("whose answer nobody reads stops the engine instead of filling our memory", async () => {
+  test("whose response is not read stalls the engine instead of filling the server's memory", async () => {
     const total = 400 * 1024 * 1024;
     let written = 0;
     let answering: ServerResponse | undefined;

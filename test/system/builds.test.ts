@@ -35,7 +35,7 @@ beforeAll(() => {
 afterAll(() => rmSync(dir, { recursive: true }));
 
 describe("a build of the daemon", () => {
-  test("is the same, byte for byte, whenever and by whomever it is made of the same sources", () => {
+  test("is the same, byte for byte, whenever and by whomever the same sources are built", () => {
     let before = "";
     // Where somebody edits or commits meanwhile, the sources are others: once more.
     for (let attempt = 0; attempt < 3 && before !== fingerprint(); attempt++) {
@@ -47,7 +47,7 @@ describe("a build of the daemon", () => {
     expect(three).toBe(two);
   });
 
-  test("is what its manifest and its checksum say", () => {
+  test("matches its manifest and its checksum", () => {
     const folder = join(dir, "one", VERSION);
     const manifest = daemonBuildSchema.parse(JSON.parse(readFileSync(join(folder, "manifest.json"), "utf8")));
     const [file] = manifest.files;
@@ -56,7 +56,7 @@ describe("a build of the daemon", () => {
     expect(spawnSync("sha256sum", ["--check", "--quiet", `${FILE}.sha256`], { cwd: folder }).status).toBe(0);
   });
 
-  test("runs with nothing around it, and says its version and commit", () => {
+  test("runs standalone and prints its version and commit", () => {
     const said = execFileSync(join(dir, "bin/fairlead-daemon"), ["--version"], {
       cwd: "/",
       env: { PATH: "/usr/bin:/bin" },
@@ -68,7 +68,7 @@ describe("a build of the daemon", () => {
     expect(refused.status).toBe(2);
   });
 
-  test("brings its unit and its licences along, and belongs to root", () => {
+  test("contains its unit and its licenses and is owned by root", () => {
     const list = execFileSync("tar", ["-tvzf", join(dir, "one", VERSION, FILE)], { encoding: "utf8" });
     for (const name of ["bin/node", "lib/daemon.js", "systemd/fairlead-daemon.service", "LICENSE", "docs/install.md"]) {
       expect(list, name).toContain(`./${name}\n`);
@@ -89,7 +89,7 @@ test.each([
   [["--version", "a/b"], "must be a version"],
   [["--arch", "mips"], "--arch must be one of x64, arm64"],
   [["--nonsense"], "--nonsense"],
-])("a wrong call of the build is refused in words: %j", (args, words) => {
+])("the build script reports why it refuses %j", (args, words) => {
   const { status, stderr } = spawnSync(join(ROOT, "scripts/build-daemon"), args, { cwd: ROOT, encoding: "utf8" });
   expect(status).toBe(1);
   expect(stderr).toContain(words);

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 const BENCH = new URL("../bench/chat.ts", import.meta.url).pathname;
 
 test.skipIf(spawnSync("cc", ["--version"]).status !== 0)(
-  "the bench of chat measures first tokens and memory",
+  "the chat benchmark measures time to first token and memory",
   async () => {
     const small = ["--messages", "4", "--turns", "3", "--streams", "5", "--rounds", "1", "--chunks", "3", "--no-pin"];
     const { stdout } = await promisify(execFile)(process.execPath, [BENCH, ...small]);

@@ -45,7 +45,7 @@ describe.each(["responses", "completions"] as const)("a turn of %s", (dialect) =
     const model = CHAT_MODELS[spoken];
 
     test.each(breachesOf(spoken).map((breach) => [JSON.stringify(breach), breach] as const))(
-      "keeps what came and goes on, after %s",
+      "keeps what was received and can be repeated after %s",
       async (_name, breach) => {
         const question = `Will it hold, ${asked++}?`;
         stage.script = breakingAt(breach);
@@ -69,7 +69,7 @@ describe.each(["responses", "completions"] as const)("a turn of %s", (dialect) =
   });
 });
 
-test("nothing stays set aside, and what was paid is what is gone", async () => {
+test("no money stays reserved, and only what was paid for is deducted", async () => {
   await waitFor("the holds to be settled", 20_000, async () => (await ann.balance()).heldNanoDollars === 0);
   expect((await ann.balance()).balanceNanoDollars).toBeLessThan(CREDITS);
 });

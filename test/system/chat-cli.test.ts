@@ -25,7 +25,7 @@ const sessionIn = (notes: string): string => /--session (ses_\w+)/.exec(notes)?.
 const talk = (...messages: string[]) => fairlead(["chat"], fakeTerminal({ messages }));
 
 describe("a chat in the terminal", () => {
-  test("remembers, begins anew, goes back, and is named and searched", async () => {
+  test("remembers, starts a new session, resumes an old one, and can be titled and searched", async () => {
     const first = await talk("My name is Ada.", "I like roses.", RECALL, "/title Who I am", "/retry");
     expect(first.out).toBe(`${HELLO}\n${HELLO}\n${"My name is Ada. | I like roses.\n".repeat(2)}`);
     expect(first.notes).toContain('The session\'s title is now "Who I am".');
@@ -35,7 +35,7 @@ describe("a chat in the terminal", () => {
     expect(second.notes).toContain("> I like roses.");
   });
 
-  test("tells of an answer that broke off, keeps what came, and does not ask twice", async () => {
+  test("reports a response that was cut off, keeps what was received, and stores the question once", async () => {
     const { out, notes } = await talk(BREAKS, BREAKS, "And now?");
     expect(out).toMatch(new RegExp(`^Hello ?\\nHello ?\\n${HELLO}\\n$`));
     expect(notes.split("The response was cut off")).toHaveLength(3);
@@ -43,7 +43,7 @@ describe("a chat in the terminal", () => {
     expect(history.filter((line) => line.startsWith("user: "))).toEqual([`user: ${BREAKS}`, "user: And now?"]);
   });
 
-  test("Ctrl-C stops the answer on the server, and the chat goes on", async () => {
+  test("stops the response on the server with Ctrl-C and continues", async () => {
     const terminal = fakeTerminal({ messages: [NEVER_ENDS, "Hi"] });
     const out = (text: string): void => {
       terminal.out(text);
@@ -63,8 +63,8 @@ describe("a chat in the terminal", () => {
   });
 });
 
-describe("single questions and their session", () => {
-  test("go on, are shown, renamed, exported and deleted", async () => {
+describe("single questions in a session", () => {
+  test("can be continued, shown, renamed, exported and deleted", async () => {
     const asked = await fairlead(["chat", "--json", "My name is Ada."]);
     const { sessionId, response } = JSON.parse(asked.out) as { sessionId: string; response: { status: string } };
     expect(response.status).toBe("completed");

@@ -44,7 +44,7 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-test("after a crash in mid-answer what had been kept is there, told as incomplete, and the session goes on", async () => {
+test("after a crash during a response, the stored part is shown as incomplete and the session continues", async () => {
   const first = await start();
   const made = await first.call("POST", "/v1/projects", { body: { name: "Crash" } });
   projectId = createdProject.parse(await made.json()).project.id;

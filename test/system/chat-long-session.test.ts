@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.stop());
 
-test("its messages are all there, in order, forwards and backwards", async () => {
+test("a long session returns all its messages in order, forwards and backwards", async () => {
   const messages = await ann.messages(session);
   expect(messages).toHaveLength(2 * TURNS);
   messages.forEach(({ content }, index) => expect(content).toBe(index % 2 === 0 ? textOf(index / 2) : HELLO));
@@ -40,7 +40,7 @@ test("its messages are all there, in order, forwards and backwards", async () =>
   expect(sessionSchema.parse(await found.json()).messageCount).toBe(2 * TURNS);
 });
 
-test("a model of a small context gets its newest turns, whole, and the answer tells what was cut", async () => {
+test("a model with a small context gets the newest whole turns, and the response reports what was cut", async () => {
   const answer = await ann.turn(RECALL, { session, model: SMALL_MODEL });
   const recalled = answer.text.split(RECALLED_BY);
   expect(recalled.length).toBeGreaterThan(5);
@@ -51,14 +51,14 @@ test("a model of a small context gets its newest turns, whole, and the answer te
   });
 });
 
-test("a model of a large context gets all of it", async () => {
+test("a model with a large context gets the whole session", async () => {
   const answer = await ann.turn(RECALL, { session, model: CHAT_MODEL });
   const recalled = answer.text.split(RECALLED_BY);
   expect(recalled.slice(0, 2)).toEqual([textOf(0), textOf(1)]);
   expect(recalled).toHaveLength(TURNS + 1);
 });
 
-test("it is found by what was said early on, and exported whole", async () => {
+test("a long session is found by what was said early on and is exported whole", async () => {
   const found = await ann.call("GET", `/v1/chat/sessions?query=${encodeURIComponent("number 17.")}`);
   expect(sessionsSchema.parse(await found.json()).sessions.map(({ id }) => id)).toEqual([session]);
   const none = await ann.call("GET", `/v1/chat/sessions?query=${encodeURIComponent("number 17x")}`);

@@ -60,7 +60,7 @@ async function persist(text: string, options: TurnOptions = {}): Promise<TurnAns
 const questionsIn = (history: readonly string[]): string[] => history.filter((line) => line.startsWith("user: "));
 
 describe("a session", () => {
-  test("begins with the first turn, keeps what was said, and is told in every answer", async () => {
+  test("starts with the first turn, remembers what was said, and is named in every response", async () => {
     const first = await ann.turn("My name is Ada.");
     expect(first).toMatchObject({ status: 200, text: HELLO, done: true });
     expect(first.session).toMatch(/^ses_/);
@@ -72,7 +72,7 @@ describe("a session", () => {
     expect(await ann.history(session)).toHaveLength(8);
   });
 
-  test("is nobody else's: not another person's, and not the same person's in another project", async () => {
+  test("is accessible to no other person, and not to the same person in another project", async () => {
     const { session } = await ann.turn("Between us");
     const bob = await newMember();
     for (const [method, path, body] of [
@@ -96,7 +96,7 @@ describe("a session", () => {
     expect(await ann.history(session)).toEqual(["user: Between us", `assistant: ${HELLO}`]);
   });
 
-  test("takes turns of two tabs one after the other, and both see both", async () => {
+  test("processes turns from two tabs one after the other, and both see both", async () => {
     const { session } = await ann.turn("Hi");
     const texts = ["from the left", "from the right", "from the left again"];
     const answers = await Promise.all(texts.map((text) => ann.turn(text, { session })));
@@ -109,7 +109,7 @@ describe("a session", () => {
     expect(said.toSorted()).toEqual(["Hi", ...texts].toSorted());
   });
 
-  test("turns away what waited too long for the turn before it, and does not keep its question", async () => {
+  test("rejects a turn that waits too long for the previous one and does not keep its question", async () => {
     const { session } = await ann.turn("Hi");
     const leaving = new AbortController();
     const running = await ann.begin(NEVER_ENDS, { session, signal: leaving.signal });
@@ -123,8 +123,8 @@ describe("a session", () => {
   });
 });
 
-describe("an answer that somebody stops", () => {
-  test("by :stop ends its stream as incomplete, and what had come stays", async () => {
+describe("a response that is stopped", () => {
+  test("by :stop ends its stream as incomplete, and what was generated is kept", async () => {
     const { session } = await ann.turn("Hi");
     const running = await ann.begin(NEVER_ENDS, { session });
     await waitFor("the turn to run", 10_000, async () => (await ann.messages(session)).length === 4);
@@ -136,7 +136,7 @@ describe("an answer that somebody stops", () => {
     expect(last).toMatchObject({ role: "assistant", status: "incomplete", content: expect.stringMatching(/^Hello/) });
   });
 
-  test("by leaving stays too, as far as it had come, and its engine is told", async () => {
+  test("by a disconnect is kept as far as it was generated, and the engine is stopped", async () => {
     const before = stage.upstream.left;
     const leaving = new AbortController();
     const running = await ann.begin(NEVER_ENDS, { signal: leaving.signal });
@@ -153,11 +153,11 @@ describe("an answer that somebody stops", () => {
   });
 });
 
-describe("a client that tries again by itself", () => {
+describe("a client that retries by itself", () => {
   test.each([
     ["a new session", false],
     ["a session", true],
-  ])("after failures of the upstream, in %s: one question, one answer, one charge", async (_name, hasSession) => {
+  ])("after upstream failures in %s causes one question, one response and one charge", async (_name, hasSession) => {
     const session = hasSession ? (await ann.turn("Hi")).session : undefined;
     stage.script = refusing(2, 500);
     const answer = await persist("Tell me more", { session });
@@ -167,7 +167,7 @@ describe("a client that tries again by itself", () => {
     await expectCharges(hasSession ? 2 : 1);
   });
 
-  test("and gives up leaves one question without an answer, which the next try supersedes", async () => {
+  test("and gives up leaves one unanswered question, which the next attempt supersedes", async () => {
     stage.script = refusing(3, 503);
     const failed = await persist("Are you there?");
     expect(failed).toMatchObject({ status: 502, error: { message: "responsive: try again" } });
@@ -177,7 +177,7 @@ describe("a client that tries again by itself", () => {
     await expectCharges(1);
   });
 
-  test("names no session and asks what another one began with, which went on since: that is a new session", async () => {
+  test("without naming its session starts a new one if that session has continued since its first question", async () => {
     stage.script = refusing(1, 500);
     const failed = await ann.turn("Hello?");
     expect((await ann.turn("Hello?")).session).toBe(failed.session);
@@ -187,7 +187,7 @@ describe("a client that tries again by itself", () => {
     expect((await ann.turn("Anybody?")).session).not.toBe(second.session);
   });
 
-  test("on 409 asks its question once", async () => {
+  test("after a 409 asks its question once", async () => {
     const { session } = await ann.turn("Hi");
     const running = await ann.begin(NEVER_ENDS, { session });
     const trying = persist("Me too", { session });
@@ -198,7 +198,7 @@ describe("a client that tries again by itself", () => {
     expect(questionsIn(await ann.history(session)).filter((line) => line === "user: Me too")).toHaveLength(1);
   });
 
-  test("with an Idempotency-Key gets the answer that it lost, without another call of the model", async () => {
+  test("with an Idempotency-Key gets the lost response without another call to the model", async () => {
     const first = await ann.turn("Once only", { idempotencyKey: "k-1" });
     const asked = stage.upstream.asked.length;
     const repeated = await ann.turn("Once only", { idempotencyKey: "k-1" });
@@ -213,7 +213,7 @@ describe("a client that tries again by itself", () => {
     });
   });
 
-  test("of /new opens one session", async () => {
+  test("with /new opens one session", async () => {
     const opened = await Promise.all([ann.turn("/new"), ann.turn("/new")]);
     const again = await ann.turn(" /new\n");
     expect(new Set([...opened, again].map(({ session }) => session)).size).toBe(1);
@@ -224,7 +224,7 @@ describe("a client that tries again by itself", () => {
 });
 
 describe("money", () => {
-  test("that is not there is 402, and the question waits for it", async () => {
+  test("that is missing fails the turn with 402, and the question is kept until there is some", async () => {
     const poor = await stage.newPerson(`person-${people++}`);
     const refused = await poor.turn("May I?");
     expect(refused).toMatchObject({ status: 402, error: { code: "insufficient_balance" } });
@@ -234,7 +234,7 @@ describe("money", () => {
     expect(await poor.history(answered.session)).toEqual(["user: May I?", `assistant: ${HELLO}`]);
   });
 
-  test("that was set aside comes back, whatever became of the turn", async () => {
+  test("that was reserved is released, whatever the outcome of the turn", async () => {
     stage.script = refusing(1, 500);
     await ann.turn("Hi");
     await ann.turn("Hi");

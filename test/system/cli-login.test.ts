@@ -12,7 +12,7 @@ const credentialsSchema = z.object({
 });
 
 /** The command line against a real server, from signing in to signing out; people approve on the real pages. */
-describe("a day at the command line", () => {
+describe("a user of the command line", () => {
   let server: StartedServer;
   let ann: FakeBrowser;
   let laptop: CommandLine;
@@ -48,17 +48,17 @@ describe("a day at the command line", () => {
     return login.finished;
   }
 
-  test("signs in by the device page", async () => {
+  test("signs in on the device page", async () => {
     expect(await signIn("allow")).toMatchObject({ code: 0, out: `signed in to ${server.url} as ann@example.org\n` });
     expect((await laptop.run("whoami")).out).toContain(`ann@example.org (Ann, usr_`);
   });
 
-  test("is told when the person refuses on the page, and the login before goes on", async () => {
+  test("sees that the login was denied on the page, and the earlier login stays valid", async () => {
     expect(await signIn("refuse")).toMatchObject({ code: 1, notes: expect.stringContaining("denied in the browser") });
     expect((await laptop.run("whoami")).code).toBe(0);
   });
 
-  test("makes a project and works in it without naming it again", async () => {
+  test("creates a project and works in it without naming it again", async () => {
     const { project } = z
       .object({ project: z.object({ id: z.string() }) })
       .parse(JSON.parse((await laptop.run("project", "create", "Research", "--json")).out));
@@ -69,7 +69,7 @@ describe("a day at the command line", () => {
     expect((await laptop.run("audit")).out).toMatch(/project\.create +ann@example\.org +Research/);
   });
 
-  test("invites somebody, who joins by the link; gives them a role, and takes them out again", async () => {
+  test("invites a member, who joins by the link, then changes their role and removes them", async () => {
     const invited = await laptop.run("member", "invite", "ben@example.org", "--role", "viewer");
     expect(invited).toMatchObject({ code: 0, notes: expect.stringContaining("ben@example.org") });
     expect((await laptop.run("member", "invitations")).out).toMatch(/ben@example\.org +viewer/);
@@ -87,7 +87,7 @@ describe("a day at the command line", () => {
     });
   });
 
-  test("takes an invitation back", async () => {
+  test("revokes an invitation", async () => {
     const { invitation, url } = z
       .object({ invitation: z.object({ id: z.string() }), url: z.string() })
       .parse(JSON.parse((await laptop.run("member", "invite", "cleo@example.org", "--json")).out));
@@ -96,7 +96,7 @@ describe("a day at the command line", () => {
     expect((await laptop.run("member", "invitations")).out).toBe("no unused invitations\n");
   });
 
-  test("makes a key, gives it a new value and deletes it", async () => {
+  test("creates, rotates, disables and deletes a key", async () => {
     const made = await laptop.run("key", "create", "ci", "--expires", "30d", "--requests-per-minute", "60");
     expect(made).toMatchObject({ code: 0, out: expect.stringMatching(/^flk_\S+\n$/) });
     const [, id = ""] = /\((key_\w+)\)/.exec(made.notes) ?? [];
@@ -109,7 +109,7 @@ describe("a day at the command line", () => {
     expect((await laptop.run("key", "get", id)).notes).toContain("not_found");
   });
 
-  test("renames the project, and deletes it by its name", async () => {
+  test("renames the project and deletes it by name", async () => {
     const { projects } = z
       .object({ projects: z.array(z.object({ id: z.string(), name: z.string() })) })
       .parse(JSON.parse((await laptop.run("project", "list", "--json")).out));
@@ -126,7 +126,7 @@ describe("a day at the command line", () => {
     );
   });
 
-  test("renews its access token when the host no longer takes it, without two commands ever sending one refresh token", async () => {
+  test("has a rejected access token renewed, and parallel commands never send the same refresh token", async () => {
     const before = tokens();
     laptop.credentials = laptop.credentials.replace(before.accessToken, "spoilt");
     const results = await Promise.all([laptop.run("whoami"), laptop.run("whoami"), laptop.run("whoami")]);
@@ -134,7 +134,7 @@ describe("a day at the command line", () => {
     expect(tokens().refreshToken).not.toBe(before.refreshToken);
   });
 
-  test("signs out: the token that it had is refused at once, and commands say how to come back", async () => {
+  test("signs out: the token is rejected immediately, and commands say how to sign in again", async () => {
     const { accessToken } = tokens();
     expect(await isGood(accessToken)).toBe(true);
     expect(await laptop.run("logout")).toMatchObject({ code: 0, out: `signed out of ${server.url}\n` });
@@ -145,7 +145,7 @@ describe("a day at the command line", () => {
     });
   });
 
-  test("signs in by a browser on the same machine", async () => {
+  test("signs in with a browser on the same machine", async () => {
     const login = laptop.start("login", "--web", "--base-url", server.url);
     const page = new URL(await login.noticed(/this machine:\n\n {2}(\S+)/));
     await ann.open(page.pathname + page.search);
@@ -155,7 +155,7 @@ describe("a day at the command line", () => {
     expect(await login.finished).toMatchObject({ code: 0, out: expect.stringContaining("as ann@example.org") });
   });
 
-  test("a session that is ended on the account page ends the login", async () => {
+  test("is signed out when the login's session is revoked", async () => {
     const { accessToken } = tokens();
     const { sessions } = z
       .object({ sessions: z.array(z.object({ id: z.string(), current: z.boolean() })) })

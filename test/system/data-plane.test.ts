@@ -56,7 +56,7 @@ const CALL = { model: "node-1/tiny", messages: [{ role: "user", content: "hi" }]
 const STREAM = { ...CALL, stream: true };
 
 describe("a call through the whole data plane", () => {
-  test("reaches the engine as submitted, but for the model's provider, and brings its JSON back", async () => {
+  test("reaches the engine as submitted, except for the model's provider, and returns the engine's JSON", async () => {
     let seen = "";
     plane.engine.script = async (request, response) => {
       seen = (await readBytes(request)).toString("utf8");
@@ -76,7 +76,7 @@ describe("a call through the whole data plane", () => {
     expect(Object.keys(headers).filter((name) => name.startsWith("fairlead"))).toEqual([]);
   });
 
-  test("relays a healthy event stream byte for byte, characters split between pieces too", async () => {
+  test("relays a healthy event stream byte for byte, including characters split between chunks", async () => {
     const events = Buffer.from('data: {"t":"héllo 🌍"}\r\n\r\ndata: {"t":"…"}\n\n: note\n\ndata: [DONE]\n\n');
     plane.engine.script = async (request, response) => {
       await readBytes(request);
@@ -93,7 +93,7 @@ describe("a call through the whole data plane", () => {
     expect(Buffer.from(await answer.arrayBuffer())).toEqual(events);
   });
 
-  test("passes the engine's own refusal on, its words in the form of every error", async () => {
+  test("returns the engine's own error message in the form of every error", async () => {
     const refusal = '{"error":{"code":400,"message":"too long","type":"exceed_context_size_error"}}';
     plane.engine.script = (_request, response) => response.writeHead(400, JSON_TYPE).end(refusal);
     const answer = await chat(CALL);
@@ -123,7 +123,7 @@ describe("a call through the whole data plane", () => {
     await until("the budget to be free", () => plane.host.load.bufferedBytes === 0);
   });
 
-  test("keeps nothing of a request in memory once its answer has begun", async () => {
+  test("keeps none of the request in memory once its response has begun", async () => {
     plane.engine.script = async (request, response) => {
       for await (const _piece of request);
       response.writeHead(200, SSE).write("data: 1\n\n");
@@ -144,7 +144,7 @@ describe("a call through the whole data plane", () => {
     for (const request of requests) request.destroy();
   });
 
-  test("carries 200 streams at one time", async () => {
+  test("carries 200 concurrent streams", async () => {
     plane.engine.script = async (request, response) => {
       const id = (JSON.parse((await readBytes(request)).toString()) as { id: number }).id;
       response.writeHead(200, SSE);
@@ -164,7 +164,7 @@ describe("a call through the whole data plane", () => {
 });
 
 describe("over https", () => {
-  test("the tunnel carries calls both ways, again and again", async () => {
+  test("the tunnel carries calls in both directions, repeatedly", async () => {
     const secure = new DataPlane({ tls: selfSigned() });
     await secure.start();
     const plain = plane;
@@ -187,8 +187,8 @@ describe("over https", () => {
   });
 });
 
-describe("a caller that leaves", () => {
-  test("before the answer began ends the engine's work", async () => {
+describe("a caller", () => {
+  test("that leaves before the response begins stops the engine", async () => {
     let closed = false;
     plane.engine.script = (_request, response) => {
       response.on("close", () => {
@@ -202,7 +202,7 @@ describe("a caller that leaves", () => {
     await until("the call to be over", () => plane.host.load.callsInFlight === 0);
   });
 
-  test("in mid-stream ends the engine's work", async () => {
+  test("that leaves in mid-stream stops the engine", async () => {
     let closed = false;
     plane.engine.script = (_request, response) => {
       response.on("close", () => {
@@ -217,7 +217,7 @@ describe("a caller that leaves", () => {
     await until("the engine to be told", () => closed);
   });
 
-  test("in the middle of its upload gives its memory back, and the engine never hears of it", async () => {
+  test("that leaves during its upload releases its memory, and the call never reaches the engine", async () => {
     const request = httpRequest(`${plane.url}/v1/chat/completions`, {
       method: "POST",
       headers: { authorization: `Bearer ${PROJECT_KEY}`, "content-length": 1_000_000 },
@@ -231,7 +231,7 @@ describe("a caller that leaves", () => {
     expect(plane.engine.requests).toEqual([]);
   });
 
-  test("who never reads stops the engine instead of filling our memory", async () => {
+  test("that never reads stalls the engine instead of filling the server's memory", async () => {
     const total = 400 * 1024 * 1024;
     let written = 0;
     let answering: ServerResponse | undefined;
@@ -269,7 +269,7 @@ describe("a caller that leaves", () => {
   });
 });
 
-describe("an answer that breaks off", () => {
+describe("a response that is cut off", () => {
   const FIRST = 'data: {"t": 1}\n\n';
   /** Its second event never gets whole, and so is never sent on. */
   const HALF = `${FIRST}data: {"t"`;
@@ -292,7 +292,7 @@ describe("an answer that breaks off", () => {
     }
   }
 
-  test("in mid-event is told in-band, never ended as if it were whole", async () => {
+  test("in mid-event is reported in-band and never ends as if it were complete", async () => {
     const received = await streamBrokenBy((response) => response.destroy());
     expect(received.startsWith(`${FIRST}data: {"error":{`)).toBe(true);
     expect(received.endsWith("}\n\n")).toBe(true);
@@ -302,16 +302,16 @@ describe("an answer that breaks off", () => {
 
   test.each([
     ["the daemon's end closes", () => void plane.tunnel?.close()],
-    ["the daemon's machine dies with a last word", () => plane.link.close()],
-    ["the network falls silent", () => plane.link.stall()],
+    ["the daemon's machine closes the connection", () => plane.link.close()],
+    ["the network goes silent", () => plane.link.stall()],
     ["the node is disconnected", () => plane.hub.disconnect(NODE_ID)],
-  ])("because %s is told in-band", async (_name, fault) => {
+  ])("because %s is reported in-band", async (_name, fault) => {
     const received = await streamBrokenBy(fault);
     expect(received).toContain(`${FIRST}data: {"error":{`);
     expect(received).toContain('"code":"upstream_failed"');
   });
 
-  test("as JSON breaks the caller's connection too", async () => {
+  test("in mid-JSON also closes the caller's connection", async () => {
     let answering: ServerResponse | undefined;
     plane.engine.script = (_request, response) => {
       answering = response;
@@ -323,14 +323,14 @@ describe("an answer that breaks off", () => {
     await expect(answer.text()).rejects.toThrow("terminated");
   });
 
-  test("before its headers is 502", async () => {
+  test("before its headers returns 502", async () => {
     plane.engine.script = (request) => request.socket.destroy();
     const answer = await chat(CALL);
     expect(answer.status).toBe(502);
     expect(await answer.json()).toMatchObject({ error: { code: "upstream_failed", source: "provider" } });
   });
 
-  test("does not reach the next call: the tunnel comes back by itself", async () => {
+  test("does not affect the next call, because the tunnel reconnects by itself", async () => {
     plane.link.close();
     await until("a new tunnel", () => plane.tunnelsOpened > 1 && plane.hub.get(NODE_ID) !== null);
     plane.engine.script = (_request, response) => response.writeHead(200, JSON_TYPE).end("{}");
@@ -339,7 +339,7 @@ describe("an answer that breaks off", () => {
 });
 
 describe("a call that cannot be served", () => {
-  test("to a workload that the node does not run is 503 with a time to retry", async () => {
+  test("to a workload that does not run on the node returns 503 with a time to retry", async () => {
     plane.target = { ...plane.target, workload: "other" };
     const answer = await chat(CALL);
     expect(answer.status).toBe(503);
@@ -347,14 +347,14 @@ describe("a call that cannot be served", () => {
     expect(await answer.json()).toMatchObject({ error: { code: "no_running_engine" } });
   });
 
-  test("to an engine that does not listen is 503", async () => {
+  test("to an engine that does not listen returns 503", async () => {
     await plane.engine.stop();
     const answer = await chat(CALL);
     expect(answer.status).toBe(503);
     expect(await answer.json()).toMatchObject({ error: { code: "no_running_engine" } });
   });
 
-  test("to a node without a tunnel is 503, and its models are not listed", async () => {
+  test("to a node without a tunnel returns 503, and its models are not listed", async () => {
     await plane.tunnel?.close();
     await until("the hub to notice", () => plane.hub.get(NODE_ID) === null);
     expect((await chat(CALL)).status).toBe(503);
@@ -364,7 +364,7 @@ describe("a call that cannot be served", () => {
 });
 
 describe("draining", () => {
-  test("lets a stream end, refuses new calls on open connections, then closes", async () => {
+  test("lets a stream finish, rejects new calls on open connections, then closes", async () => {
     let answering: ServerResponse | undefined;
     plane.engine.script = (_request, response) => {
       answering = response;
@@ -385,7 +385,7 @@ describe("draining", () => {
     await drained;
   });
 
-  test("ends what still runs at the deadline as failed", async () => {
+  test("ends calls that still run at the deadline as failed", async () => {
     plane.engine.script = (_request, response) => response.writeHead(200, SSE).write("data: 1\n\n");
     const answer = await chat(STREAM);
     await plane.host.drain(0);

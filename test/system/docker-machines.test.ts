@@ -65,7 +65,7 @@ describeWithDocker("machines in Docker", () => {
     },
   }));
 
-  test("a machine whose image is missing is refused with the way to make it, and leaves nothing", async () => {
+  test("are refused when their image is missing, with the way to build it, and leave nothing behind", async () => {
     const provider = machinesOf(installation, "fairlead-test/no-such-image:1");
     await expect(provider.create("", request)).rejects.toMatchObject({
       kind: "bad_input",
@@ -77,7 +77,7 @@ describeWithDocker("machines in Docker", () => {
     ).toBe("");
   });
 
-  test("an engine that does not answer is no reason to give a machine up", async () => {
+  test("are not given up when Docker does not respond", async () => {
     const provider = new DockerMachines({
       socketPath: "/nonexistent/docker.sock",
       image: TAG,
@@ -98,7 +98,7 @@ describeWithDocker("machines in Docker", () => {
     }
   });
 
-  test("a container of somebody else is no machine, and is never removed", async () => {
+  test("do not include other containers, which are never removed", async () => {
     const id = await docker("create", "--name", `stranger-${process.pid}`, TAG, "sh");
     try {
       const provider = machinesOf(installation);
@@ -110,7 +110,7 @@ describeWithDocker("machines in Docker", () => {
     }
   });
 
-  test("a machine that stopped says so, and one that was never started does too", async () => {
+  test("are reported as failed when they stopped or were never started", async () => {
     const provider = machinesOf(installation);
     const { id } = await provider.create("", request);
     await docker("stop", "--time", "1", id);
@@ -131,7 +131,7 @@ describeWithDocker("machines in Docker", () => {
     expect(await provider.get("", unstarted)).toBeNull();
   });
 
-  test("the user data is no secret's resting place: it is in no label, variable or argument", async () => {
+  test("do not expose user data in labels, variables or arguments", async () => {
     const provider = machinesOf(installation);
     const { id } = await provider.create("", { ...request, userData: "#!/bin/sh\n# flb_secret\n" });
     expect(await docker("inspect", id)).not.toContain("flb_secret");

@@ -30,7 +30,7 @@ describeWithDocker("the demo engine's image", () => {
     if (container) await docker("rm", "-f", container);
   });
 
-  test("gives every golden answer at temperature 0", async () => {
+  test("returns every golden answer at temperature 0", async () => {
     const answers = [];
     for (const { messages } of golden) {
       const response = await fetch(`${address}/v1/chat/completions`, {
@@ -48,18 +48,18 @@ describeWithDocker("the demo engine's image", () => {
     expect(models.data.map(({ id }) => id)).toEqual(["tinychat-6m"]);
   });
 
-  test("carries the version of llama.cpp as a label", async () => {
+  test("has the version of llama.cpp as a label", async () => {
     const labels = await docker("image", "inspect", "-f", "{{json .Config.Labels}}", IMAGE);
     expect(JSON.parse(labels)).toMatchObject({
       "org.opencontainers.image.version": expect.stringMatching(/^[\d:]*\d+\.\d+/),
     });
   });
 
-  test("is not built again while it is up to date", () => {
+  test("is not rebuilt while it is up to date", () => {
     expect(execFileSync(`${engine}image/build-image.sh`, { encoding: "utf8" })).toBe(`${IMAGE} is up to date\n`);
   });
 
-  test("says what to do when no Docker engine answers", () => {
+  test("reports what to do when Docker does not respond", () => {
     const env = { ...process.env, DOCKER_HOST: "unix:///nowhere.sock" };
     expect(() => execFileSync(`${engine}image/build-image.sh`, { env, stdio: "pipe" })).toThrow(
       /no Docker engine answers\. Start it/,

@@ -28,7 +28,7 @@ const areBack = async (): Promise<boolean> => daemons.every(({ isLive, hasTunnel
 test.each([
   { attackers: "other addresses", from: ["127.0.0.2", "127.0.0.3"] },
   { attackers: "the daemons' own address", from: [DAEMONS_ADDRESS] },
-])("anonymous upgrades and silent links of one node, from $attackers, keep no daemon out", async ({ from }) => {
+])("anonymous upgrades and silent links of one node, from $attackers, do not block daemons", async ({ from }) => {
   const settings = { fleet: { connectsPerSecond: CONNECTS_PER_SECOND }, log: { level: "warn" } };
   stage = await FleetStage.start({ nodes: DAEMONS + 1, settings });
   const { platformUrl, nodes } = stage;

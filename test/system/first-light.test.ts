@@ -20,7 +20,7 @@ const credentialsSchema = z.object({
 });
 
 /** The whole way, as a newcomer goes it: the real quickstart, real Docker, the real engine, the SDK from npm. */
-describeWithDocker("first light", () => {
+describeWithDocker("the quickstart", () => {
   const folder = mkdtempSync(join(tmpdir(), "fairlead-first-light-"));
   const dataDir = join(folder, "data");
   const envFile = join(dataDir, "quickstart.env");
@@ -64,7 +64,7 @@ describeWithDocker("first light", () => {
     rmSync(folder, { recursive: true });
   });
 
-  test("the quickstart ends with a streamed answer, the addresses, the key and next commands", () => {
+  test("ends with a streamed response, the addresses, the key and the next commands", () => {
     expect(first).toMatchObject({ code: 0, errors: "" });
     expect(first.out).toMatch(/waiting until the node is active/);
     expect(first.out).toMatch(/\n> .+\n.+\n/);
@@ -75,7 +75,7 @@ describeWithDocker("first light", () => {
     expect(first.out).not.toContain("npx");
   });
 
-  test("the env file holds every client setting and only its owner can read it", () => {
+  test("writes every client setting to an env file that only its owner can read", () => {
     expect(env()).toEqual({
       FAIRLEAD_BASE_URL: `http://127.0.0.1:${ports[0]}`,
       FAIRLEAD_MODELS_URL: `http://127.0.0.1:${ports[1]}`,
@@ -88,7 +88,7 @@ describeWithDocker("first light", () => {
     expect(statSync(envFile).mode & 0o777).toBe(0o600);
   });
 
-  test("no secret is left in a log", () => {
+  test("leaves no secret in a log", () => {
     const logs = ["server", "daemon"].map((name) => readFileSync(join(dataDir, `${name}.log`), "utf8")).join("");
     expect(logs).not.toContain(env()["FAIRLEAD_API_KEY"]);
     const kept = credentialsSchema.parse(JSON.parse(credentials())).platforms;
@@ -98,11 +98,11 @@ describeWithDocker("first light", () => {
     expect(logs).not.toMatch(/flb_[\w-]{20}/);
   });
 
-  test("the openai SDK gets an answer", async () => {
+  test("serves the openai SDK", async () => {
     expect(await ask()).toBe(answer);
   });
 
-  test("the openai SDK gets a streamed answer", async () => {
+  test("streams to the openai SDK", async () => {
     const model = env()["FAIRLEAD_MODEL"] ?? "";
     const stream = await client().chat.completions.create({ model, messages: question, temperature: 0, stream: true });
     const pieces = [];
@@ -111,7 +111,7 @@ describeWithDocker("first light", () => {
     expect(pieces.filter(Boolean).length).toBeGreaterThan(1);
   });
 
-  test("a request without `model` goes to the node's model", async () => {
+  test("sends a request without `model` to the node's model", async () => {
     const response = await fetch(`${env()["FAIRLEAD_MODELS_URL"]}/v1/chat/completions`, {
       method: "POST",
       headers: { authorization: `Bearer ${env()["FAIRLEAD_API_KEY"]}`, "content-type": "application/json" },
@@ -121,14 +121,14 @@ describeWithDocker("first light", () => {
     expect(response.status).toBe(200);
   });
 
-  test("the command `fairlead` is on the PATH, signed in, and needs the env file alone", async () => {
+  test("installs a signed-in `fairlead` on the PATH that requires only the env file", async () => {
     expect(await fairlead("whoami")).toContain("admin@fairlead.local");
     expect(await fairlead("models")).toBe("local/tinychat-6m\n");
     expect(await fairlead("node", "list")).toMatch(/local +active/);
     expect(await fairlead("chat", "What is 2+2?")).toMatch(/4/);
   });
 
-  test("the command line stays signed in when the administrator sets a password", async () => {
+  test("keeps the command line signed in when the administrator sets a password", async () => {
     const link = (await fairlead("admin", "reset-link", "admin@fairlead.local")).trim();
     const { origin, pathname } = new URL(link);
     const browser = new FakeBrowser(origin);
@@ -138,7 +138,7 @@ describeWithDocker("first light", () => {
     expect(await fairlead("project", "list")).toContain(env()["FAIRLEAD_PROJECT_ID"]);
   });
 
-  test("a second run reuses what runs, and the login that works", async () => {
+  test("reuses what runs and a login that works in a second run", async () => {
     const before = {
       login: credentials(),
       env: env(),
@@ -158,13 +158,13 @@ describeWithDocker("first light", () => {
     expect(after).toEqual(before);
   });
 
-  test("an engine that is killed comes back by itself", async () => {
+  test("recovers a killed engine by itself", async () => {
     const [engine = ""] = await engines();
     await docker("kill", "--signal", "KILL", engine);
     expect(await waitFor("an answer from the new engine", 90_000, ask)).toBe(answer);
   });
 
-  test("a control plane, a daemon and an engine that were killed together are back with the next run", async () => {
+  test("restores a control plane, daemon and engine that were killed together in the next run", async () => {
     process.kill(pid("server"), "SIGKILL");
     process.kill(pid("daemon"), "SIGKILL");
     const [engine = ""] = await engines();
@@ -173,7 +173,7 @@ describeWithDocker("first light", () => {
     expect(await ask()).toBe(answer);
   });
 
-  test("a taken port is named together with who holds it, and what runs goes on", async () => {
+  test("reports a port in use and the process that uses it, and the installation keeps running", async () => {
     const taken = await listen();
     const result = await quickstart("--platform-port", String(taken.port));
     await taken.close();
@@ -182,7 +182,7 @@ describeWithDocker("first light", () => {
     expect(await ask()).toBe(answer);
   });
 
-  test("other ports move the installation, its node included", async () => {
+  test("moves the installation and its node to other ports", async () => {
     const before = env();
     ports = await twoFreePorts();
     const moved = await quickstart("--platform-port", String(ports[0]), "--inference-port", String(ports[1]));
@@ -192,7 +192,7 @@ describeWithDocker("first light", () => {
     expect(await ask()).toBe(answer);
   });
 
-  test("--down stops the programs and the engine, and keeps the data", async () => {
+  test("with --down stops the programs and the engine, and keeps the data", async () => {
     const before = env();
     expect(await quickstart("--down")).toMatchObject({ code: 0, errors: "" });
     expect(await engines()).toEqual([]);
@@ -201,14 +201,14 @@ describeWithDocker("first light", () => {
     expect(await quickstart("--down")).toMatchObject({ code: 0 });
   });
 
-  test("after --down the same project, key and node serve again", async () => {
+  test("after --down serves again with the same project, key and node", async () => {
     const before = env();
     expect(await quickstart()).toMatchObject({ code: 0, errors: "" });
     expect(env()).toEqual(before);
     expect(await ask()).toBe(answer);
   });
 
-  test("--purge removes data, containers, volumes and networks", async () => {
+  test("with --purge removes data, containers, volumes and networks", async () => {
     const { FAIRLEAD_NODE_ID: nodeId, FAIRLEAD_BASE_URL: url } = env();
     const command = /^ {2}command line .*ok +\d+s {2}(\/\S+)$/m.exec(first.out)?.[1] ?? "";
     const label = `label=dev.fairlead.node=${nodeId}`;

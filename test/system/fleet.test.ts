@@ -48,13 +48,13 @@ afterAll(async () => {
   await stage.remove();
 });
 
-test("a herd is let in at the set rate: the others are told to wait, and come (jenkinsci/swarm-plugin#163)", async () => {
+test("a fleet that connects all at once is admitted at the set rate; the rest wait and return (jenkinsci/swarm-plugin#163)", async () => {
   expect(await stage.figure(PUT_OFF)).toBeGreaterThan(0);
   expect(await stage.figure("fairlead_daemon_links_open")).toBe(NODES);
   expect(await stage.figure("fairlead_tunnels_open")).toBe(NODES);
 });
 
-test("through a restart of the server no node is unreachable, no readiness fails, and no event is made (elastic-agent#13874)", async () => {
+test("a server restart makes no node unreachable, fails no readiness check and adds no event (elastic-agent#13874)", async () => {
   const before = await eventsOf(10);
   const linksBefore = daemons.map(({ links }) => links);
   await stage.server.stop();
@@ -71,7 +71,7 @@ test("through a restart of the server no node is unreachable, no readiness fails
   for (const [n, { links }] of daemons.entries()) expect(links).toBeGreaterThan(linksBefore[n] ?? 0);
 });
 
-test("when most go quiet at once no node is unreachable, and the brake says so until they are heard (gpustack#5935)", async () => {
+test("most nodes going silent does not make them unreachable, and the brake is reported until they return (gpustack#5935)", async () => {
   const before = await eventsOf(10);
   await cut(NODES - 10);
   await waitFor("the brake", PATIENCE_MS, async () => (await stage.figure("fairlead_fleet_brake")) === 1);
@@ -87,7 +87,7 @@ test("when most go quiet at once no node is unreachable, and the brake says so u
   expect(await eventsOf(10)).toEqual(before);
 });
 
-test("a few that go quiet are unreachable, and active again when they are back", async () => {
+test("a few nodes that go silent become unreachable, and active again when they return", async () => {
   await cut(5);
   await waitFor("five to be lost", PATIENCE_MS, async () => (await stage.nodesIn("unreachable")) === 5);
   expect(await stage.figure("fairlead_fleet_brake")).toBe(0);
@@ -95,7 +95,7 @@ test("a few that go quiet are unreachable, and active again when they are back",
   await waitFor("all to be active", PATIENCE_MS, allActive);
 });
 
-test("heartbeats reach the store in batches of many nodes, one write a look", async () => {
+test("heartbeats reach the store in batches of many nodes, one write per check", async () => {
   const [beats, writes, nodes] = await Promise.all(
     [
       "fairlead_heartbeats_total",

@@ -48,7 +48,7 @@ describe.runIf(canMount)("a server whose disk is full (needs root and mounts)", 
     return /^fairlead_store_writable (\d)$/m.exec(text)?.[1];
   };
 
-  test("says so with 503, is not ready, still reads, and recovers by itself", async () => {
+  test("returns 503, is not ready, still serves reads, and recovers by itself", async () => {
     expect((await createProject()).status).toBe(200);
     const filler = join(dir, "somebody-elses");
     const { bavail, bsize } = statfsSync(dir);

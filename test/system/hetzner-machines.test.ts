@@ -28,7 +28,7 @@ machineProviderContract("Hetzner", async () => {
   };
 });
 
-describe("the adapter for Hetzner", () => {
+describe("the Hetzner adapter", () => {
   const request: MachineRequest = {
     label: "nod_1",
     name: "one",
@@ -50,7 +50,7 @@ describe("the adapter for Hetzner", () => {
 
   afterEach(() => fake.close());
 
-  test("tells a bad token, a read-only one and a good one apart, without making or removing anything", async () => {
+  test("distinguishes bad, read-only and valid tokens without creating or deleting anything", async () => {
     await start();
     await provider.create(token, request);
     await provider.checkToken(token);
@@ -63,7 +63,7 @@ describe("the adapter for Hetzner", () => {
     expect(project.servers).toHaveLength(1);
   });
 
-  test("a token of another project sees nothing of the machine", async () => {
+  test("does not find the machine with a token of another project", async () => {
     await start();
     const { id } = await provider.create(token, request);
     const foreign = fake.addToken(fake.addProject("other"));
@@ -74,16 +74,16 @@ describe("the adapter for Hetzner", () => {
   });
 
   test.each([
-    ["no stock, whatever the list says", { noCapacity: ["cx22@nbg1"] }, "no_capacity"],
-    ["a service that is away", { unavailable: 1 }, "unavailable"],
-    ["an answer that was lost", { lostAnswers: 1 }, "unavailable"],
-  ])("%s is a refusal of its own kind", async (_, faults, kind) => {
+    ["missing stock, whatever the list says,", { noCapacity: ["cx22@nbg1"] }, "no_capacity"],
+    ["an unavailable service", { unavailable: 1 }, "unavailable"],
+    ["a lost response", { lostAnswers: 1 }, "unavailable"],
+  ])("reports %s with its own kind of error", async (_, faults, kind) => {
     await start();
     Object.assign(fake.faults, faults);
     await expect(provider.create(token, request)).rejects.toMatchObject({ kind, retryAfterMs: null });
   });
 
-  test("after too many calls it waits for the next one, not until all are there again", async () => {
+  test("waits only for the next request after rate limiting, not until the full limit is available again", async () => {
     const now = (): number => 1_800_000_000_000;
     await start({ now, faults: { rateLimited: 1 } });
     const clock = { now, monotonic: now };
@@ -91,7 +91,7 @@ describe("the adapter for Hetzner", () => {
     await expect(inTime.create(token, request)).rejects.toMatchObject({ kind: "rate_limited", retryAfterMs: 1000 });
   });
 
-  test("as many servers as the project may have: a quota, not a shortage", async () => {
+  test("reports a reached server limit as a quota, not as a shortage", async () => {
     await start({ serverLimit: 1 });
     await provider.create(token, request);
     await expect(provider.create(token, { ...request, name: "two" })).rejects.toMatchObject({
@@ -100,7 +100,7 @@ describe("the adapter for Hetzner", () => {
     });
   });
 
-  test("offers what is sold today, with exact prices, and says where there is no stock", async () => {
+  test("offers what is currently sold, with exact prices, and reports where there is no stock", async () => {
     await start({ faults: { soldOut: ["cx22@nbg1"] }, maxPerPage: 2 });
     const plans = await provider.plans(token);
     expect(plans.map(({ type }) => type)).toEqual(["cx22", "cx32", "cpx11", "cax11", "ccx13"]);
@@ -118,7 +118,7 @@ describe("the adapter for Hetzner", () => {
   });
 
   test.each(["/server_types", "/pricing"])(
-    "a call that the API has removed says so, and is not retried: %s",
+    "reports a removed API endpoint as such and does not retry it: %s",
     async (path) => {
       await start({ faults: { removed: [path] } });
       await expect(provider.plans(token)).rejects.toMatchObject({
@@ -128,7 +128,7 @@ describe("the adapter for Hetzner", () => {
     },
   );
 
-  test("a removed call is no sign that a machine is gone", async () => {
+  test("does not take a removed endpoint as a sign that a machine is gone", async () => {
     await start();
     const { id } = await provider.create(token, request);
     fake.faults.removed = [`/servers/${id}`];
@@ -137,7 +137,7 @@ describe("the adapter for Hetzner", () => {
     expect(project.servers).toHaveLength(1);
   });
 
-  test("its prices are in the currency that it names, and in euros where it names none", async () => {
+  test("reports prices in the currency that the API names, and in euros if it names none", async () => {
     const currencies = async (): Promise<readonly (string | undefined)[]> => {
       const places = (await provider.plans(token)).flatMap(({ locations }) => locations);
       const prices = places.flatMap(({ monthlyPrice, hourlyPrice }) => [monthlyPrice, hourlyPrice]);
@@ -150,7 +150,7 @@ describe("the adapter for Hetzner", () => {
   });
 
   test.each(["stays", "vanishes"] as const)(
-    "a machine that fails after it was accepted, and %s, says why",
+    "reports why a machine failed after it was accepted when it %s",
     async (server) => {
       await start({ faults: { failLater: { times: 1, server } } });
       const { id } = await provider.create(token, request);
@@ -163,7 +163,7 @@ describe("the adapter for Hetzner", () => {
     },
   );
 
-  test("a machine that is going is not taken for one that runs", async () => {
+  test("does not report a machine that is being deleted as running", async () => {
     await start({ faults: { readsUntilGone: 2 } });
     const { id } = await provider.create(token, request);
     await provider.delete(token, id);
@@ -171,7 +171,7 @@ describe("the adapter for Hetzner", () => {
     await expect.poll(() => provider.get(token, id)).toBeNull();
   });
 
-  test("a list that is late misses the machine at first; its id finds it, and its name is taken", async () => {
+  test("finds a new machine by ID while a late list omits it, and its name is taken", async () => {
     await start({ faults: { listsUntilSeen: 1 } });
     const { id } = await provider.create(token, request);
     expect(await provider.findByLabel(token, "nod_1")).toEqual([]);

@@ -148,7 +148,7 @@ describe.each(STORES)("hostile input on $name", (store) => {
 
   const bearer = (token: string | undefined): string | undefined => token && `Bearer ${token}`;
 
-  test("every single mistake in a body is 400 and its field is named", async () => {
+  test("with any single mistake in a body returns 400 and names the field", async () => {
     let made = 0;
     // An answer can be made again where there is a session with one; nobody chats here.
     const checked = targets.filter(({ path }) => !path.endsWith(":regenerate"));
@@ -166,7 +166,7 @@ describe.each(STORES)("hostile input on $name", (store) => {
     expect(made).toBeGreaterThan(100);
   });
 
-  test("no text of a body, whatever it holds, is a fault of ours", async () => {
+  test("with any text in a body never causes an internal error", async () => {
     const texts = ["\0", "a\0b", "\ud800", "\u202e", "'; drop table node; --", "%s%n", "../../x", "x".repeat(70_000)];
     for (const target of targets) {
       for (const { body } of target.body === null ? [] : withTexts(target.body, texts)) {
@@ -179,7 +179,7 @@ describe.each(STORES)("hostile input on $name", (store) => {
     }
   });
 
-  test("a body over the limit is 413, whoever sends it", async () => {
+  test("with a body over the limit returns 413 for every caller", async () => {
     // Turns of chats take as much as the inference host.
     const limited = targets.filter(({ path }) => !/^\/v1\/chat\/(completions|responses)$|:regenerate$/.test(path));
     for (const target of limited.filter(({ host, body }) => host === "platform" && body !== null)) {
@@ -190,7 +190,7 @@ describe.each(STORES)("hostile input on $name", (store) => {
     }
   });
 
-  test("an unknown or repeated query parameter, or one of a wrong type, is 400 and named", async () => {
+  test("with an unknown, repeated or mistyped query parameter returns 400 and names it", async () => {
     // What an OAuth client sends beyond the standard is passed over (RFC 6749 §3.1).
     for (const target of targets.filter((one) => one.query.length > 0 && !isOAuth(one))) {
       for (const name of target.query) {
@@ -203,7 +203,7 @@ describe.each(STORES)("hostile input on $name", (store) => {
     }
   });
 
-  test("whatever comes in path, query, headers and body, the answer is in shape and holds nobody else's data", async () => {
+  test("in path, query, headers and body gets a well-formed response without other tenants' data", async () => {
     const credentials = [
       undefined,
       "",
@@ -258,7 +258,7 @@ describe.each(STORES)("hostile input on $name", (store) => {
     for (const status of [200, 400, 401, 404, 415]) expect([...seen]).toContain(status);
   });
 
-  test("somebody else's things are as unknown as things that do not exist", async () => {
+  test("cannot tell other tenants' resources from ones that do not exist", async () => {
     const unknown = { node: "nod_01kc3b6q2v8r5x0m7n4t9w1yzz", project: "prj_01kc3b6q2v8r5x0m7n4t9w1yzz" };
     for (const target of targets.filter(({ path, host }) => path.includes("{") && host === "platform")) {
       const swap = (text: string, node: string, project: string): string =>
@@ -278,7 +278,7 @@ describe.each(STORES)("hostile input on $name", (store) => {
     }
   });
 
-  test("everything of the other's is still there and unchanged", async () => {
+  test("leaves all of the other tenant's resources in place and unchanged", async () => {
     const headers = { authorization: `Bearer ${bob.token}` };
     const list = await fetch(`${tenants.server.platformUrl}/v1/nodes?projectId=${bob.projectId}`, { headers });
     expect(await list.json()).toMatchObject({ nodes: [{ id: bob.nodeId, name: "bob-box" }] });

@@ -49,7 +49,7 @@ describe.runIf(canUnshare)("install.sh behind a proxy (needs root and mount name
       .split("\n")
       .filter((line) => /^\w+=/.test(line));
 
-  test("installs through it, keeps it for the daemon where root alone can read it, and shows no password", async () => {
+  test("installs through it, stores it for the daemon readable only by root, and shows no password", async () => {
     const url = `http://me:se%40cret@127.0.0.1:${port}`;
     const env = { http_proxy: url, HTTPS_PROXY: url, NO_PROXY: "intern.test, 10.0.0.0/8" };
     const { code, output } = await machine.run(["--insecure"], { token: token(), publicUrl, env });
@@ -67,7 +67,7 @@ describe.runIf(canUnshare)("install.sh behind a proxy (needs root and mount name
     expect(output + machine.calls().join("\n")).not.toMatch(/se%40cret|se@cret/);
   });
 
-  test("run again without the variables it still uses the proxy, and a new one replaces the old", async () => {
+  test("still uses it when run again without the variables, and replaces it with a new one", async () => {
     const old = { HTTP_PROXY: `http://old:word@127.0.0.1:${port}` };
     expect(await machine.run(["--insecure"], { token: token(), publicUrl, env: old })).toMatchObject({ code: 0 });
     asked.length = 0;
@@ -78,14 +78,14 @@ describe.runIf(canUnshare)("install.sh behind a proxy (needs root and mount name
     expect(kept()).toEqual(["FAIRLEAD_DAEMON_INSECURE=true", `HTTP_PROXY=http://127.0.0.1:${port}`]);
   });
 
-  test("reaches a platform on this machine without it", async () => {
+  test("does not use it for a platform on this machine", async () => {
     const build = { version: VERSION, sha256: { x64: machine.sha256 } };
     const env = { http_proxy: `http://127.0.0.1:${port}` };
     expect(await machine.run([], { token: machine.token(build), env })).toMatchObject({ code: 0 });
     expect(asked).toEqual([]);
   });
 
-  test("says when Docker has none, and only then", async () => {
+  test("warns if Docker has no proxy, and only then", async () => {
     const env = { HTTPS_PROXY: `http://127.0.0.1:${port}`, HTTP_PROXY: `http://127.0.0.1:${port}` };
     const words = "Docker has no proxy for pulling images";
     const flags = ["--insecure", "--dry-run"];
@@ -96,7 +96,7 @@ describe.runIf(canUnshare)("install.sh behind a proxy (needs root and mount name
     expect((await machine.run(["--dry-run"])).output).not.toContain(words);
   });
 
-  test("keeps a copy of the authorities, and refuses a file that holds none", async () => {
+  test("keeps a copy of the CA file and refuses a file without certificates", async () => {
     machine.write("ca.pem", selfSigned().cert);
     const build = { version: VERSION, sha256: { x64: machine.sha256 } };
     const flags = ["--ca-file", machine.path("ca.pem")];

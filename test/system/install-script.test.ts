@@ -12,7 +12,7 @@ const CONTROL_PLANE = new URL("../../scripts/install/install-control-plane.sh", 
 const UNIT = "etc/systemd/system/fairlead-daemon.service";
 const TOKEN_FILE = "etc/fairlead/bootstrap-token";
 
-test.runIf(hasShellcheck)("shellcheck finds nothing (where it is installed)", () => {
+test.runIf(hasShellcheck)("shellcheck reports nothing (where it is installed)", () => {
   expect(execFileSync("shellcheck", [SCRIPT, CONTROL_PLANE], { encoding: "utf8" })).toBe("");
 });
 
@@ -52,7 +52,7 @@ describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () =>
     expect(machine.has(TOKEN_FILE)).toBe(false);
   };
 
-  test("installs the build that the token names, enrols, and leaves no token", async () => {
+  test("installs the build that the token names, enrolls, and leaves no token behind", async () => {
     const token = machine.token(named());
     const { code, output } = await machine.run([], { token });
     expect(output).toContain("verified against the token");
@@ -72,7 +72,7 @@ describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () =>
     expect(machine.asked.filter((path) => !/^\/(fairlead\/|version$)/.test(path))).toEqual([]);
   });
 
-  test("repairs when it is run again, and does not reload systemd or download for nothing", async () => {
+  test("repairs an installation when it is run again, without needless reloads of systemd or downloads", async () => {
     await machine.run([], { token: machine.token(named()) });
     machine.calls();
     machine.asked.length = 0;
@@ -86,7 +86,7 @@ describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () =>
     expect(machine.has(`opt/fairlead-daemon/versions/${VERSION}/bin/fairlead-daemon`)).toBe(true);
   });
 
-  test("goes on where it was cut off", async () => {
+  test("continues an interrupted installation", async () => {
     machine.write("opt/fairlead-daemon/staging.a1/build/bin/fairlead-daemon", "half");
     machine.write(`opt/fairlead-daemon/versions/${VERSION}/bin/fairlead-daemon`, "half");
     expect(await machine.run([], { token: machine.token(named()) })).toMatchObject({ code: 0 });
@@ -97,7 +97,7 @@ describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () =>
     ]);
   });
 
-  test("without a start the token waits, readable for root alone", async () => {
+  test("keeps the token readable only by root when it does not start the daemon", async () => {
     const token = machine.token(named());
     machine.write("token", `${token}\n`);
     expect(await machine.run(["--token-file", machine.path("token"), "--no-start"])).toMatchObject({ code: 0 });
@@ -106,7 +106,7 @@ describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () =>
     expect(machine.calls()).toEqual(["systemctl daemon-reload"]);
   });
 
-  test("refuses a build that is not the token's, and installs nothing", async () => {
+  test("refuses a build that does not match the token and installs nothing", async () => {
     const token = machine.token({ version: VERSION, sha256: { x64: "0".repeat(64) } });
     const { code, output } = await machine.run([], { token });
     expect(code).toBe(1);
@@ -115,7 +115,7 @@ describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () =>
     expect(machine.has(UNIT)).toBe(false);
   });
 
-  test("a dry run changes nothing", async () => {
+  test("changes nothing in a dry run", async () => {
     const { code, output } = await machine.run(["--dry-run"], { token: machine.token(named()) });
     expect(output).toContain(`build ${VERSION} for x64 would be installed`);
     expect(code).toBe(0);
@@ -123,7 +123,7 @@ describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () =>
     expect(machine.calls()).toEqual([]);
   });
 
-  test("tells all that is wrong with the machine at once, each in a line", async () => {
+  test("reports everything that is wrong with the machine together, one problem per line", async () => {
     rmSync(machine.path("run/systemd"), { recursive: true });
     await machine.stopDocker();
     const { code, output } = await machine.run([], { publicUrl: "http://127.0.0.1:1" });
@@ -141,7 +141,7 @@ describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () =>
     [["--version", "../../etc"], "is not a valid version"],
     [["--containers"], "requires --uninstall"],
     [["flb_secret"], "not as an argument"],
-  ])("refuses the call %j", async (args, words) => {
+  ])("refuses the arguments %j", async (args, words) => {
     const { code, output } = await machine.run(args);
     expect(code).toBe(2);
     expect(output).toContain(words);
@@ -152,14 +152,14 @@ describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () =>
     ["flb_half", "the bootstrap token is invalid"],
     ["something", "the bootstrap token is invalid"],
     ['"; touch /opt/x; "', "the bootstrap token is invalid"],
-  ])("refuses what is no token: %s", async (token, words) => {
+  ])("refuses an invalid token: %s", async (token, words) => {
     const { code, output } = await machine.run([], { token });
     expect(code).toBe(1);
     expect(output).toContain(words);
     nothingInstalled();
   });
 
-  test("refuses another platform's token, and plain http to another machine", async () => {
+  test("refuses a token of another platform, and plain HTTP to another machine", async () => {
     const foreign = await machine.run([], { token: machine.token(named(), "https://other.example") });
     expect(foreign.output).toContain("the token is for https://other.example");
     const plain = await machine.run([], { publicUrl: "http://platform.example" });
@@ -172,13 +172,13 @@ describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () =>
     [[], { offered: false }, "offers no daemon build"],
     [["--version", "9.9.9"], {}, "offers no build 9.9.9 for x64"],
     [[], {}, "there is no token"],
-  ])("says what is missing: %j %j", async (args, options, words) => {
+  ])("reports what is missing: %j %j", async (args, options, words) => {
     const { code, output } = await machine.run(args, options);
     expect(code).toBe(1);
     expect(output).toContain(words);
   });
 
-  test("a platform that refuses the node is told of in words, with what to do", async () => {
+  test("reports that the platform refused the node, and what to do", async () => {
     machine.write("run/.refuses", "");
     machine.write("run/.code", "5");
     const { code, output } = await machine.run([], { token: machine.token(named()) });
@@ -187,7 +187,7 @@ describe.runIf(canUnshare)("install.sh (needs root and mount namespaces)", () =>
     expect(output).toContain("Get a new token");
   });
 
-  test("uninstalling leaves nothing, and touches containers only when asked", async () => {
+  test("uninstalls without leaving anything behind, and removes containers only when asked", async () => {
     const before = execFileSync("find", [machine.dir, "-not", "-name", ".*"], { encoding: "utf8" });
     await machine.run([], { token: machine.token(named()) });
     machine.calls();

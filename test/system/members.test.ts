@@ -70,14 +70,14 @@ describe("a team of three", () => {
   const tryKey = async (key: string): Promise<number> =>
     (await fetch(`${server.modelsUrl}/v1/models`, { headers: { authorization: `Bearer ${key}` } })).status;
 
-  test("comes together by invitations", async () => {
+  test("forms by invitations", async () => {
     await enter("ben", await invite("ben", "member"));
     await enter("cid", await invite("cid", "viewer"));
     expect(await roles("cid")).toEqual({ ann: "owner", ben: "member", cid: "viewer" });
     expect(await ok("GET", path("/invitations"), { as: "ann" })).toMatchObject({ invitations: [] });
   });
 
-  test("promotes one of them to owner, whom nobody below can touch", async () => {
+  test("promotes a member to owner, whom lower roles cannot change", async () => {
     expect((await send("PATCH", memberPath("ben"), { as: "cid", body: { role: "owner" } })).status).toBe(403);
     await ok("PATCH", memberPath("ben"), { as: "ann", body: { role: "owner" } });
     await ok("PATCH", memberPath("cid"), { as: "ben", body: { role: "admin" } });
@@ -86,7 +86,7 @@ describe("a team of three", () => {
     expect(await roles("cid")).toEqual({ ann: "owner", ben: "owner", cid: "admin" });
   });
 
-  test("keeps one owner when both demote each other at the same moment, time after time", async () => {
+  test("keeps one owner when two owners demote each other at the same time, repeatedly", async () => {
     for (let round = 0; round < 5; round++) {
       const answers = await Promise.all([
         send("PATCH", memberPath("ben"), { as: "ann", body: { role: "viewer" } }),
@@ -102,7 +102,7 @@ describe("a team of three", () => {
     }
   });
 
-  test("removes one: their key is refused at once, and to their token the project does not exist", async () => {
+  test("removes a member: their key is rejected immediately, and their token no longer finds the project", async () => {
     const makeKey = async (as: string): Promise<string> =>
       createdKey.parse(await ok("POST", path("/keys"), { as, body: { name: as } })).key.keyValue;
     const bens = await makeKey("ben");
@@ -126,7 +126,7 @@ describe("a team of three", () => {
     expect(page.status).toBe(404);
   });
 
-  test("is known to the audit log, deed by deed", async () => {
+  test("has every one of its actions in the audit log", async () => {
     const { auditEvents } = z
       .object({ auditEvents: z.array(z.object({ action: z.string() })) })
       .parse(await ok("GET", path("/audit?pageSize=200"), { as: "ben" }));

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.remove());
 
-test("a server that nobody calls collects its garbage by itself, and goes on answering", {
+test("a server without calls runs garbage collection by itself and keeps responding", {
   timeout: 100_000,
 }, async () => {
   await waitFor("a collection", PATIENCE_MS, async () =>

@@ -140,7 +140,7 @@ describe.each(STORES)("money on $name", ({ openShared }) => {
     return { entries, byCall: new Map(settled.map(({ callId, amount }) => [callId ?? "", -amount])) };
   }
 
-  test(`is right to the nano-dollar, whatever happens (seed ${TEST_SEED})`, { timeout: 240_000 }, async () => {
+  test(`is exact to the nano-dollar, whatever happens (seed ${TEST_SEED})`, { timeout: 240_000 }, async () => {
     await give(50 * HOLD);
     // Made before any runs: what happens must not change what is asked.
     const [atOnce, afterwards] = [randomCalls(200, random), randomCalls(40, random)];

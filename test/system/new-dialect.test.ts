@@ -40,7 +40,7 @@ beforeAll(() => {
 
 afterAll(() => rmSync(copy, { recursive: true, force: true }));
 
-test("a new dialect fails to compile in exactly one file until its record and converters are there", async () => {
+test("a new dialect fails to compile in exactly one file until its record and converters exist", async () => {
   addDialect("messages");
   expect(await filesWithErrors()).toEqual(["packages/dialects/src/dialect-specs.ts"]);
 });

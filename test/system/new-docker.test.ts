@@ -12,7 +12,7 @@ const IMAGE = "fairlead/demo-engine:1";
 const START_MS = 60_000;
 
 /** Debian 12's names no gateway of its default network until its second start. */
-describeWithDocker("a Docker engine that was never started before", () => {
+describeWithDocker("a Docker engine on its first start", () => {
   const reason = whyNoDockerHost();
   describe.skipIf(reason !== null)(reason ?? "in a network namespace", () => {
     const owner = { installationId: "ins_new", nodeId: "nod_new0docker" };
@@ -23,7 +23,7 @@ describeWithDocker("a Docker engine that was never started before", () => {
     }, START_MS);
     afterAll(() => host?.remove());
 
-    test("gives an agent a network with a gateway, by which the agent finds the daemon", async () => {
+    test("gives an agent a network with a gateway through which the agent reaches the daemon", async () => {
       const runtime = new DockerRuntime(host.socket);
       const platform = { name: LOCAL_HOST, host: "127.0.0.1", port: 8081, forwarded: true };
       const network = { internet: true, platform };

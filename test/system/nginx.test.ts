@@ -123,11 +123,11 @@ describe.each(WAYS)("behind $name", ({ settings, throughNginx }) => {
     return urls;
   }
 
-  test("both hosts answer", async () => {
+  test("both hosts respond", async () => {
     for (const url of [platformUrl, modelsUrl]) expect((await fetch(`${url}/readyz`)).status).toBe(200);
   });
 
-  test("a daemon's link and tunnel come through, and stay", async () => {
+  test("a daemon's link and tunnel connect and stay open", async () => {
     const [node] = stage.nodes;
     if (node === undefined) throw new Error("there is no node");
     const identity = { ...node.identity, platformUrl };
@@ -138,7 +138,7 @@ describe.each(WAYS)("behind $name", ({ settings, throughNginx }) => {
     await daemon.close();
   });
 
-  test("an answer comes piece by piece, as the model gives it", async () => {
+  test("a response is streamed piece by piece, as the model produces it", async () => {
     const goOn = Promise.withResolvers<void>();
     provider.onCall = (response) => {
       response.writeHead(200, { "content-type": "text/event-stream" });
@@ -156,7 +156,7 @@ describe.each(WAYS)("behind $name", ({ settings, throughNginx }) => {
     expect(rest).toContain("second");
   });
 
-  test("a body of twenty megabytes goes through", async () => {
+  test("a body of 20 MB is accepted", async () => {
     provider.onCall = (response) => {
       response.writeHead(200, { "content-type": "application/json" });
       const message = { role: "assistant", content: "read" };
@@ -167,7 +167,7 @@ describe.each(WAYS)("behind $name", ({ settings, throughNginx }) => {
     expect(provider.lastBody).toBeGreaterThan(20_000_000);
   });
 
-  test("the audit log has the client's own address, not the proxy's, and not what the client says", async () => {
+  test("the audit log has the client's own address, neither the proxy's nor one that the client claims", async () => {
     const call = request(`${platformUrl}/v1/projects/${projectId}/keys`, {
       method: "POST",
       localAddress: "127.0.0.9",

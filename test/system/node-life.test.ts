@@ -9,7 +9,7 @@ import { waitFor } from "../support/wait-for.ts";
 const LIFE_MS = 90_000;
 
 /** What operators do with a node, on real Docker. */
-describeWithDocker("the life of a node", () => {
+describeWithDocker("a node, from start to deletion", () => {
   let installation: Installation;
   let machine: Machine;
   beforeAll(async () => {
@@ -44,7 +44,7 @@ describeWithDocker("the life of a node", () => {
     return log;
   }
 
-  test("shows what runs, what is wanted, and since when", async () => {
+  test("shows what runs, what is desired, and since when", async () => {
     const node = await machine.node();
     const [engine] = node.workloads;
     expect(engine).toMatchObject({ name: "engine", ready: true, upToDate: true, desiredGeneration: 1, generation: 1 });
@@ -55,7 +55,7 @@ describeWithDocker("the life of a node", () => {
     expect(node.daemonVersion).toMatch(/^\d/);
   });
 
-  test("an engine is started anew without a failed call, and its log goes on from the old one to the new one", async () => {
+  test("restarts its engine without a failed call, and its log continues from the old engine to the new one", async () => {
     const [before = ""] = await machine.running();
     const log = await follow();
     await waitFor("the log", LIFE_MS, async () => log.text !== "");
@@ -83,12 +83,12 @@ describeWithDocker("the life of a node", () => {
     expect(said).toMatch(/fairlead-\S+ is ready/);
   });
 
-  test("its last lines are shown, as many as were asked for", async () => {
+  test("returns as many of the last log lines as requested", async () => {
     const response = await installation.call("GET", `/v1/nodes/${machine.nodeId}/logs?tail=2`);
     expect((await response.text()).split("\n").filter(Boolean)).toHaveLength(2);
   });
 
-  test("drains: a stream that runs ends whole, no new call is let in, then nothing runs, also through a killed server", async () => {
+  test("drains: a running stream finishes, no new call is accepted, then nothing runs, even if the server is killed", async () => {
     const stream = await machine.openStream();
     expect(await verb("drain")).toMatchObject({ status: "draining" });
     expect(await verb("drain")).toMatchObject({ status: "draining" });
@@ -105,13 +105,13 @@ describeWithDocker("the life of a node", () => {
     expect(logs.status).toBe(503);
   });
 
-  test("is resumed, and answers", async () => {
+  test("responds again after it is resumed", async () => {
     expect(await verb("resume")).toMatchObject({ status: "starting" });
     await untilStatus("active");
     expect(await machine.untilItAnswers()).toBe(ANSWER);
   });
 
-  test("goes on draining after the server was killed in the middle", async () => {
+  test("continues draining after the server is killed in the middle", async () => {
     const stream = await machine.openStream();
     await verb("drain", { timeoutSeconds: 3600 });
     await installation.server.kill();
@@ -123,7 +123,7 @@ describeWithDocker("the life of a node", () => {
     expect(await machine.untilItAnswers()).toBe(ANSWER);
   });
 
-  test("why did it restart? Its history says", async () => {
+  test("has a history that explains why its engine restarted", async () => {
     const [container = ""] = await machine.running();
     await machine.docker("kill", "--signal", "KILL", container);
     await waitFor("another run", LIFE_MS, async () => {
@@ -138,7 +138,7 @@ describeWithDocker("the life of a node", () => {
     ]);
   });
 
-  test("a daemon that is stopped is shown so at once, its engine runs on, and calls say why they cannot reach it", async () => {
+  test("whose daemon is stopped is unreachable immediately, its engine keeps running, and calls report why they fail", async () => {
     await machine.daemon.stop();
     expect(await machine.node()).toMatchObject({
       status: "unreachable",
@@ -157,7 +157,7 @@ describeWithDocker("the life of a node", () => {
     expect(statSync(join(machine.stateDir, "identity.json")).size).toBeGreaterThan(20);
   });
 
-  test("a call right after a restart of the server waits for the daemon, and is answered", async () => {
+  test("answers a call made right after a server restart, once its daemon is back", async () => {
     // Without a word, and long before its node would be taken for lost.
     await machine.daemon.kill();
     await installation.server.kill();
@@ -167,7 +167,7 @@ describeWithDocker("the life of a node", () => {
     expect(await asked).toBe(ANSWER);
   });
 
-  test("is deleted: its identity is void, and its daemon takes down all that ran", async () => {
+  test("loses its identity when it is deleted, and its daemon removes everything that ran", async () => {
     expect((await installation.call("DELETE", `/v1/nodes/${machine.nodeId}`)).status).toBe(200);
     await waitFor("no container", LIFE_MS, async () => (await machine.containers()).length === 0);
     await waitFor("the daemon's end", LIFE_MS, async () => !machine.daemon.running);

@@ -16,7 +16,7 @@ const EVERY_OTHER = { name: "*", maxOutputTokens: 100, prices: { input: 1_000_00
 const USAGE = { prompt_tokens: 10, completion_tokens: 20, total_tokens: 30 };
 
 /** Models of a node's engine, through the tunnel, with prices of the server's settings, where calls are paid beforehand. */
-describe("prices of nodes' engines", () => {
+describe("prices of node engines", () => {
   let store: OpenedDatabase;
   let billing: BillingService;
   let plane: DataPlane;
@@ -64,7 +64,7 @@ describe("prices of nodes' engines", () => {
     return account.balance;
   }
 
-  test("are what a call costs, by the node's name and by the name of all nodes", async () => {
+  test("apply to calls by the node's name and by the name of all nodes", async () => {
     await start([TINY]);
     expect((await call("node-1/tiny")).status).toBe(200);
     expect(await left()).toBe(10_000 - 175);
@@ -72,7 +72,7 @@ describe("prices of nodes' engines", () => {
     expect(await left()).toBe(10_000 - 350);
   });
 
-  test("are asked of every model: one without is refused, and no engine hears of it", async () => {
+  test("are required for every model: a call without one is refused and does not reach the engine", async () => {
     await start([TINY]);
     const refused = await call("node-1/org/large");
     expect(refused.status).toBe(503);
@@ -81,7 +81,7 @@ describe("prices of nodes' engines", () => {
     expect(await left()).toBe(10_000);
   });
 
-  test("can be the same for every model that has none of its own, and nothing on purpose", async () => {
+  test("can be the same for all models without their own price, and can be zero on purpose", async () => {
     await start([TINY, EVERY_OTHER]);
     expect((await call("node-1/org/large")).status).toBe(200);
     expect(await left()).toBe(10_000 - 30);

@@ -8,7 +8,7 @@ const UPDATE_MS = 60_000;
 const ARGS = ["--alias", "tinychat-6m", "-np", "2", "-c", "4096", "-t", "1", "--cache-ram", "0"];
 
 /** What an operator sees of one node, from its first engine to its end, on real Docker. */
-describeWithDocker("the updates of a node", () => {
+describeWithDocker("a node that receives updates", () => {
   let installation: Installation;
   let machine: Machine;
   beforeAll(async () => {
@@ -36,7 +36,7 @@ describeWithDocker("the updates of a node", () => {
     expect(await machine.untilItAnswers()).toBe(ANSWER);
   }
 
-  test("the node shows the state of its machine", async () => {
+  test("reports the state of its machine", async () => {
     await waitFor("the conditions", UPDATE_MS, async () => (await machine.node()).conditions.length >= 4);
     const { conditions } = await machine.node();
     const found = Object.fromEntries(conditions.map(({ type, status }) => [type, status]));
@@ -44,7 +44,7 @@ describeWithDocker("the updates of a node", () => {
     for (const { since } of conditions) expect(Date.parse(since)).toBeGreaterThan(0);
   });
 
-  test("an engine that cannot start costs nothing: the old one answers on, and the node says why it was rolled back", async () => {
+  test("keeps the old engine serving when the new one cannot start, and reports why it rolled back", async () => {
     const before = await machine.running();
     let failed = 0;
     const asking = new AbortController();
@@ -63,7 +63,7 @@ describeWithDocker("the updates of a node", () => {
     expect(told[0]?.message).toMatch(/rolled back to fairlead-\S+: exit code 1/);
   });
 
-  test("a roll-back holds through a killed daemon, without another try", async () => {
+  test("stays rolled back when its daemon is killed, without another attempt", async () => {
     const before = await machine.running();
     await machine.daemon.kill();
     machine.startDaemon();
@@ -74,14 +74,14 @@ describeWithDocker("the updates of a node", () => {
     expect(await machine.running()).toEqual(before);
   });
 
-  test("the next config that works is taken up, and nothing of the old ones is left", async () => {
+  test("applies the next config that works, and nothing of the old ones remains", async () => {
     const before = await machine.running();
     await configure({ args: ARGS });
     await untilReplaced(before);
     await untilSaid("Engine is ready.");
   });
 
-  test("stop-first: a stream that runs is answered to its end before the engine makes way", async () => {
+  test("lets a running stream finish before it replaces the engine (stop-first)", async () => {
     const first = await machine.running();
     await configure({ args: ARGS, update: "stop-first", env: { STEP: "1" } });
     await untilReplaced(first);
@@ -94,7 +94,7 @@ describeWithDocker("the updates of a node", () => {
     await untilReplaced(second);
   });
 
-  test("when the node is deleted its daemon takes the engine down, and ends", async () => {
+  test("is deleted: its daemon removes the engine and exits", async () => {
     const response = await installation.call("DELETE", `/v1/nodes/${machine.nodeId}`);
     expect(response.status).toBe(200);
     await waitFor("the daemon to end", UPDATE_MS, async () => !machine.daemon.running);

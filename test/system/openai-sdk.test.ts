@@ -35,20 +35,20 @@ afterAll(async () => {
 });
 
 describe("the openai SDK", () => {
-  test("gets an answer, with the request's id", async () => {
+  test("gets a response with its request ID", async () => {
     const answer = await client().chat.completions.create({ model: "node-1/org/large", messages: MESSAGES });
     expect(answer.choices[0]?.message.content).toBe("Hello from org/large");
     expect(answer._request_id).toMatch(/^req_/);
   });
 
-  test("streams an answer", async () => {
+  test("streams a response", async () => {
     const stream = await client().chat.completions.create({ model: "node-1/tiny", messages: MESSAGES, stream: true });
     let text = "";
     for await (const part of stream) text += part.choices[0]?.delta.content ?? "";
     expect(text).toBe("Hello from tiny");
   });
 
-  test("lists models and gets one whose name holds a slash", async () => {
+  test("lists models and gets one whose name contains a slash", async () => {
     const models = await client().models.list();
     expect(models.data.map((model) => model.id)).toEqual(["node-1/org/large", "node-1/tiny"]);
     expect(await client().models.retrieve("node-1/org/large")).toMatchObject({
@@ -59,7 +59,7 @@ describe("the openai SDK", () => {
     });
   });
 
-  test("raises its own class for a bad key, an unknown model, and an engine that does not run", async () => {
+  test("raises its own class for a bad key, an unknown model, and an engine that is not running", async () => {
     const call = (api: OpenAI, model: string): Promise<unknown> =>
       api.chat.completions.create({ model, messages: MESSAGES });
     await expect(call(client("flk_wrong"), "node-1/tiny")).rejects.toBeInstanceOf(OpenAI.AuthenticationError);
@@ -79,7 +79,7 @@ describe("the openai SDK", () => {
     plane.target = target;
   });
 
-  test("retries a call whose engine failed before it answered", async () => {
+  test("retries a call whose engine failed before it responded", async () => {
     const api = new OpenAI({ apiKey: PROJECT_KEY, baseURL: `${plane.url}/v1`, maxRetries: 1 });
     const { script } = plane.engine;
     let calls = 0;

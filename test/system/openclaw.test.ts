@@ -24,9 +24,10 @@ const timeout = 300_000;
 const usageSchema = z.object({ groups: z.array(z.looseObject({ agentId: z.string().nullable(), calls: z.number() })) });
 const modelsSchema = z.object({ data: z.array(z.object({ id: z.string() })) });
 
-if (existsSync(`${guests}node_modules/openclaw/package.json`)) describeWithDocker("openclaw, a guest of others", suite);
+if (existsSync(`${guests}node_modules/openclaw/package.json`))
+  describeWithDocker("openclaw, a third-party guest", suite);
 else {
-  test("openclaw, a guest of others", ({ skip }) =>
+  test("openclaw, a third-party guest", ({ skip }) =>
     skip("the outside guests are not installed: `npm ci --ignore-scripts` in test/guests, 650 MB"));
 }
 
@@ -58,7 +59,7 @@ function suite(): void {
     rmSync(runtimeDir, { recursive: true, force: true });
   });
 
-  test("as an engine it serves its one model, and answers without a token", { timeout }, async () => {
+  test("serves its one model as an engine and requires no token of its own", { timeout }, async () => {
     await waitFor("the engine", STARTED_MS, async () => (await machine.node()).status === "active");
     expect((await machine.node()).workloads).toMatchObject([{ ready: true, models: ["openclaw/default"] }]);
     const way = z
@@ -69,7 +70,7 @@ function suite(): void {
     expect(data.map(({ id }) => id)).toContain("openclaw/default");
   });
 
-  test("as an agent it is spoken to through the relay, and its model's calls arrive at the inference host", {
+  test("is reached through the relay as an agent, and its model calls arrive at the inference host", {
     timeout,
   }, async () => {
     const agent = await AgentCaller.create(installation, machine, {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { describeWithDocker, ensureDemoImage } from "../support/docker.ts";
+import { describeWithDocker } from "../support/docker.ts";
 import { Installation } from "../support/installation.ts";
 import type { Machine } from "../support/machine.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -13,7 +13,6 @@ describeWithDocker("deleting a project", () => {
   let machines = 0;
 
   beforeAll(async () => {
-    await ensureDemoImage();
     installation = await Installation.start();
   });
   beforeEach(async () => {
@@ -36,7 +35,7 @@ describeWithDocker("deleting a project", () => {
   const untilDraining = (): Promise<boolean> =>
     waitFor("the node to drain", SOON_MS, async () => (await machine.node()).status === "draining");
 
-  test("refuses new calls at once and lets those that run come to their end", async () => {
+  test("rejects new calls immediately and lets running ones finish", async () => {
     const stream = await machine.openStream();
     await remove();
     await expect(machine.ask()).rejects.toThrow(/^401 /);
@@ -48,7 +47,7 @@ describeWithDocker("deleting a project", () => {
     await untilGone();
   });
 
-  test("goes on after a kill -9 of the server in the middle of it", async () => {
+  test("continues after the server is killed with kill -9 in the middle of it", async () => {
     await machine.openStream();
     await remove();
     await untilDraining();

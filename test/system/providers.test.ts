@@ -105,8 +105,8 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-describe("a provider over https, whose certificate the operator's authority signed", () => {
-  test("is created, checked, and called with its own credential and nobody else's", async () => {
+describe("a provider over HTTPS with a certificate from the operator's CA", () => {
+  test("is created, checked, and called with its own credential and no other", async () => {
     const body = {
       name: "acme",
       baseUrl: `${upstream.baseUrl}/`,
@@ -148,12 +148,12 @@ describe("a provider over https, whose certificate the operator's authority sign
     expect(text).toMatch(/"content":"Hel".*"content":"lo\.".*data: \[DONE\]\n\n$/s);
   });
 
-  test("answers a call in the dialect that it does not speak", async () => {
+  test("answers a call in a dialect that it does not speak", async () => {
     const answer = await call(["POST", `${server.modelsUrl}/v1/responses`], { model: "acme/large", input: "Hi" });
     expect(answer).toMatchObject({ status: 200, body: { object: "response", status: "completed" } });
   });
 
-  test("is listed with what is known of its models, beside the platform's and aliases", async () => {
+  test("is listed with what is known about its models, beside the platform's providers and aliases", async () => {
     const alias = { targets: ["acme/unheard-of", "acme/large"] };
     expect(await api("PUT", "/aliases/fast", alias)).toMatchObject({ status: 200 });
     const { body } = await call(["GET", `${server.modelsUrl}/v1/models`]);
@@ -170,7 +170,7 @@ describe("a provider over https, whose certificate the operator's authority sign
     expect(one).toMatchObject({ status: 200, body: { id: "acme/org/small" } });
   });
 
-  test("takes calls that name no model where it has the project's default", async () => {
+  test("receives calls that name no model if it has the project's default model", async () => {
     expect(await chat(undefined)).toMatchObject({ status: 400, body: { error: { param: "model" } } });
     const path = `${server.url}${projectPath}`;
     expect(await call(["PATCH", path], { defaultModel: "acme/large" })).toMatchObject({
@@ -182,7 +182,7 @@ describe("a provider over https, whose certificate the operator's authority sign
     expect(await chat(undefined)).toMatchObject({ status: 400 });
   });
 
-  test("of the platform works for every project, and its name is taken", async () => {
+  test("of the platform works in every project, and its name is reserved", async () => {
     expect(await chat("shared/large")).toMatchObject({ status: 200 });
     for (const name of ["shared", "nodes", "acme", "fast"]) {
       const refused = await api("POST", "/providers", { name, baseUrl: "https://api.example.com" });
@@ -195,7 +195,7 @@ describe("a provider over https, whose certificate the operator's authority sign
     expect(taken).toMatchObject({ status: 409 });
   });
 
-  test("that is made twice with one Idempotency-Key is made once, and its credential is not kept for the repeat", async () => {
+  test("is created once for one Idempotency-Key, and its credential is not kept for the repetition", async () => {
     const body = { name: "twice", baseUrl: upstream.baseUrl, credential: SECRET };
     const url = `${server.url}${projectPath}/providers`;
     const first = await call(["POST", url], body, { "idempotency-key": "k1" });
@@ -206,7 +206,7 @@ describe("a provider over https, whose certificate the operator's authority sign
     });
   });
 
-  test("that refuses its credential or wants money is our fault, in our words", async () => {
+  test("that rejects its credential or requires payment is reported as our error, in our words", async () => {
     await api("PATCH", "/providers/twice", { credential: "sk-wrong" });
     for (const model of ["twice/large", "acme/unpaid"]) {
       const answer = await chat(model);
@@ -223,7 +223,7 @@ describe("a provider over https, whose certificate the operator's authority sign
     expect(trapped).toBe(0);
   });
 
-  test("loses its credential with its base URL, and is called without it from then on", async () => {
+  test("loses its credential when its base URL changes, and is called without one from then on", async () => {
     const moved = await api("PATCH", "/providers/twice", { baseUrl: upstream.baseUrl.replace("/deep", "/other") });
     expect(moved.body).toMatchObject({ hasCredential: false });
     await chat("twice/large");
@@ -232,8 +232,8 @@ describe("a provider over https, whose certificate the operator's authority sign
   });
 });
 
-describe("a server that does not know the authority", () => {
-  test("connects to nobody whose certificate it cannot trust, and says so", async () => {
+describe("a server that does not know the CA", () => {
+  test("connects to no server whose certificate it cannot trust, and reports why", async () => {
     await restart({ allowPrivate: true });
     const before = upstream.requests.length;
     expect((await api("POST", "/providers/acme:check", {})).body).toMatchObject({
@@ -245,7 +245,7 @@ describe("a server that does not know the authority", () => {
   });
 });
 
-describe("a server that keeps projects out of its own network", () => {
+describe("a server that keeps projects out of its internal network", () => {
   beforeAll(async () => {
     await restart({ caFile });
   });
@@ -263,13 +263,13 @@ describe("a server that keeps projects out of its own network", () => {
     "https://metadata.google.internal/v1",
     "https://user:pw@example.com/v1",
     "https://example.com/v1?x=1",
-  ])("takes no provider at %s, new or changed", async (baseUrl) => {
+  ])("refuses a provider at %s, new or changed", async (baseUrl) => {
     const refusal = { status: 400, body: { error: { code: "invalid_request", param: "baseUrl" } } };
     expect(await api("POST", "/providers", { name: "inside", baseUrl })).toMatchObject(refusal);
     expect(await api("PATCH", "/providers/acme", { baseUrl })).toMatchObject(refusal);
   });
 
-  test("opens no connection inside for one that was written before, by call, check or list", async () => {
+  test("opens no internal connection for a provider saved earlier, by call, check or list", async () => {
     const { connections } = upstream;
     expect(await chat("acme/large")).toMatchObject({ status: 502, body: { error: { code: "upstream_failed" } } });
     expect((await api("POST", "/providers/acme:check", {})).body).toMatchObject({ result: "unreachable" });
@@ -281,7 +281,7 @@ describe("a server that keeps projects out of its own network", () => {
   });
 });
 
-test("the credential is in no answer, no line of the log and no file of the store", async () => {
+test("the credential appears in no response, log line or file of the store", async () => {
   expect(answers.length).toBeGreaterThan(60);
   expect(answers.filter((text) => text.includes(SECRET))).toEqual([]);
   logs += server.log;

@@ -34,7 +34,7 @@ describe("renting a machine from a provider that fails", () => {
 
   const untilEmpty = (): Promise<true> => waitFor("an empty account", SOON_MS, async () => servers().length === 0);
 
-  test("an order that is repeated with its Idempotency-Key is answered as the first, and the provider is not asked", async () => {
+  test("returns the first response for a repeated Idempotency-Key without calling the provider", async () => {
     const { platformUrl, environment } = rental.installation;
     const order = async (name: string): Promise<{ status: number; body: string; replayed: string | null }> => {
       const headers = {
@@ -61,8 +61,8 @@ describe("renting a machine from a provider that fails", () => {
     expect(await rental.nodes()).toHaveLength(1);
   });
 
-  describe("goes on by itself", () => {
-    test("without stock in one place: in the next that was named", async () => {
+  describe("continues by itself", () => {
+    test("in the next location when the first one is out of stock", async () => {
       rental.fake.faults.noCapacity = ["nbg1"];
       const { id } = await rental.rent({ location: "nbg1,hel1" });
       await rental.untilStatus(id, "bootstrapping");
@@ -71,7 +71,7 @@ describe("renting a machine from a provider that fails", () => {
     });
 
     test.each(["stays", "vanishes"] as const)(
-      "after a server that was accepted and failed later (it %s): in the next place, and the failed one is not left",
+      "in the next location after an accepted server fails (it %s), and does not leave the failed one behind",
       async (server) => {
         rental.fake.faults.failLater = { times: 1, server };
         const { id } = await rental.rent({ location: "nbg1,hel1" });
@@ -91,14 +91,14 @@ describe("renting a machine from a provider that fails", () => {
       expect(servers()).toEqual(["cx22@nbg1"]);
     });
 
-    test("after an answer that was lost, with a list that is late: there is one server", async () => {
+    test("with a single server after a lost response and a late list", async () => {
       rental.spoilNextOrder({ lostAnswers: 1, listsUntilSeen: 2 });
       const { id } = await rental.rent();
       await rental.untilStatus(id, "bootstrapping");
       expect(servers()).toEqual(["cx22@nbg1"]);
     });
 
-    test("with an address that comes late", async () => {
+    test("when the address arrives late", async () => {
       rental.fake.faults.readsUntilAddress = 2;
       const { id } = await rental.rent();
       await rental.untilStatus(id, "bootstrapping");
@@ -109,7 +109,7 @@ describe("renting a machine from a provider that fails", () => {
       expect(node.publicIp).toMatch(/^198\.51\.100\./);
     });
 
-    test("with a delete that is refused at first: it waits until the server is gone by the provider's word", async () => {
+    test("after a refused delete, and waits until the provider reports that the server is gone", async () => {
       const { id } = await rental.rent();
       await rental.untilStatus(id, "bootstrapping");
       Object.assign(rental.fake.faults, { locked: 1, readsUntilGone: 2, lostAnswers: 1 });
@@ -120,8 +120,8 @@ describe("renting a machine from a provider that fails", () => {
     });
   });
 
-  describe("says why, in the provider's words", () => {
-    test("without stock anywhere", async () => {
+  describe("reports why, in the provider's words,", () => {
+    test("when there is no stock anywhere", async () => {
       rental.fake.faults.noCapacity = ["nbg1", "hel1"];
       const { id } = await rental.rent({ location: "nbg1,hel1" });
       const { statusMessage } = await rental.untilStatus(id, "failed");
@@ -129,7 +129,7 @@ describe("renting a machine from a provider that fails", () => {
       await untilEmpty();
     });
 
-    test("after a late failure in the only place", async () => {
+    test("when the only location fails late", async () => {
       rental.fake.faults.failLater = { times: 1, server: "stays" };
       const { id } = await rental.rent();
       const { statusMessage } = await rental.untilStatus(id, "failed");
@@ -137,7 +137,7 @@ describe("renting a machine from a provider that fails", () => {
       await untilEmpty();
     });
 
-    test("past the deadline, and what was rented is given back", async () => {
+    test("when the deadline passes, and deletes what was rented", async () => {
       const { id } = await rental.rent();
       await rental.untilStatus(id, "bootstrapping");
       rental.passDeadline(id);
@@ -146,7 +146,7 @@ describe("renting a machine from a provider that fails", () => {
       await untilEmpty();
     });
 
-    test("with a token that was revoked meanwhile, and goes on with another one", async () => {
+    test("when the token is revoked meanwhile, and continues with another one", async () => {
       const token = rental.fake.addToken(rental.project);
       rental.fake.faults.readsUntilRunning = 1_000;
       const { id } = await rental.rent({ providerToken: token });
@@ -161,7 +161,7 @@ describe("renting a machine from a provider that fails", () => {
     });
   });
 
-  describe("refuses a token before anything is made", () => {
+  describe("refuses a token before anything is created", () => {
     test.each(["unknown", "read-only"] as const)("%s", async (kind) => {
       const token = kind === "unknown" ? "nonsense".padEnd(64, "n") : rental.fake.addToken(rental.project, "read_only");
       const answer = await rental.order({ providerToken: token });
@@ -173,7 +173,7 @@ describe("renting a machine from a provider that fails", () => {
       expect(servers()).toEqual([]);
     });
 
-    test("of another project, where the node's machine is not", async () => {
+    test("of a project other than the one with the node's machine", async () => {
       const { id } = await rental.rent();
       await rental.untilStatus(id, "bootstrapping");
       const foreign = rental.fake.addToken(rental.fake.addProject("other"));
@@ -186,10 +186,10 @@ describe("renting a machine from a provider that fails", () => {
   describe("survives kill -9", () => {
     test.each<[string, (call: Call) => boolean, Partial<Faults>]>([
       ["the order", ({ method }) => method === "POST", {}],
-      ["the look after an answer that was lost", ({ query }) => query.has("label_selector"), { lostAnswers: 1 }],
-      ["the first look at the server", ({ path }) => /^\/servers\/[1-9]/.test(path), {}],
-      ["the look at what it is doing", ({ path }) => path.endsWith("/actions"), { readsUntilRunning: 5 }],
-    ])("at %s: there is one server, and the node goes on", async (_, step, faults) => {
+      ["the lookup after a lost response", ({ query }) => query.has("label_selector"), { lostAnswers: 1 }],
+      ["the first read of the server", ({ path }) => /^\/servers\/[1-9]/.test(path), {}],
+      ["the read of its actions", ({ path }) => path.endsWith("/actions"), { readsUntilRunning: 5 }],
+    ])("at %s: there is one server, and the node continues", async (_, step, faults) => {
       rental.spoilNextOrder(faults);
       const killed = rental.killAt(step);
       // It may die before it has answered.
@@ -202,7 +202,7 @@ describe("renting a machine from a provider that fails", () => {
     });
 
     test.each([
-      ["the look for what is to go", /^GET \/servers$/],
+      ["the lookup before the delete", /^GET \/servers$/],
       ["the delete", /^DELETE \/servers\/\d+$/],
     ])("at %s: nothing is left", async (_, step) => {
       const { id } = await rental.rent();

@@ -52,7 +52,7 @@ describe("the sweep", () => {
   const idsOf = (wanted: readonly string[]): string[] =>
     rental.project.servers.flatMap(({ parts }) => (wanted.includes(parts.name) ? [String(parts.id)] : [])).toSorted();
 
-  test("finds each machine that no node has, and removes none unless it is told to", async () => {
+  test("finds each machine without a node, and removes none unless requested", async () => {
     const { orphans, missing, unseen } = await sweep();
     expect(orphans.map(({ machineId }) => machineId).toSorted()).toEqual(idsOf(PLANTED));
     expect(orphans.every(({ deleted }) => !deleted)).toBe(true);
@@ -60,7 +60,7 @@ describe("the sweep", () => {
     expect(names()).toHaveLength(5);
   });
 
-  test("removes them when told, and neither the node's machine nor a neighbour's", async () => {
+  test("removes them on request, but not the node's machine or another installation's", async () => {
     const { orphans } = await sweep({ delete: true });
     expect(orphans.filter(({ deleted }) => deleted)).toHaveLength(PLANTED.length);
     await waitFor("the end of the orphans", SOON_MS, async () => {
@@ -73,7 +73,7 @@ describe("the sweep", () => {
     expect((await rental.node(nodeId))?.status).toBe("bootstrapping");
   });
 
-  test("looks where the caller's token leads too, and says where it cannot look", async () => {
+  test("also searches with the caller's token, and reports where it cannot look", async () => {
     const elsewhere = rental.fake.addProject("elsewhere");
     const token = rental.fake.addToken(elsewhere);
     const headers = { authorization: `Bearer ${token}` };
@@ -88,7 +88,7 @@ describe("the sweep", () => {
     expect(JSON.stringify(unseen)).not.toContain(token);
   });
 
-  test("is made at every start too, and the log names what it found", async () => {
+  test("also runs at every start and logs what it finds", async () => {
     await rental.installation.server.kill();
     await rental.installation.startServer();
     await waitFor("the log", SOON_MS, async () =>

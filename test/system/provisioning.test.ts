@@ -16,7 +16,7 @@ const ACTIVE_MS = 180_000;
 const SOON_MS = 30_000;
 
 /** From one call to a node that answers, and back to nothing: real machines, a real installer, a real daemon, a real engine. */
-describeOnSystemd("a node that brings its machine", () => {
+describeOnSystemd("a node with a provisioned machine", () => {
   const builds = mkdtempSync(join(tmpdir(), "fairlead-builds-"));
   const machines = new RentedMachines();
   let rental: Rental;
@@ -44,7 +44,7 @@ describeOnSystemd("a node that brings its machine", () => {
     expect(rental.rowsOf(nodeId)).toEqual([]);
   }
 
-  test("on a rented server: created, installed, active, answers; deleted, and nothing is left", async () => {
+  test("on a rented server is installed, becomes active, responds, and is deleted without leftovers", async () => {
     const { id, identifier, status } = await rental.rent();
     expect(status).toBe("provisioning");
     const node = await rental.untilStatus(id, "active", ACTIVE_MS);
@@ -64,7 +64,7 @@ describeOnSystemd("a node that brings its machine", () => {
     await expectNothingLeft(id);
   });
 
-  test("with a control plane that is killed right after the order: it goes on, with one machine", async () => {
+  test("continues with one machine when the control plane is killed right after the order", async () => {
     const killed = rental.killAt(({ method, path }) => method === "POST" && path === "/servers");
     // It may die before it has answered.
     await rental.rent().catch(() => null);
@@ -83,7 +83,7 @@ describeOnSystemd("a node that brings its machine", () => {
     await expectNothingLeft(id);
   });
 
-  test("a server that went behind our back is missed by the next sweep, and said on the node", async () => {
+  test("whose server was deleted at the provider is reported by the next sweep and in its events", async () => {
     const { id } = await rental.rent();
     await rental.untilStatus(id, "active", ACTIVE_MS);
     await waitFor("the machine to serve", SOON_MS, async () => JSON.stringify(rental.rowsOf(id)).includes('"serving"'));
@@ -110,7 +110,7 @@ describeOnSystemd("a node that brings its machine", () => {
     await expectNothingLeft(id);
   });
 
-  test("on this very machine, by the docker provider", async () => {
+  test("runs on this machine with the docker provider", async () => {
     const { id, identifier } = await rental.rent({
       planId: "docker:debian-12",
       location: "local",

@@ -107,7 +107,7 @@ describe.each(WAYS)("a node behind $name", ({ name, runs, withPassword, ...way }
     return run("run", env, "--bootstrap-token-file", tokenFile, "--runtime-dir", join(own, "run"));
   };
 
-  test("enrols, and opens its link and its tunnel", async () => {
+  test("enrolls and opens its link and its tunnel", async () => {
     daemon = await enrolWith({ HTTPS_PROXY: proxy.fullUrl });
     await waitFor("the link", SOON_MS, async () => (await stage.figure("fairlead_daemon_links_open")) === 1);
     await waitFor("the tunnel", SOON_MS, async () => (await stage.figure("fairlead_tunnels_open")) === 1);
@@ -118,7 +118,7 @@ describe.each(WAYS)("a node behind $name", ({ name, runs, withPassword, ...way }
     expect(new Set(proxy.targets())).toEqual(new Set([new URL(platformUrl).host]));
   });
 
-  test("is told by the doctor that the platform answers, and through which proxy", async () => {
+  test("sees in `doctor` that the platform responds, and through which proxy", async () => {
     const doctor = run("doctor", { https_proxy: proxy.fullUrl }, "--platform-url", platformUrl, "--json");
     await doctor.ended;
     const { checks } = z
@@ -142,7 +142,7 @@ describe.each(WAYS)("a node behind $name", ({ name, runs, withPassword, ...way }
     expect({ code, output }).toMatchObject({ code: 0, output: expect.stringContaining(projectId) });
   });
 
-  test.runIf(withPassword)("is told by the command line that the proxy wants a password, and never which", async () => {
+  test.runIf(withPassword)("sees in the CLI that the proxy requires a password, without the password", async () => {
     const wrong = await fairlead({ HTTPS_PROXY: proxy.fullUrl.replace(/:[^:@]*@/, ":wr0ng-one@") });
     expect(wrong).toMatchObject({ code: 1, output: expect.stringContaining("requires a valid user and password") });
     expect(wrong.output).toContain(proxy.url);
@@ -151,7 +151,7 @@ describe.each(WAYS)("a node behind $name", ({ name, runs, withPassword, ...way }
     expect(wrong.output + broken.output).not.toContain("wr0ng-one");
   });
 
-  test.runIf(withPassword)("says that the proxy wants a password, and never which", async () => {
+  test.runIf(withPassword)("logs that the proxy requires a password, without the password itself", async () => {
     const wrong = proxy.fullUrl.replace(/:[^:@]*@/, ":wr0ng-one@");
     daemon = await enrolWith({ HTTPS_PROXY: wrong });
     const running = daemon;

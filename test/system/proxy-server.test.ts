@@ -24,7 +24,7 @@ const CREDENTIAL = "provider-key";
 const ISSUER = "issuer.test";
 const CLOUD = "cloud.test";
 
-test("a proxy that is itself reached by TLS carries TLS", async () => {
+test("a proxy that is itself reached over TLS carries TLS", async () => {
   const trusted = getCACertificates("default");
   const tls = selfSigned(["provider.test"]);
   setDefaultCACertificates([...trusted, tls.cert]);
@@ -88,14 +88,14 @@ describe.skipIf(!hasProgram(SQUID))("a server behind squid with a password", () 
       body: JSON.stringify({ model: "far/large", messages: [{ role: "user", content: "hi" }] }),
     });
 
-  test("calls its providers by TLS through the proxy, on connections that it keeps", async () => {
+  test("calls its providers over TLS through the proxy and reuses connections", async () => {
     for (let n = 0; n < 20; n++) expect((await ask()).status).toBe(200);
     // The discovery of models uses connections too, and a call may start before the previous one has given its connection back.
     expect(provider.connections).toBeLessThan(20);
     expect(provider.requests.at(-1)?.headers.host).toMatch(/^provider\.test:/);
   });
 
-  test("asks OIDC issuers and clouds through the proxy", async () => {
+  test("calls OIDC issuers and clouds through the proxy", async () => {
     const body = JSON.stringify({ provider: "hetzner", providerToken: "t".repeat(64) });
     const headers = { authorization: `Bearer ${stage.token}`, "content-type": "application/json" };
     expect((await fetch(`${stage.platformUrl}/v1/plans:refresh`, { method: "POST", headers, body })).status).toBe(503);
@@ -106,12 +106,12 @@ describe.skipIf(!hasProgram(SQUID))("a server behind squid with a password", () 
     await waitFor("the proxy to log both", WAIT_MS, async () => asked().has(ISSUER) && asked().has(CLOUD));
   });
 
-  test("shows no password in its log", async () => {
+  test("writes no password to its log", async () => {
     expect(stage.server.log).not.toBe("");
     for (const secret of proxy.secrets) expect(stage.server.log).not.toContain(secret);
   });
 
-  test("answers 502 while the proxy is away", async () => {
+  test("returns 502 while the proxy is down", async () => {
     await proxy.stop();
     // What was connected before is gone with it.
     const response = await ask();

@@ -68,7 +68,7 @@ describe.skipIf(!hasNginx)("below a path", () => {
     rmSync(dir, { recursive: true, force: true });
   });
 
-  test("a link lets its person in: form, redirect and stylesheet are below the path", async () => {
+  test("a link signs its user in, with form, redirect and stylesheet below the path", async () => {
     const admin = await openLocalAdmin(loadConfig({ file: join(stage.dir, "config.yaml"), env: {} }));
     const { url } = await admin.resetLink({ email: EMAIL });
     await admin.close();
@@ -82,20 +82,20 @@ describe.skipIf(!hasNginx)("below a path", () => {
     expect(ann.shown).toMatchObject({ status: 200, path: "/fairlead/account?done=password_set" });
   });
 
-  test("every link and form of a page leads below the path", async () => {
+  test("every link and form of a page stays below the path", async () => {
     const { text } = await ann.open("/fairlead/account");
     const paths = Array.from(text.matchAll(/(?:href|action)="([^"]*)"/g), ([, path = ""]) => path);
     expect(paths.length).toBeGreaterThan(4);
     expect(paths.filter((path) => !path.startsWith("/fairlead/"))).toEqual([]);
   });
 
-  test("cookies are for the path alone", async () => {
+  test("cookies are limited to the path", async () => {
     const cookies = (await fetch(`${publicUrl}/sign-in`)).headers.getSetCookie();
     expect(cookies).toEqual([expect.stringMatching(/^__Secure-fairlead_form=[\w-]+; Path=\/fairlead; .*; Secure$/)]);
     expect([...ann.cookies.keys()].toSorted()).toEqual(["__Secure-fairlead_form", "__Secure-fairlead_session"]);
   });
 
-  test("who signs in comes back to the page that they asked for", async () => {
+  test("signing in returns to the requested page", async () => {
     await ann.submit("/fairlead/sign-out");
     expect(ann.shown.path).toBe("/fairlead/sign-in");
     await ann.open("/fairlead/device");
@@ -107,7 +107,7 @@ describe.skipIf(!hasNginx)("below a path", () => {
     expect(new URL(bare.headers.get("location") ?? "", publicUrl).href).toBe(`${publicUrl}/`);
   });
 
-  test("OAuth clients find the metadata where RFC 8414 and where OIDC has it", async () => {
+  test("OAuth clients find the metadata at the locations of RFC 8414 and of OIDC", async () => {
     for (const url of [
       `${origin}/.well-known/oauth-authorization-server/fairlead`,
       `${publicUrl}/.well-known/openid-configuration`,
@@ -118,7 +118,7 @@ describe.skipIf(!hasNginx)("below a path", () => {
     }
   });
 
-  test("a program's request for access shows the consent page, and goes back with our issuer", async () => {
+  test("a program's request for access shows the consent page and redirects back with our issuer", async () => {
     const query = new URLSearchParams({
       client_id: "fairlead-cli",
       redirect_uri: "http://127.0.0.1:9/callback",
@@ -147,7 +147,7 @@ describe.skipIf(!hasNginx)("below a path", () => {
     laptop.remove();
   });
 
-  test("a daemon's link and tunnel come through", async () => {
+  test("a daemon's link and tunnel connect", async () => {
     const [node] = stage.nodes;
     if (node === undefined) throw new Error("there is no node");
     const daemon = new SimulatedDaemon(
@@ -159,7 +159,7 @@ describe.skipIf(!hasNginx)("below a path", () => {
     await daemon.close();
   });
 
-  test("install.sh names the whole address", async () => {
+  test("install.sh contains the whole URL", async () => {
     const script = await (await fetch(`${publicUrl}/install.sh`)).text();
     expect(script).toContain(`platform_url='${publicUrl}'`);
   });

@@ -17,9 +17,12 @@ afterEach(() => {
   for (const made of [dataDir, secrets]) rmSync(made, { recursive: true, force: true });
 });
 
-test.runIf(process.getuid?.() === 0).each(["down", "purge"])("quickstart --%s leaves no opened secrets", (action) => {
-  mkdirSync(join(secrets, "c1"), { recursive: true });
-  writeFileSync(join(secrets, "c1", "TOKEN"), "secret");
-  execFileSync(process.execPath, ["scripts/quickstart-steps/down.ts", action, dataDir], { cwd: root, stdio: "pipe" });
-  expect(existsSync(secrets)).toBe(false);
-});
+test.runIf(process.getuid?.() === 0).each(["down", "purge"])(
+  "quickstart --%s leaves no decrypted secrets",
+  (action) => {
+    mkdirSync(join(secrets, "c1"), { recursive: true });
+    writeFileSync(join(secrets, "c1", "TOKEN"), "secret");
+    execFileSync(process.execPath, ["scripts/quickstart-steps/down.ts", action, dataDir], { cwd: root, stdio: "pipe" });
+    expect(existsSync(secrets)).toBe(false);
+  },
+);

@@ -38,7 +38,7 @@ describeWithDocker("a quickstart that fails", () => {
   const quickstart = (args: readonly string[], path = process.env["PATH"]): ReturnType<typeof runScript> =>
     runScript("quickstart", ["--data-dir", join(folder, "data"), ...args], { XDG_CONFIG_HOME: folder, PATH: path });
 
-  test("leaves no incomplete quickstart.env, and what it made is found by the next run and by --purge", async () => {
+  test("leaves no incomplete quickstart.env, and what it created is found by the next run and by --purge", async () => {
     const [platform, inference] = await twoFreePorts();
     const ports = ["--platform-port", String(platform), "--inference-port", String(inference)];
     const broken = shim("docker", '[ "$1" = info ] && exit 0; echo "no space left on device" >&2; exit 1');
@@ -51,7 +51,7 @@ describeWithDocker("a quickstart that fails", () => {
   });
 });
 
-test("two quickstarts at once: the second says that it waits, and goes on when the first is done", async () => {
+test("of two concurrent quickstarts, the second reports that it waits and then continues", async () => {
   const lock = join(folder, "lock");
   writeFileSync(lock, "");
   const order = join(folder, "order");
@@ -77,7 +77,7 @@ test("two quickstarts at once: the second says that it waits, and goes on when t
   expect((await withPrerequisites(`cat ${order}`, process.env["PATH"] ?? "")).out).toBe("first\nsecond\n");
 });
 
-test("apt that another program holds is waited for, and the step says so", async () => {
+test("apt is retried while another program holds its lock, and the step reports it", async () => {
   const path = shim(
     "apt-get",
     `n=$(cat ${folder}/n 2>/dev/null || echo 0); echo $((n + 1)) >${folder}/n
@@ -91,7 +91,7 @@ echo done`,
   ]);
 });
 
-test("apt that fails for another reason is not tried again", async () => {
+test("apt is not retried when it fails for another reason", async () => {
   const path = shim("apt-get", `echo x >>${folder}/calls; echo "E: Unable to locate package nonsense" >&2; exit 100`);
   const { code } = await withPrerequisites("apt_get install nonsense 8>&1 || exit 7", path);
   expect(code).toBe(7);

@@ -55,7 +55,7 @@ async function openBoth(person: Person): Promise<{ streamCut: Promise<unknown>; 
 }
 
 describe("workload-connect", () => {
-  test("answers the interface's two fields and no other", async () => {
+  test("returns the interface's two fields and no others", async () => {
     const answer = await stage.call(
       { token: owner.token, path: `${pathOf(node)}/workload-connect` },
       z.record(z.string(), z.string()),
@@ -65,7 +65,7 @@ describe("workload-connect", () => {
   });
 
   test.each(["", "?workloadType=WORKLOAD_TYPE_UNSPECIFIED", "?workloadType=WORKLOAD_TYPE_ENGINE"])(
-    "takes %j for the engine",
+    "treats %j as the engine",
     async (query) => {
       const way = await stage.call(
         { token: owner.token, path: `${pathOf(node)}/workload-connect${query}` },
@@ -85,7 +85,7 @@ describe("workload-connect", () => {
     await expect(stage.call({ token: owner.token, path }, z.unknown())).rejects.toThrow(": 400 ");
   });
 
-  test("is for owners and administrators, and for the node itself; others do not learn that the node is there", async () => {
+  test("is allowed for owners, administrators and the node itself, and others cannot learn that the node exists", async () => {
     const admin = await addAdmin();
     const [member, stranger] = [await stage.addPerson(), await stage.addPerson()];
     await stage.join(projectId, member, "member");
@@ -99,7 +99,7 @@ describe("workload-connect", () => {
     }
   });
 
-  test("says that nothing is there to reach: not enrolled, and no engine", async () => {
+  test("reports that there is nothing to reach: node not enrolled, or no engine", async () => {
     const body = { projectId, planId: "byo", name: "Later" };
     const created = z.object({ node: z.object({ id: z.string() }) });
     const call = { token: owner.token, method: "POST", path: "/v1/nodes" };
@@ -110,7 +110,7 @@ describe("workload-connect", () => {
     await expect(stage.connect(owner.token, bare.id)).rejects.toThrow(/: 503 .*no_running_engine/);
   });
 
-  test("is in the audit log for people, and not for the node's own asking", async () => {
+  test("is recorded in the audit log for people, but not for the node itself", async () => {
     const admin = await addAdmin();
     await stage.connect(admin.token, node.id);
     await stage.connect(node.identityToken, node.id);
@@ -136,7 +136,7 @@ describe("a token", () => {
     expect([...neighbour.engine.requests, ...theirs.engine.requests, ...node.engine.requests]).toEqual([]);
   });
 
-  test("is good on after a rotation of the signing key, and so is one of the new key at the node", async () => {
+  test("stays valid when the signing key is rotated, and the node accepts a token of the new key", async () => {
     const before = await stage.connect(owner.token, node.id);
     expect((await answerOf(relayRequest(before))).text).toBe("engine");
     await stage.asOperator((admin) => admin.rotateSigningKey());
@@ -144,7 +144,7 @@ describe("a token", () => {
     for (const way of [before, after]) expect((await answerOf(relayRequest(way))).text).toBe("engine");
   });
 
-  test("is judged by the node from its disk; a node without the keys, that cannot get them, says so", async () => {
+  test("is verified by the node from its disk, and a node without keys that cannot fetch them reports it", async () => {
     const file = join(node.stateDir, "platform-keys.json");
     const way = await stage.connect(owner.token, node.id);
     await answerOf(relayRequest(way));
@@ -153,14 +153,14 @@ describe("a token", () => {
   });
 });
 
-describe("a right that has ended", () => {
+describe("access that is revoked", () => {
   /** Whose end takes the way in away. */
   const ends: readonly (readonly [string, (admin: Person) => Promise<unknown>])[] = [
     [
       "the node is deleted",
       () => stage.call({ token: owner.token, method: "DELETE", path: pathOf(node) }, z.unknown()),
     ],
-    ["the node enrols anew", () => stage.enroll(owner, node.id)],
+    ["the node enrolls again", () => stage.enroll(owner, node.id)],
     [
       "the member is removed",
       ({ userId }) =>
@@ -170,7 +170,7 @@ describe("a right that has ended", () => {
         ),
     ],
     [
-      "the member's role is taken away",
+      "the member's role is lowered",
       ({ userId }) =>
         stage.call(
           {
@@ -182,7 +182,7 @@ describe("a right that has ended", () => {
           z.unknown(),
         ),
     ],
-    ["their session is ended", (admin) => stage.endSession(admin)],
+    ["their session is revoked", (admin) => stage.endSession(admin)],
     [
       "the project is being deleted",
       () =>
@@ -193,7 +193,7 @@ describe("a right that has ended", () => {
     ],
   ];
 
-  test.each(ends)("after %s, new requests are refused and what is open is cut", async (_name, end) => {
+  test.each(ends)("ends after %s: new requests are rejected and open connections are closed", async (_name, end) => {
     const admin = await addAdmin();
     const way = await stage.connect(admin.token, node.id);
     const { streamCut, socketCut } = await openBoth(admin);
@@ -203,7 +203,7 @@ describe("a right that has ended", () => {
     await waitFor("the refusal", WAIT_MS, async () => (await answerOf(relayRequest(way))).status === 401);
   });
 
-  test("others' ways into the node stay open", async () => {
+  test("does not affect other people's access to the node", async () => {
     const admin = await addAdmin();
     const kept = await stage.connect(owner.token, node.id);
     const { streamCut } = await openBoth(owner);
@@ -222,7 +222,7 @@ describe("a right that has ended", () => {
   });
 });
 
-test("a node without a tunnel is 503, with a time to come back", async () => {
+test("a node without a tunnel returns 503 with a time to retry", async () => {
   const way = await stage.connect(owner.token, node.id);
   await node.tunnel.close();
   await waitFor("the loss", WAIT_MS, async () => (await answerOf(relayRequest(way))).status === 503);
@@ -231,7 +231,7 @@ test("a node without a tunnel is 503, with a time to come back", async () => {
   expect(JSON.parse(answer.text)).toMatchObject({ error: { code: "no_running_engine" } });
 });
 
-test("an engine that does not listen is 503 in our words, though it is the daemon that says so", async () => {
+test("an engine that does not listen returns 503 in our words, although the daemon reports it", async () => {
   const way = await stage.connect(owner.token, node.id);
   await node.engine.stop();
   const answer = await answerOf(relayRequest(way));

@@ -2,7 +2,6 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type WorkloadConnect, workloadConnectSchema } from "@fairlead/protocol/workload-connect";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ensureDemoImage } from "../support/docker.ts";
 import { Installation } from "../support/installation.ts";
 import type { Machine } from "../support/machine.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -13,7 +12,6 @@ let installation: Installation;
 let machine: Machine;
 
 beforeAll(async () => {
-  await ensureDemoImage();
   installation = await Installation.start();
   machine = await installation.addMachine("Box");
   machine.startDaemon();
@@ -27,7 +25,7 @@ async function models({ gatewayUrl, authToken }: WorkloadConnect): Promise<strin
   return answer.text();
 }
 
-test("a real engine behind a real daemon is reached through the relay", async () => {
+test("a real engine behind a real daemon is reachable through the relay", async () => {
   const path = `/v1/nodes/${machine.nodeId}/workload-connect`;
   const way = await installation.api.find(path, workloadConnectSchema);
   if (way === null) throw new Error("the node is gone");

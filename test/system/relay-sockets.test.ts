@@ -78,7 +78,7 @@ async function refusalOf(
 }
 
 describe("a WebSocket through the relay", () => {
-  test("carries text, binary messages and pings both ways, compressed too", async () => {
+  test("carries text, binary messages and pings in both directions, also compressed", async () => {
     const client = open({
       path: "/ws?room=1",
       headers: { authorization: `Bearer ${way.authToken}`, cookie: "a=1", origin: "http://x" },
@@ -99,7 +99,7 @@ describe("a WebSocket through the relay", () => {
       expect(handshake?.headers).not.toHaveProperty(name);
   });
 
-  test("tells both sides how the other one closed it", async () => {
+  test("reports to each side how the other one closed it", async () => {
     const closedAtEngine = new Promise<number>((resolve) => {
       onSocket = (socket) => socket.on("close", (code) => resolve(code));
     });
@@ -112,7 +112,7 @@ describe("a WebSocket through the relay", () => {
     expect((await once(left, "close"))[0]).toBe(4002);
   });
 
-  test("a side that vanishes takes the other one with it", async () => {
+  test("closes when either side vanishes", async () => {
     const gone = new Promise<void>((resolve) => {
       onSocket = (socket) => socket.on("close", () => resolve());
     });
@@ -124,7 +124,7 @@ describe("a WebSocket through the relay", () => {
     expect((await once(open(), "close"))[0]).toBe(1006);
   });
 
-  test("who leaves before the engine has answered ends the engine's handshake", async () => {
+  test("ends the engine's handshake when the caller leaves before the engine responds", async () => {
     const client = open({ path: "/silent" });
     await waitFor("the handshake", WAIT_MS, async () => handshakes.length === 1);
     const closed = once(handshakes[0]?.socket as Socket, "close");
@@ -132,7 +132,7 @@ describe("a WebSocket through the relay", () => {
     await closed;
   });
 
-  test("holds both sides to the pace of the reader", async () => {
+  test("slows both sides to the pace of the reader", async () => {
     let sent = 0;
     onSocket = (socket) => {
       const send = (): void => {
@@ -155,14 +155,14 @@ describe("a WebSocket through the relay", () => {
 });
 
 describe("the token of a WebSocket", () => {
-  test("comes as a subprotocol, which the engine does not see", async () => {
+  test("is sent as a subprotocol, which the engine does not see", async () => {
     const client = open({ headers: {}, protocols: [`fairlead.token.${way.authToken}`, "chat.v1", "chat.v2"] });
     await once(client, "open");
     expect(client.protocol).toBe("chat.v1");
     expect(handshakes[0]?.headers["sec-websocket-protocol"]).toBe("chat.v1, chat.v2");
   });
 
-  test("is taken for the subprotocol where the engine takes none, since browsers would give up", async () => {
+  test("is returned as the subprotocol if the engine accepts none, because browsers would otherwise fail", async () => {
     const token = `fairlead.token.${way.authToken}`;
     const client = open({ headers: {}, protocols: [token] });
     await once(client, "open");
@@ -172,11 +172,11 @@ describe("the token of a WebSocket", () => {
 
   test.each<[string, Opening]>([
     ["is missing", { headers: {} }],
-    ["is made up", { headers: {}, protocols: ["fairlead.token.x.y.z"] }],
-    ["stands in the query", { headers: {}, path: "/?token=" }],
-    ["stands in a cookie", { headers: { cookie: "token=" } }],
-    ["is a session's", { headers: { authorization: "session" } }],
-  ])("where it %s, the handshake is refused with 401", async (_name, opening) => {
+    ["is invented", { headers: {}, protocols: ["fairlead.token.x.y.z"] }],
+    ["is in the query", { headers: {}, path: "/?token=" }],
+    ["is in a cookie", { headers: { cookie: "token=" } }],
+    ["is a session token", { headers: { authorization: "session" } }],
+  ])("causes a 401 if it %s", async (_name, opening) => {
     const { headers = {}, path } = opening;
     const { authorization, cookie } = headers;
     const client = open({
@@ -194,21 +194,21 @@ describe("the token of a WebSocket", () => {
   });
 });
 
-describe("a handshake that comes to nothing", () => {
-  test("brings the engine's refusal, by the same rules as any answer", async () => {
+describe("a handshake that fails", () => {
+  test("returns the engine's refusal by the same rules as any response", async () => {
     const { status, headers, text } = await refusalOf(open({ path: "/refused" }));
     expect([status, text, headers["x-engine"]]).toEqual([403, "no", "1"]);
     expect(headers).not.toHaveProperty("set-cookie");
     expect(headers["content-security-policy"]).toBe("sandbox");
   });
 
-  test.each(["/ignored", "/broken"])("at %s is our 502", async (path) => {
+  test.each(["/ignored", "/broken"])("at %s returns 502", async (path) => {
     const { status, text } = await refusalOf(open({ path }));
     expect(status).toBe(502);
     expect(JSON.parse(text)).toMatchObject({ error: { code: "upstream_failed" } });
   });
 
-  test("is 400 where it is none of RFC 6455", async () => {
+  test("returns 400 if it violates RFC 6455", async () => {
     const headers = {
       connection: "Upgrade",
       upgrade: "websocket",

@@ -43,7 +43,7 @@ const seen = (): { readonly url: string | undefined; readonly headers: Record<st
 };
 
 describe("a request through the relay", () => {
-  test("reaches the engine with its method, path, headers and body, and brings the answer back", async () => {
+  test("reaches the engine with its method, path, headers and body, and returns the response", async () => {
     let body = "";
     node.engine.script = async (request, response) => {
       body = (await readBytes(request)).toString();
@@ -75,13 +75,13 @@ describe("a request through the relay", () => {
     ["/\\..\\x", "/\\..\\x"],
     ["/v1/nodes/other/gateway/x", "/v1/nodes/other/gateway/x"],
     ["/http://example.org/", "/http://example.org/"],
-  ])("reaches the engine with the path %j as it was sent, and nothing else of the platform", async (path, expected) => {
+  ])("reaches the engine with the path %j as sent, and nothing else of the platform", async (path, expected) => {
     node.engine.script = (_request, response) => response.end("engine");
     expect(await answerOf(relayRequest(way, { path }))).toMatchObject({ status: 200, text: "engine" });
     expect(seen().url).toBe(expected);
   });
 
-  test("is refused where it names a whole address", async () => {
+  test("is refused if its target is an absolute URL", async () => {
     const target = `http://127.0.0.1:1${new URL(way.gatewayUrl).pathname}/x`;
     expect((await answerOf(relayRequest(way, { target }))).status).toBe(400);
     expect(node.engine.requests).toEqual([]);
@@ -93,7 +93,7 @@ describe("a request through the relay", () => {
     expect(node.engine.requests).toEqual([]);
   });
 
-  test.each(["GET", "DELETE", "OPTIONS"])("keeps the body of a %s apart from the next request", async (method) => {
+  test.each(["GET", "DELETE", "OPTIONS"])("keeps the body of a %s separate from the next request", async (method) => {
     const smuggled = "POST /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
     let body = "";
     node.engine.script = async (request, response) => {
@@ -107,7 +107,7 @@ describe("a request through the relay", () => {
     expect(node.engine.requests).toHaveLength(1);
   });
 
-  test.each(["HEAD", "OPTIONS", "TRACE", "REPORT"])("may have the method %s", async (method) => {
+  test.each(["HEAD", "OPTIONS", "TRACE", "REPORT"])("can use the method %s", async (method) => {
     node.engine.script = (_request, response) => response.writeHead(204, { "x-engine": "1" }).end();
     const answer = await answerOf(relayRequest(way, { method }));
     expect([answer.status, answer.headers["x-engine"]]).toEqual([204, "1"]);
@@ -116,7 +116,7 @@ describe("a request through the relay", () => {
 });
 
 describe("headers", () => {
-  test("of the caller: no credential, no cookie, no forged word of ours, nothing of one connection", async () => {
+  test("of the caller lose credentials, cookies, forged platform headers and hop-by-hop headers", async () => {
     node.engine.script = (_request, response) => response.end();
     const headers = {
       cookie: "session=1",
@@ -138,7 +138,7 @@ describe("headers", () => {
     expect(Object.keys(seen().headers).toSorted()).toEqual(["accept", "connection", "content-length", "host"]);
   });
 
-  test("of the engine: nothing that acts on the platform's origin; a sandbox around what it shows", async () => {
+  test("of the engine cannot act on the platform's origin, and its pages are sandboxed", async () => {
     const headers = {
       "set-cookie": ["a=1", "b=2"],
       "access-control-allow-origin": "*",
@@ -172,7 +172,7 @@ describe("headers", () => {
     ["//elsewhere.example", false],
     ["https://elsewhere.example/x", false],
     ["relative", false],
-  ])("a redirect to %s leads where the engine meant", async (location, moved) => {
+  ])("redirect to %s as the engine intended", async (location, moved) => {
     node.engine.script = (_request, response) => response.writeHead(302, { location }).end();
     const answer = await answerOf(relayRequest(way));
     expect(answer.headers.location).toBe(moved ? new URL(way.gatewayUrl).pathname + location : location);
@@ -180,7 +180,7 @@ describe("headers", () => {
 });
 
 describe("streams", () => {
-  test("events come as they are sent, their head before the first of them", async () => {
+  test("deliver events as they are sent, with the headers before the first event", async () => {
     let send: (event: string) => void = () => undefined;
     node.engine.script = (_request, response) => {
       response.writeHead(200, SSE).flushHeaders();
@@ -197,7 +197,7 @@ describe("streams", () => {
     expect((await events.next()).done).toBe(true);
   });
 
-  test("bodies of 48 MB go both ways at once, byte for byte", async () => {
+  test("carry bodies of 48 MB in both directions at the same time, byte for byte", async () => {
     const piece = randomBytes(MB);
     const [sent, received] = [createHash("sha256"), createHash("sha256")];
     node.engine.script = (request, response) => request.pipe(response);
@@ -214,7 +214,7 @@ describe("streams", () => {
     expect(received.digest("hex")).toBe(sent.digest("hex"));
   });
 
-  test("an engine that answers before it has taken the body is heard", async () => {
+  test("deliver a response that the engine sends before it has read the body", async () => {
     node.engine.script = (_request, response) => response.writeHead(413).end("too large");
     const request = relayRequest(way, { method: "POST", headers: { "content-length": String(64 * MB) } });
     request.write(Buffer.alloc(MB));
@@ -223,7 +223,7 @@ describe("streams", () => {
     request.destroy();
   });
 
-  test("who leaves ends the engine's work: before its answer, in its middle, and in the middle of the body", async () => {
+  test("stop the engine when the caller leaves before the response, during it, or during the request body", async () => {
     const closed: string[] = [];
     node.engine.script = (request, response) => {
       response.on("close", () => closed.push(request.url ?? ""));
@@ -245,7 +245,7 @@ describe("streams", () => {
     await until("its end", () => closed.includes("/body"));
   });
 
-  test("an engine that breaks off in the middle is not taken for one that ended", async () => {
+  test("that break off at the engine do not end as if they were complete", async () => {
     node.engine.script = (_request, response) => {
       response.writeHead(200, SSE).write("data: half\n\n", () => response.destroy());
     };
@@ -253,7 +253,7 @@ describe("streams", () => {
     await expect(text(answer)).rejects.toThrow("aborted");
   });
 
-  test("who does not read holds the engine back and costs no memory, and others do not feel it", async () => {
+  test("that are not read stall their engine, use no memory and do not affect other callers", async () => {
     let written = 0;
     node.engine.script = (request, response) => {
       if (request.url !== "/endless") return void response.end("fast");
@@ -283,7 +283,7 @@ describe("streams", () => {
   });
 });
 
-describe("what the relay says itself", () => {
+describe("the relay itself", () => {
   const refusal = (code: string): object => ({
     error: {
       message: expect.any(String),
@@ -296,16 +296,16 @@ describe("what the relay says itself", () => {
 
   test.each([
     ["no token", null],
-    ["no token at all", "nonsense"],
+    ["a malformed token", "nonsense"],
     ["a token of another installation", "eyJhbGciOiJFZERTQSJ9.eyJhdWQiOiJ4In0.AAAA"],
-  ])("%s is 401 in the usual shape", async (_name, token) => {
+  ])("responds to %s with 401 in the usual form", async (_name, token) => {
     const answer = await answerOf(relayRequest(way, { token }));
     expect(answer).toMatchObject({ status: 401, headers: { "www-authenticate": "Bearer" } });
     expect(JSON.parse(answer.text)).toMatchObject(refusal("invalid_credential"));
     expect(node.engine.requests).toEqual([]);
   });
 
-  test("a session token, and a token in the query or a cookie, open nothing", async () => {
+  test("accepts neither a session token nor a token in the query or a cookie", async () => {
     expect((await answerOf(relayRequest(way, { token: owner.token }))).status).toBe(401);
     const inQuery = `/?authToken=${way.authToken}&access_token=${way.authToken}&token=${way.authToken}`;
     expect((await answerOf(relayRequest(way, { token: null, path: inQuery }))).status).toBe(401);
@@ -317,12 +317,12 @@ describe("what the relay says itself", () => {
     expect(node.engine.requests).toEqual([]);
   });
 
-  test("the gateway's token opens nothing else of the platform", async () => {
+  test("accepts its token for nothing else on the platform", async () => {
     const answer = await answerOf(relayRequest(way, { target: `/v1/nodes/${node.id}` }));
     expect([answer.status, answer.text]).toEqual([401, expect.stringContaining("workload-connect token")]);
   });
 
-  test("an engine that breaks off before its answer is 502, and one that does not listen 503", async () => {
+  test("returns 502 for an engine that breaks off before its response, and 503 if none listens", async () => {
     node.engine.script = (request) => request.socket.destroy();
     const broken = await answerOf(relayRequest(way));
     expect(broken.status).toBe(502);

@@ -25,7 +25,7 @@ const FILE_VALUE = `-----BEGIN-----\n${CANARY}\n\u00e9\u{1f511}\n-----END-----\n
 
 const secretList = z.object({ secrets: z.array(nodeSecretSchema) });
 
-describeWithDocker("secrets of a node, from the call to the container", () => {
+describeWithDocker("node secrets, from the API call to the container", () => {
   let corner: DockerCorner;
   let installation: Installation;
   let machine: Machine;
@@ -86,7 +86,7 @@ describeWithDocker("secrets of a node, from the call to the container", () => {
     });
   }
 
-  test("a workload waits for its secrets by name, and starts once the last one is set", async () => {
+  test("that are missing are named by the waiting workload, which starts once the last one is set", async () => {
     await untilCondition(machine, "KEY is not set; TOKEN is not set");
     await put("TOKEN", FILE_VALUE);
     await waitFor("the first one to come", SOON_MS, async () => machine.daemon.log.includes("received a secret"));
@@ -95,7 +95,7 @@ describeWithDocker("secrets of a node, from the call to the container", () => {
     await machine.untilActive();
   });
 
-  test("a file holds the exact bytes, on a tmpfs, for the image's own user alone; a variable is in the environment", async () => {
+  test("are files with the exact bytes, on a tmpfs, for the image's own user only, or environment variables", async () => {
     const container = await engine();
     const [name = ""] = containerFolders();
     const path = join(folder(), name, "TOKEN");
@@ -111,7 +111,7 @@ describeWithDocker("secrets of a node, from the call to the container", () => {
     ]);
   });
 
-  test("a changed file is seen by the running container; a changed variable starts a new one", async () => {
+  test("are updated as files in the running container, and as variables in a new container", async () => {
     const container = await engine();
     const startedAt = await machine.startedAt(container);
     await put("TOKEN", NEXT_CANARY);
@@ -127,7 +127,7 @@ describeWithDocker("secrets of a node, from the call to the container", () => {
     await waitFor("the old folder to go", SOON_MS, async () => containerFolders().length === 1);
   });
 
-  test("a deleted file leaves the running container, whose next start waits for it", async () => {
+  test("deleted as files disappear from the running container, whose next start waits for them", async () => {
     const container = await engine();
     await installation.call("DELETE", `/v1/nodes/${machine.nodeId}/secrets/TOKEN`);
     await waitFor(
@@ -148,7 +148,7 @@ describeWithDocker("secrets of a node, from the call to the container", () => {
     ]);
   });
 
-  test("after a reboot without the control plane the folder is filled from the sealed ones before the container starts", async () => {
+  test("are restored from sealed copies after a reboot without the control plane, before the container starts", async () => {
     const container = await engine();
     await machine.daemon.kill();
     await installation.server.kill();
@@ -161,7 +161,7 @@ describeWithDocker("secrets of a node, from the call to the container", () => {
     await machine.untilActive();
   });
 
-  test("direct secrets of a machine that was set up anew are told as stale, and work once they are set again", async () => {
+  test("of the direct kind are stale after the machine is set up again, and work once they are set again", async () => {
     const direct = await addMachine("Direct", { TOKEN: { as: "file" } }, true);
     await expect(put("TOKEN", DIRECT_CANARY, direct)).rejects.toThrow("node_not_enrolled");
     direct.startDaemon();
@@ -181,7 +181,7 @@ describeWithDocker("secrets of a node, from the call to the container", () => {
     expect(await inside(await engine(direct), "cat", "/run/secrets/TOKEN")).toBe(DIRECT_CANARY);
   });
 
-  test("no value is in a log, an answer, a command line, `docker inspect` (but a variable), the store or the state folder", async () => {
+  test("appear in no log, response, command line, `docker inspect` (except variables), store or state folder", async () => {
     const places = new Map([
       ...readCopy(installation.dir),
       ...readProcesses([installation.server.pid, machine.daemon.pid]),
@@ -197,7 +197,7 @@ describeWithDocker("secrets of a node, from the call to the container", () => {
     expect(leaksIn(places, CANARIES)).toEqual([]);
   });
 
-  test("nothing is left behind once the workload is wanted no more", async () => {
+  test("leave nothing behind when the workload is removed", async () => {
     await installation.call("PATCH", `/v1/nodes/${machine.nodeId}`, { node: {}, updateMask: "engineConfig" });
     await waitFor("its containers to go", SOON_MS, async () => (await machine.containers()).length === 0);
     await waitFor("its folders to go", SOON_MS, async () => containerFolders().length === 0);

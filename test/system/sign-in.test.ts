@@ -58,7 +58,7 @@ describeWithBrowser("signing in", (browser) => {
   const isSignedIn = async (token: string): Promise<boolean> =>
     (await fetch(`${server.url}/v1/me`, { headers: { authorization: `Bearer ${token}` } })).ok;
 
-  test("the first start shows a set-up link, and its form makes the administrator; looking at it spends nothing", async () => {
+  test("starts with a setup link whose form creates the administrator, and which opening does not use up", async () => {
     const { page } = annThere;
     const link = await waitFor(
       "the set-up link",
@@ -86,7 +86,7 @@ describeWithBrowser("signing in", (browser) => {
     await expectAccessible(page);
   });
 
-  test("an invited person makes an account and is a member", async () => {
+  test("lets an invited person create an account and become a member", async () => {
     const api = apiAt(server.url, await tokenOf(ann.email));
     const { project } = await api.create("/v1/projects", { name: "Harbour <i>&" }, createdProject);
     const invitation = { email: bob.email, role: "member" };
@@ -109,7 +109,7 @@ describeWithBrowser("signing in", (browser) => {
     expect(await heading(annThere.page)).toBe("This link does not work");
   });
 
-  test("signing out and in again, with a wrong password in between", async () => {
+  test("works again after signing out, with a wrong password in between", async () => {
     const { page } = bobThere;
     await page.goto(`${server.url}/account`);
     await page.locator("main").getByRole("button", { name: "Sign out", exact: true }).first().click();
@@ -125,7 +125,7 @@ describeWithBrowser("signing in", (browser) => {
     expect(path(page)).toBe("/account");
   });
 
-  test("signing in takes a keyboard alone", async () => {
+  test("works with the keyboard alone", async () => {
     const keys = await Person.arrive(browser());
     const { page } = keys;
     await page.goto(`${server.url}/sign-in`);
@@ -142,7 +142,7 @@ describeWithBrowser("signing in", (browser) => {
     await keys.leave();
   });
 
-  test("a reset link sets a password, and signs its person out everywhere else", async () => {
+  test("works through a reset link, which sets a password and signs the person out everywhere else", async () => {
     const { url } = await server.asOperator((admin) => admin.resetLink({ email: bob.email }));
     await bobThere.page.reload();
     expect(path(bobThere.page)).toBe("/account");
@@ -163,7 +163,7 @@ describeWithBrowser("signing in", (browser) => {
     await elsewhere.leave();
   });
 
-  test("a provider's button leads to the provider and back, for somebody new and for somebody who connects it", async () => {
+  test("works through a provider's button, for a new person and for one who connects the provider", async () => {
     provider.person = { sub: "carol", email: "carol@example.org", email_verified: true, name: "Carol" };
     const carol = await Person.arrive(browser());
     await carol.page.goto(`${server.url}/sign-in`);
@@ -182,7 +182,7 @@ describeWithBrowser("signing in", (browser) => {
     expect(await annThere.page.getByRole("status").textContent()).toBe("The provider is disconnected.");
   });
 
-  test("a device gets in by its code, and is out when its person says so", async () => {
+  test("works on a device by its code, until the person signs the device out", async () => {
     const { page } = annThere;
     const client = { client_id: "fairlead-cli", scope: "platform offline_access" };
     const code = deviceAnswer.parse(await (await postForm("/v1/oauth/device/code", client)).json());
@@ -218,7 +218,7 @@ describeWithBrowser("signing in", (browser) => {
     expect(await isSignedIn(token)).toBe(false);
   });
 
-  test("a program of the same machine asks in the browser, and the answer reaches its loopback address", async () => {
+  test("works in the browser for a program on the same machine with a loopback address", async () => {
     const { page } = annThere;
     const answers: URL[] = [];
     const loopback = createServer((request, response) => {
@@ -253,7 +253,7 @@ describeWithBrowser("signing in", (browser) => {
     expect(await isSignedIn(tokenAnswer.parse(await answer.json()).access_token)).toBe(true);
   });
 
-  test("no page complained of a script, a style or the policy", () => {
+  test("causes no script, style or policy errors on any page", () => {
     expect([...annThere.complaints, ...bobThere.complaints]).toEqual([]);
   });
 });

@@ -65,13 +65,13 @@ const isForced = async (): Promise<void> => {
   expect(stage.server.log).toMatch(/"level":"fatal".*forced/);
 };
 
-test("a server whose event loop is blocked ends after SIGTERM, and its log says that it was forced", async () => {
+test("a server whose event loop is blocked ends after SIGTERM and logs that it was forced", async () => {
   await block(FOR_GOOD_MS);
   stage.server.signalStop();
   await isForced();
 });
 
-test("a server whose event loop is blocked during its stop ends too", async () => {
+test("a server whose event loop is blocked while it stops ends too", async () => {
   await holdCall();
   stage.server.signalStop();
   await waitFor("the stop to begin", SOON_MS, async () => !(await stage.isReady().catch(() => false)));
@@ -79,7 +79,7 @@ test("a server whose event loop is blocked during its stop ends too", async () =
   await isForced();
 });
 
-test("a server that was told to stop serves for its lame duck and says meanwhile that it is not ready", async () => {
+test("a stopping server serves during its lame-duck period and reports that it is not ready", async () => {
   await stage.remove();
   stage = await FleetStage.start({ nodes: 0, settings: { server: { lameDuckSeconds: 3, shutdownSeconds: 1 } } });
   const { platformUrl, modelsUrl, token } = stage;
@@ -92,7 +92,7 @@ test("a server that was told to stop serves for its lame duck and says meanwhile
   expect([stage.server.exitCode, stage.server.signal]).toEqual([0, null]);
 });
 
-test("a server that was blocked for a while serves on, and its stop is no forced one", async () => {
+test("a server that was blocked for a while keeps serving, and its stop is not forced", async () => {
   await block(A_WHILE_MS);
   await waitFor("the server to serve", SOON_MS, () => stage.isReady());
   await stage.server.stop();

@@ -108,7 +108,7 @@ function expectAway({ status, headers, text }: RawAnswer): void {
 /** A page after a form, too. */
 const isGood = ({ status }: RawAnswer): boolean => status === 200 || status === 303;
 
-describe.each(STORES.filter(({ name }) => name === "PostgreSQL"))("while $name is away", (postgres) => {
+describe.each(STORES.filter(({ name }) => name === "PostgreSQL"))("while $name is unavailable", (postgres) => {
   const network = new FaultyLink();
   let probes: Probes;
   let port: number;
@@ -132,22 +132,19 @@ describe.each(STORES.filter(({ name }) => name === "PostgreSQL"))("while $name i
     await dropStore();
   });
 
-  test.each([...READING, ...WRITING])("$what ($route) is answered 503 with retry-after", async (probe) => {
+  test.each([...READING, ...WRITING])("$what ($route) returns 503 with retry-after", async (probe) => {
     expectAway(await probes.send(probe));
   });
 
-  test.each(UPGRADES)(
-    "a node identity token (%s) is answered 503, as soon as nothing is remembered of it",
-    async (route) => {
-      await expect.poll(() => probes.upgrade(route), { timeout: 10_000 }).toBe("503");
-    },
-  );
+  test.each(UPGRADES)("a node identity token (%s) returns 503 once it is no longer cached", async (route) => {
+    await expect.poll(() => probes.upgrade(route), { timeout: 10_000 }).toBe("503");
+  });
 
   test.each([
     ["no token", {}],
-    ["a text that is no token", { authorization: "Bearer nonsense" }],
-    ["a token that somebody else signed", { authorization: "Bearer eyJhbGciOiJFZERTQSJ9.e30.AAAA" }],
-  ])("%s is still 401, since nobody has to be asked", async (_what, headers) => {
+    ["a malformed token", { authorization: "Bearer nonsense" }],
+    ["a token that someone else signed", { authorization: "Bearer eyJhbGciOiJFZERTQSJ9.e30.AAAA" }],
+  ])("%s still returns 401, because that requires no lookup", async (_what, headers) => {
     for (const [url, path] of [
       [probes.world.server.platformUrl, "/v1/projects"],
       [probes.world.server.inferenceUrl, "/v1/models"],
@@ -156,7 +153,7 @@ describe.each(STORES.filter(({ name }) => name === "PostgreSQL"))("while $name i
     }
   });
 
-  test("the server says that it is not ready; once the store is back it goes on, and no credential was spent in vain", async () => {
+  test("the server is not ready, then recovers with the store, and no credential is used up by a failed call", async () => {
     const ready = async (): Promise<number> => (await fetch(`${probes.world.server.platformUrl}/readyz`)).status;
     expect(await ready()).toBe(503);
     await network.restart(port);
@@ -172,7 +169,7 @@ describe.each(STORES.filter(({ name }) => name === "PostgreSQL"))("while $name i
   });
 });
 
-describe("while another program holds SQLite's lock for longer than we wait", () => {
+describe("while another program holds SQLite's lock for longer than the server waits", () => {
   let probes: Probes;
   let other: OpenedDatabase;
   let release: () => Promise<unknown>;
@@ -189,16 +186,16 @@ describe("while another program holds SQLite's lock for longer than we wait", ()
     await probes.world.close();
   });
 
-  test.each(WRITING)("$what ($route), on a call that writes, is answered 503 with retry-after", async (probe) => {
+  test.each(WRITING)("$what ($route) on a call that writes returns 503 with retry-after", async (probe) => {
     expectAway(await probes.send(probe));
   });
 
-  test.each(READING)("$what ($route), on a call that only reads, is judged as ever", async (probe) => {
+  test.each(READING)("$what ($route) on a call that only reads works as usual", async (probe) => {
     const answer = await probes.send(probe);
     expect({ good: isGood(answer), text: answer.text }).toMatchObject({ good: true });
   });
 
-  test("once the lock is gone all goes on, and no credential was spent in vain", async () => {
+  test("no credential is used up by a failed call, and everything works once the lock is released", async () => {
     await release();
     for (const probe of WRITING) {
       const answer = await probes.send(probe);

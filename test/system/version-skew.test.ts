@@ -22,7 +22,7 @@ interface Played {
 
 /** Daemons are updated after their server, and some much later: each version that is still spoken was recorded when it was new. */
 describe.each(PROTOCOL_VERSIONS.map((version) => ({ version })))(
-  "a daemon of protocol $version, as recorded",
+  "a recorded daemon of protocol $version",
   ({ version }) => {
     const dir = mkdtempSync(join(tmpdir(), "fairlead-skew-"));
     let recording: Recording;
@@ -99,12 +99,12 @@ describe.each(PROTOCOL_VERSIONS.map((version) => ({ version })))(
       );
     }
 
-    test("enrols, links, reports, becomes active, and comes back after a restart", async () => {
+    test("enrolls, links, reports, becomes active, and returns after a restart", async () => {
       expect(recording.protocolVersion).toBe(version);
       await expectAtWork(await play());
     });
 
-    test("may say more than this server knows, in every object of every message", async () => {
+    test("may send fields that this server does not know, in every object of every message", async () => {
       await expectAtWork(await play(withUnknownFields));
     });
   },

@@ -9,7 +9,7 @@ const program = buildProgram(testContext());
 const commands = (command: Command): Command[] =>
   command.commands.length === 0 ? [command] : command.commands.flatMap(commands);
 
-test("docs/cli.md is what the commands say (regenerate it with `node --conditions=fairlead-source scripts/generate-docs.ts`)", () => {
+test("docs/cli.md matches the commands (regenerate it with `node --conditions=fairlead-source scripts/generate-docs.ts`)", () => {
   expect(readFileSync(new URL("../../../docs/cli.md", import.meta.url), "utf8")).toBe(commandReference(program));
 });
 

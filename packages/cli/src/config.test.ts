@@ -11,7 +11,7 @@ describe("readSettings", () => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  test("takes a flag before the environment, and the environment before the env file", () => {
+  test("prefers a flag to the environment, and the environment to the env file", () => {
     const envFile = join(folder, "quickstart.env");
     writeFileSync(envFile, "FAIRLEAD_MODEL=file\nFAIRLEAD_API_KEY=file\nFAIRLEAD_TOKEN=file\n");
     const env = { FAIRLEAD_MODEL: "env", FAIRLEAD_API_KEY: "env" };
@@ -21,7 +21,7 @@ describe("readSettings", () => {
     expect(settings.required("FAIRLEAD_TOKEN")).toBe("file");
   });
 
-  test("takes an empty variable for an unset one, so that the env file counts, and the default after it", () => {
+  test("treats an empty variable as unset, and uses the env file, then the default", () => {
     const envFile = join(folder, "quickstart.env");
     writeFileSync(envFile, "FAIRLEAD_API_KEY=file\nFAIRLEAD_MODEL=\n");
     const env = { FAIRLEAD_API_KEY: "", FAIRLEAD_MODELS_URL: "", FAIRLEAD_BASE_URL: "", FAIRLEAD_TOKEN: "" };
@@ -39,7 +39,7 @@ describe("readSettings", () => {
     expect(names.map((name) => settings.sourceOf(name))).toEqual(["an option", "the environment", envFile, null]);
   });
 
-  test("leaves the platform host open when nobody names it, since a login may", () => {
+  test("returns no platform host when none is set, since a login may name one", () => {
     const settings = readSettings({ env: {}, flags: {} });
     expect([settings.baseUrl, settings.modelsUrl]).toEqual([null, "http://127.0.0.1:8081"]);
   });
@@ -50,12 +50,12 @@ describe("readSettings", () => {
     );
   });
 
-  test("names every wrong setting at once", () => {
+  test("reports all invalid settings together", () => {
     const env = { FAIRLEAD_BASE_URL: "ftp://a", FAIRLEAD_MODELS_URL: "nonsense" };
     expect(() => readSettings({ env, flags: {} })).toThrow(/FAIRLEAD_BASE_URL.*\n.*FAIRLEAD_MODELS_URL/);
   });
 
-  test("says how to set what is missing", () => {
+  test("says how to provide a missing setting", () => {
     const settings = readSettings({ env: {}, flags: {} });
     expect(() => settings.required("FAIRLEAD_API_KEY")).toThrow(/FAIRLEAD_API_KEY is not set.*--env-file/);
   });

@@ -70,7 +70,7 @@ afterEach(() => {
 });
 
 describe("the demo agent", () => {
-  it("answers a task by the model that it names", async () => {
+  it("answers a task with the model that the task names", async () => {
     const { status, body } = await give({ task: "2+2?", model: "demo/other" });
     expect(status).toBe(200);
     expect(body).toEqual({ answer: "4", model: "demo/other", delivered: false });
@@ -84,7 +84,7 @@ describe("the demo agent", () => {
     ]);
   });
 
-  it("takes the project's first model for a task that names none", async () => {
+  it("uses the project's first model for a task that names none", async () => {
     expect((await give({ task: "2+2?" })).body).toMatchObject({ model: "demo/tiny" });
   });
 
@@ -96,7 +96,7 @@ describe("the demo agent", () => {
     expect(stub.seen.map((call) => call.authorization)).toEqual(["Bearer first-token", "Bearer second-token"]);
   });
 
-  it.each(["file", "env"])("hands the answer on to its http connector, whose secrets are given by %s", async (as) => {
+  it.each(["file", "env"])("passes the answer to its http connector, whose secrets are provided by %s", async (as) => {
     stub.answers.set("/hook", { status: 204, body: null });
     const secrets = { HTTP_CONNECTOR_URL: `${stub.url}/hook`, HTTP_CONNECTOR_TOKEN: "hook-token" };
     if (as === "env") variables = secrets;
@@ -110,7 +110,7 @@ describe("the demo agent", () => {
     });
   });
 
-  it("says that its connector refused", async () => {
+  it("reports that its connector rejected the answer", async () => {
     stub.answers.set("/hook", { status: 403, body: {} });
     variables = { HTTP_CONNECTOR_URL: `${stub.url}/hook`, HTTP_CONNECTOR_TOKEN: "wrong" };
     const { status, body } = await give({ task: "2+2?", model: "m" });
@@ -118,7 +118,7 @@ describe("the demo agent", () => {
     expect(body).toMatchObject({ error: { code: "connector_failed", message: expect.stringContaining("403") } });
   });
 
-  it("tells why the inference host refused, and delivers nothing", async () => {
+  it("reports why the inference host rejected the call, and delivers nothing", async () => {
     stub.answers.set("/v1/chat/completions", { status: 402, body: { error: { message: "The budget is spent." } } });
     variables = { HTTP_CONNECTOR_URL: `${stub.url}/hook`, HTTP_CONNECTOR_TOKEN: "t" };
     const { status, body } = await give({ task: "2+2?", model: "m" });
@@ -130,16 +130,16 @@ describe("the demo agent", () => {
   });
 
   it.each([
-    ["an answer without text", { status: 200, body: { choices: [{ message: { content: null } }] } }],
-    ["an answer of another shape", { status: 200, body: "<html>" }],
-  ])("takes %s for a failure of the model", async (_case, answer) => {
+    ["a response without text", { status: 200, body: { choices: [{ message: { content: null } }] } }],
+    ["a response of another shape", { status: 200, body: "<html>" }],
+  ])("treats %s as a failure of the model", async (_case, answer) => {
     stub.answers.set("/v1/chat/completions", answer);
     const { status, body } = await give({ task: "2+2?", model: "m" });
     expect(status).toBe(502);
     expect(body).toMatchObject({ error: { code: "model_failed" } });
   });
 
-  it("fails a task where its token is gone", async () => {
+  it("fails a task when its token is missing", async () => {
     rmSync(join(folder, "fairlead-token"));
     const { status, body } = await give({ task: "2+2?", model: "m" });
     expect(status).toBe(502);
@@ -147,7 +147,7 @@ describe("the demo agent", () => {
     expect(stub.seen).toEqual([]);
   });
 
-  it("gives up the model's work when whoever gave the task leaves", async () => {
+  it("cancels the model call when the client disconnects", async () => {
     stub.answers.delete("/v1/chat/completions");
     const left = vi.fn();
     stub.server.on("request", (request) => request.once("close", left));
@@ -160,25 +160,25 @@ describe("the demo agent", () => {
   });
 
   it.each([
-    { what: "no JSON", text: "{", status: 400, code: "invalid_task" },
-    { what: "no task", text: "{}", status: 400, code: "invalid_task" },
+    { what: "invalid JSON", text: "{", status: 400, code: "invalid_task" },
+    { what: "a missing task", text: "{}", status: 400, code: "invalid_task" },
     { what: "an empty task", text: '{"task":"  "}', status: 400, code: "invalid_task" },
-    { what: "a field that it does not know", text: '{"task":"t","modle":"m"}', status: 400, code: "invalid_task" },
-    { what: "more than it takes", text: `{"task":"${"x".repeat(70_000)}"}`, status: 413, code: "task_too_large" },
-  ])("refuses $what", async ({ text, status, code }) => {
+    { what: "an unknown field", text: '{"task":"t","modle":"m"}', status: 400, code: "invalid_task" },
+    { what: "a task that is too large", text: `{"task":"${"x".repeat(70_000)}"}`, status: 413, code: "task_too_large" },
+  ])("rejects $what", async ({ text, status, code }) => {
     const answer = await post(text);
     expect(answer.status).toBe(status);
     expect(answer.body).toMatchObject({ error: { code } });
     expect(stub.seen).toEqual([]);
   });
 
-  it("passes hostile text on as it is", async () => {
+  it("passes hostile text on unchanged", async () => {
     const task = '"; DROP TABLE agent; -- <script>\u202e\u0000 𝕏';
     await give({ task, model: "m" });
     expect(stub.seen[0]?.body).toMatchObject({ messages: [{ role: "user", content: task }] });
   });
 
-  it("answers its health, and nothing else", async () => {
+  it("answers GET requests only on its health endpoint", async () => {
     const get = async (path: string) => (await fetch(`${urlOf(agent)}${path}`)).status;
     expect([await get("/healthz"), await get("/tasks"), await get("/")]).toEqual([200, 405, 404]);
   });

@@ -9,14 +9,14 @@ const ENVIRONMENT = {
 };
 
 describe("the demo agent's config", () => {
-  it("is what the platform gives every agent", () => {
+  it("is read from what the platform gives every agent", () => {
     const config = readDemoAgentConfig({ ...ENVIRONMENT, HTTP_CONNECTOR_TOKEN: "t", HTTP_CONNECTOR_URL: "" });
     expect(config).toMatchObject({ baseUrl: "http://host.docker.internal:8081/v1", port: 8080, model: null });
     expect(config.variable("HTTP_CONNECTOR_TOKEN")).toBe("t");
     expect(config.variable("HTTP_CONNECTOR_URL")).toBeNull();
   });
 
-  it.each(Object.keys(ENVIRONMENT))("names %s where it is missing", (name) => {
+  it.each(Object.keys(ENVIRONMENT))("names %s when it is missing", (name) => {
     expect(() => readDemoAgentConfig({ ...ENVIRONMENT, [name]: undefined })).toThrow(name);
   });
 });

@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from "node:net";
 import { expect, test } from "vitest";
 import { endsWhenIdle } from "./ending.ts";
 
-test("what runs is finished, and a connection on which nothing was asked does not hold the program", async () => {
+test("running requests finish, and an idle connection does not keep the program from ending", async () => {
   const begun = Promise.withResolvers<ServerResponse>();
   const server = createServer((_request, response) => begun.resolve(response));
   const end = endsWhenIdle(server);
@@ -22,7 +22,7 @@ test("what runs is finished, and a connection on which nothing was asked does no
   expect(server.listening).toBe(false);
 });
 
-test("a program that does nothing ends at once", async () => {
+test("an idle program ends immediately", async () => {
   const server = createServer();
   const end = endsWhenIdle(server);
   await once(server.listen(0, "127.0.0.1"), "listening");

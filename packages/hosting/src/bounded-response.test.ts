@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { boundedBody } from "./bounded-response.ts";
 
-test("a response is read whole up to its limit", async () => {
+test("a response is read in full up to the limit", async () => {
   expect(Buffer.from(await boundedBody(new Response("x".repeat(1000)), 1000)).toString()).toBe("x".repeat(1000));
   expect(await boundedBody(new Response(null, { status: 204 }), 1000)).toHaveLength(0);
 });
 
-test("one that is longer is not read on, however much would follow", async () => {
+test("a longer response is not read beyond the limit, however much follows", async () => {
   let pulled = 0;
   let cancelled = false;
   const endless = new ReadableStream({

@@ -10,7 +10,7 @@ function fill(shares: FairShare, parties: readonly Holding[]): void {
 }
 
 describe("a fair share", () => {
-  test("of one party alone is its part of everything", () => {
+  test("of a single party is its fraction of the whole", () => {
     const [party] = holdings(1) as [Holding];
     const shares = new FairShare(1000, 0.75);
     fill(shares, [party]);
@@ -19,7 +19,7 @@ describe("a fair share", () => {
     expect(shares.claim(1, party)).toBe("beyond_share");
   });
 
-  test.each([2, 3, 10])("of %d parties is equal, and something is left for another", (count) => {
+  test.each([2, 3, 10])("of %d parties is equal, and leaves something for another party", (count) => {
     const parties = holdings(count);
     const shares = new FairShare(1000, 0.75);
     fill(shares, parties);
@@ -29,7 +29,7 @@ describe("a fair share", () => {
     expect(shares.claim(1, late)).toBe("granted");
   });
 
-  test("grows again when others give back", () => {
+  test("grows again when others release theirs", () => {
     const [one, other] = holdings(2) as [Holding, Holding];
     const shares = new FairShare(1000, 0.75);
     fill(shares, [one, other]);
@@ -38,14 +38,14 @@ describe("a fair share", () => {
     expect(shares.claim(100, one)).toBe("granted");
   });
 
-  test("of 1 tells no parties apart", () => {
+  test("of 1 does not distinguish between parties", () => {
     const [party] = holdings(1) as [Holding];
     const shares = new FairShare(10, 1);
     expect(shares.claim(10, party)).toBe("granted");
     expect(shares.claim(1, party)).toBe("full");
   });
 
-  test("is never more than there is, and nothing is lost on the way", () => {
+  test("never exceeds what is available, and no amount is lost", () => {
     const step = fc.record({ party: fc.nat(3), amount: fc.integer({ min: 0, max: 400 }), gives: fc.boolean() });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { growingCache } from "./growing-cache.ts";
 
-test("remembers at most so many, and forgets the least used first, telling that it made room", () => {
+test("holds at most its maximum, evicts the least recently used entry first, and reports the eviction", () => {
   const gone: [string, string][] = [];
   const cache = growingCache<number>(2, { dispose: (_value, key, reason) => void gone.push([key, reason]) });
   cache.set("a", 1);
@@ -12,7 +12,7 @@ test("remembers at most so many, and forgets the least used first, telling that 
   expect(gone).toEqual([["b", "evict"]]);
 });
 
-test("stays as large as it may be when far more come than it remembers", () => {
+test("stays at its maximum size when far more entries are added", () => {
   const cache = growingCache<number>(100);
   for (let n = 0; n < 10_000; n++) cache.set(`key-${n}`, n);
   expect(cache.size).toBe(100);
@@ -20,7 +20,7 @@ test("stays as large as it may be when far more come than it remembers", () => {
   expect(cache.get("key-9899")).toBeUndefined();
 });
 
-test("takes no memory for what it does not hold yet", () => {
+test("uses no memory for entries that it does not hold yet", () => {
   const bytes = (): number => {
     const { heapUsed, arrayBuffers } = process.memoryUsage();
     return heapUsed + arrayBuffers;

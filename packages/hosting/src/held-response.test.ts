@@ -32,7 +32,7 @@ async function receive(answer: (held: HeldResponse, response: ServerResponse) =>
   return { text: Buffer.concat(pieces).toString(), pieces: pieces.length };
 }
 
-test("what is written in one turn arrives as one piece, its end with it", async () => {
+test("everything written in one turn arrives in one piece, including the end", async () => {
   const received = await receive((held, response) => {
     held.hold();
     response.write("one");
@@ -43,7 +43,7 @@ test("what is written in one turn arrives as one piece, its end with it", async 
   expect(received.text).toMatch(/^HTTP\/1\.1 200 [^]*\r\n\r\n3\r\none\r\n3\r\ntwo\r\n5\r\nthree\r\n0\r\n\r\n$/);
 });
 
-test("an answer that is broken off in the turn of its first bytes has told of them, and does not look whole", async () => {
+test("a response that is aborted in the turn of its first bytes sends them and does not look complete", async () => {
   const received = await receive((held, response) => {
     held.hold();
     response.write("half");
@@ -52,7 +52,7 @@ test("an answer that is broken off in the turn of its first bytes has told of th
   expect(received.text).toMatch(/^HTTP\/1\.1 200 [^]*\r\n\r\n4\r\nhalf\r\n$/);
 });
 
-test("an answer that is broken off in the turn of its head has told of that", async () => {
+test("a response that is aborted in the turn of its head sends the head", async () => {
   const received = await receive((held) => held.break());
   expect(received.text).toMatch(/^HTTP\/1\.1 200 [^]*\r\n\r\n$/);
 });

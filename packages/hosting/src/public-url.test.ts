@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { cookieScope, publicAddressProblem, publicPath } from "./public-url.ts";
 
-describe("an address that others are told", () => {
+describe("a public URL", () => {
   test.each([
     "https://a.example.org",
     "http://127.0.0.1:8080",
@@ -34,7 +34,7 @@ describe("an address that others are told", () => {
     expect(publicAddressProblem(text)).toContain(words);
   });
 
-  test("has its path in front of ours, or none", () => {
+  test("prefixes the server's paths with its own, if it has one", () => {
     expect(publicPath("https://a.example.org")).toBe("");
     expect(publicPath("https://a.example.org/tools/fairlead")).toBe("/tools/fairlead");
   });
@@ -44,7 +44,7 @@ describe("an address that others are told", () => {
     ["https://a.example.org/fairlead", { prefix: "__Secure-", path: "/fairlead", secure: true }],
     ["http://127.0.0.1:8080", { prefix: "", path: "/", secure: false }],
     ["http://127.0.0.1:8080/fairlead", { prefix: "", path: "/fairlead", secure: false }],
-  ])("limits cookies as browsers hold them to: %s", (url, scope) => {
+  ])("limits cookies in a way that browsers enforce: %s", (url, scope) => {
     expect(cookieScope(url)).toEqual(scope);
   });
 });

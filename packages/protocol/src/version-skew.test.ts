@@ -147,7 +147,7 @@ describe("two sides agree on a protocol version", () => {
   });
 });
 
-test("a wanted daemon that cannot be read keeps no workload from running", () => {
+test("an invalid desired daemon version does not keep workloads from running", () => {
   const state = { epoch: "epo_1", generation: 1, ...ids, workloads: [workload] };
   expect(desiredStateSchema.parse({ ...state, daemon: { version: "../.." } })).toEqual({ ...state, daemon: undefined });
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { atEndOfTurn } from "./end-of-turn.ts";
 
-test("what is given in one turn is done at its end in order, and what is given then in the next", async () => {
+test("callbacks of a turn run in order at its end, and callbacks added then run in the next turn", async () => {
   const done: string[] = [];
   atEndOfTurn(() => {
     done.push("a");

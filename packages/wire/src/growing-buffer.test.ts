@@ -4,7 +4,7 @@ import { GrowingBuffer } from "./growing-buffer.ts";
 
 const pieces = fc.array(fc.uint8Array({ maxLength: 30 }), { maxLength: 30 });
 
-test("what was returned before stays as it was while more is appended", () => {
+test("bytes returned earlier do not change while more is appended", () => {
   fc.assert(
     fc.property(pieces, fc.boolean(), (all, holds) => {
       const buffer = new GrowingBuffer();

@@ -21,7 +21,7 @@ class Session {
   }
 }
 
-describe("the watch over a tunnel", () => {
+describe("the liveness check of a tunnel", () => {
   let session: Session;
   let end: () => void;
   beforeEach(() => {
@@ -34,12 +34,12 @@ describe("the watch over a tunnel", () => {
     vi.useRealTimers();
   });
 
-  test("cuts a peer that answers nothing", () => {
+  test("disconnects a peer that does not answer pings", () => {
     vi.advanceTimersByTime(4001);
     expect(session.reason?.message).toBe("the ping was not answered in 3000 ms");
   });
 
-  test("cuts a peer that takes nothing, although it answers pings", () => {
+  test("disconnects a peer that reads nothing, even if it answers pings", () => {
     session.isCongested = true;
     const second = (): void => {
       vi.advanceTimersByTime(1000);
@@ -54,7 +54,7 @@ describe("the watch over a tunnel", () => {
     expect(session.reason?.message).toBe("nothing was read for 60000 ms");
   });
 
-  test("asks again only after an answer", () => {
+  test("pings again only after an answer", () => {
     vi.advanceTimersByTime(2500);
     expect(session.asked).toHaveLength(1);
     session.asked[0]?.();
@@ -62,7 +62,7 @@ describe("the watch over a tunnel", () => {
     expect(session.asked).toHaveLength(2);
   });
 
-  test("leaves a peer alone whose answer waits behind what it sends", () => {
+  test("keeps a peer whose ping answer is queued behind other data", () => {
     for (let second = 0; second < 60; second++) {
       session.received += 1;
       vi.advanceTimersByTime(1000);
@@ -72,7 +72,7 @@ describe("the watch over a tunnel", () => {
     expect(session.isClosed).toBe(true);
   });
 
-  test("asks nothing any more once it has ended", () => {
+  test("sends no more pings once it is stopped", () => {
     end();
     vi.advanceTimersByTime(60_000);
     expect(session.asked).toEqual([]);

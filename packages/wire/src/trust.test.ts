@@ -7,7 +7,7 @@ const [first = "", second = ""] = rootCertificates;
 beforeEach(() => setDefaultCACertificates([first]));
 afterEach(() => setDefaultCACertificates(before));
 
-test("the authorities of a file are trusted beside the usual ones, whatever text is around them", () => {
+test("the CAs in a file are trusted in addition to the default ones, whatever text surrounds them", () => {
   trustAlso(`# an authority\n${second}\n# the end`);
   expect(new Set(getCACertificates("default").map(bare))).toEqual(new Set([first, second].map(bare)));
 });
@@ -17,7 +17,7 @@ test.each([
   ["-----BEGIN CERTIFICATE-----"],
   ["-----END CERTIFICATE-----"],
   ["-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"],
-])("a file that holds none, or a broken one, is refused and changes nothing", (pem) => {
+])("a file with no certificate, or with a broken one, is rejected and changes nothing", (pem) => {
   expect(() => trustAlso(pem)).toThrow();
   expect(getCACertificates("default").map(bare)).toEqual([bare(first)]);
 });

@@ -39,8 +39,8 @@ function read(pieces: readonly Buffer[]): { head: TunnelAnswerHead; body: string
   return null;
 }
 
-describe("a head on a stream of the tunnel", () => {
-  test("is found, with the body behind it, wherever its bytes are split", () => {
+describe("a head on a tunnel stream", () => {
+  test("is read, with the body after it, wherever its bytes are split", () => {
     const bytes = Buffer.concat([writeHead(ANSWER), Buffer.from("body")]);
     for (let at = 0; at <= bytes.length; at += 1) {
       expect(read([bytes.subarray(0, at), bytes.subarray(at)])).toEqual({ head: ANSWER, body: "body" });
@@ -50,7 +50,7 @@ describe("a head on a stream of the tunnel", () => {
     expect(read([writeHead(ANSWER).subarray(0, -1)])).toBeNull();
   });
 
-  test("is found in whatever pieces it comes", () => {
+  test("is read from pieces of any size", () => {
     const bytes = Buffer.concat([writeHead(ANSWER), Buffer.from("body")]);
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1 }), (sizes) => {
@@ -66,7 +66,7 @@ describe("a head on a stream of the tunnel", () => {
     );
   });
 
-  test("keeps nothing of the memory in which its pieces came", () => {
+  test("does not refer to the memory that its pieces arrived in", () => {
     const bytes = writeHead(ANSWER);
     const first = Buffer.from(bytes.subarray(0, 20));
     const reader = new HeadReader(answerHead);
@@ -75,7 +75,7 @@ describe("a head on a stream of the tunnel", () => {
     expect(reader.push(bytes.subarray(20))?.head).toEqual(ANSWER);
   });
 
-  test("may be long, and is refused as soon as it says that it is too long", () => {
+  test("may be long, and is rejected as soon as its stated length is too large", () => {
     const long = { ...ANSWER, headers: { "x-long": "x".repeat(140_000) } };
     const bytes = writeHead(long);
     const pieces = Array.from({ length: 15 }, (_, at) => bytes.subarray(at * 10_000, (at + 1) * 10_000));
@@ -92,7 +92,7 @@ describe("a head on a stream of the tunnel", () => {
     expect(() => answerHead({ status: 200, headers: { "set-cookie": Array(301).fill("a") } })).toThrow(HeadTooLarge);
   });
 
-  test("is refused unparsed where it is nested deeper than any head, but not for brackets in a text", () => {
+  test("is rejected unparsed if it is nested too deeply, but not for brackets in a string", () => {
     const parse = vi.spyOn(JSON, "parse");
     for (const open of ["[", '{"a":']) {
       expect(() => readAnswer(`{"status":200,"headers":{"x":${open.repeat(10_000)}`)).toThrow("nested");
@@ -112,7 +112,7 @@ describe("a head on a stream of the tunnel", () => {
     expect(copied).toBeLessThan(4 * bytes.length);
   });
 
-  test("carries every byte that a header may have", () => {
+  test("can carry every byte that a header may contain", () => {
     const latin = Array.from({ length: 0x80 }, (_, at) => String.fromCharCode(0x80 + at)).join("");
     const ascii = `\t${Array.from({ length: 0x5f }, (_, at) => String.fromCharCode(0x20 + at)).join("")}`;
     const head = { status: 200, headers: { "x-all": ascii + latin, "x-none": "" } };
@@ -120,24 +120,24 @@ describe("a head on a stream of the tunnel", () => {
   });
 
   test.each([
-    ["nothing", ""],
-    ["no JSON", "{"],
-    ["bytes that are no text", "\u{0}\u{1}"],
-    ["a number", "1"],
-    ["null", "null"],
-    ["an array", '[{"status":200,"headers":{}}]'],
-    ["no status", '{"headers":{}}'],
-    ["a status in text", '{"status":"200","headers":{}}'],
-    ["a status that is no number of HTTP", '{"status":1000,"headers":{}}'],
-    ["a status that is not the last one", '{"status":101,"headers":{}}'],
-    ["a broken status", '{"status":200.5,"headers":{}}'],
-    ["no headers", '{"status":200}'],
-    ["headers of null", '{"status":200,"headers":null}'],
+    ["no content", ""],
+    ["invalid JSON", "{"],
+    ["bytes that are not text", "\u{0}\u{1}"],
+    ["a number instead of an object", "1"],
+    ["null instead of an object", "null"],
+    ["an array instead of an object", '[{"status":200,"headers":{}}]'],
+    ["a missing status", '{"headers":{}}'],
+    ["a status as a string", '{"status":"200","headers":{}}'],
+    ["a status outside the range of HTTP", '{"status":1000,"headers":{}}'],
+    ["an informational status", '{"status":101,"headers":{}}'],
+    ["a fractional status", '{"status":200.5,"headers":{}}'],
+    ["missing headers", '{"status":200}'],
+    ["headers that are null", '{"status":200,"headers":null}'],
     ["headers in an array", '{"status":200,"headers":["a"]}'],
     ["headers in an empty array", '{"status":200,"headers":[]}'],
-    ["headers in text", '{"status":200,"headers":"a: b"}'],
-    ["what it inherits", '{"__proto__":{"status":200,"headers":{}}}'],
-  ])("is refused where it is %s", (_what, text) => {
+    ["headers as a string", '{"status":200,"headers":"a: b"}'],
+    ["inherited fields", '{"__proto__":{"status":200,"headers":{}}}'],
+  ])("is rejected for %s", (_what, text) => {
     expect(() => readAnswer(text)).toThrow(HeadRefused);
   });
 
@@ -145,28 +145,28 @@ describe("a head on a stream of the tunnel", () => {
     ["a number", { a: 1 }],
     ["null", { a: null }],
     ["an object", { a: {} }],
-    ["several texts", { "content-type": ["a", "b"] }],
-    ["cookies that are no text", { "set-cookie": ["a=1", 2] }],
-    ["a cookie with a second line", { "set-cookie": ["a=1\r\nb: c"] }],
-    ["a second line", { a: "b\r\nc: d" }],
+    ["several values", { "content-type": ["a", "b"] }],
+    ["a cookie that is not a string", { "set-cookie": ["a=1", 2] }],
+    ["a line break in a cookie", { "set-cookie": ["a=1\r\nb: c"] }],
+    ["a line break", { a: "b\r\nc: d" }],
     ["a line feed", { a: "b\nc" }],
     ["a zero byte", { a: "\u{0}" }],
-    ["a deletion", { a: "\u{7f}" }],
-    ["a character that is no byte", { a: "\u{100}" }],
-    ["half a character", { a: "\u{d800}" }],
-    ["a name with capitals, as nobody looks for it", { "Transfer-Encoding": "chunked" }],
-    ["a name with a colon", { ":status": "200" }],
-    ["a name with a space", { "a b": "c" }],
-    ["a name with a second line", { "a\r\nb": "c" }],
+    ["a delete character", { a: "\u{7f}" }],
+    ["a character beyond one byte", { a: "\u{100}" }],
+    ["half a surrogate pair", { a: "\u{d800}" }],
+    ["an upper-case letter in its name", { "Transfer-Encoding": "chunked" }],
+    ["a colon in its name", { ":status": "200" }],
+    ["a space in its name", { "a b": "c" }],
+    ["a line break in its name", { "a\r\nb": "c" }],
     ["no name", { "": "a" }],
-    ["a name that is no header's", JSON.parse('{"__proto__":"a"}') as object],
-  ])("is refused over a header with %s", (_what, headers) => {
+    ["the name `__proto__`", JSON.parse('{"__proto__":"a"}') as object],
+  ])("is rejected for a header with %s", (_what, headers) => {
     expect(() => readAnswer(JSON.stringify({ status: 200, headers }))).toThrow(HeadRefused);
     const request = { workload: "w", kind: "body", method: "GET", path: "/", headers };
     expect(() => readRequest(request)).toThrow(HeadRefused);
   });
 
-  test("of a request says for whom and what it is, and nothing else", () => {
+  test("of a request contains the workload, kind, method, path and headers, and nothing else", () => {
     const head = { workload: "w", kind: "web-socket", method: "GET", path: "/a?b", headers: { a: "b" } };
     expect(readRequest({ ...head, status: 200 })).toEqual(head);
     for (const kind of ["body", "no-body"]) expect(readRequest({ ...head, kind })).toEqual({ ...head, kind });

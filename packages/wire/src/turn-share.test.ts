@@ -41,6 +41,6 @@ async function mostInOneTurn(bytes: number): Promise<number> {
   return most;
 }
 
-test("a peer that sends as fast as it can gets a few reads of each turn, and all of it arrives", async () => {
+test("a peer that sends as fast as it can gets a few reads per turn, and all its data arrives", async () => {
   expect(await mostInOneTurn(32 * MB)).toBeLessThanOrEqual(4 * 65_536);
 });

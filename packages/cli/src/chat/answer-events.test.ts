@@ -15,7 +15,7 @@ async function read(...chunks: readonly string[]): Promise<{ text: string; end: 
 }
 
 describe("readAnswer", () => {
-  test("hands on text and refusals, and passes over all other events and comments", async () => {
+  test("returns text and refusals, and skips all other events and comments", async () => {
     const started = event("response.created", { response: {} });
     const refused = event("response.refusal.delta", { delta: " I will not." });
     const completed = event("response.completed", { response: {} });
@@ -25,7 +25,7 @@ describe("readAnswer", () => {
     });
   });
 
-  test("tells why an answer is incomplete", async () => {
+  test("reports why a response is incomplete", async () => {
     const incomplete = event("response.incomplete", {
       response: { incomplete_details: { reason: "max_output_tokens" } },
     });
@@ -37,19 +37,19 @@ describe("readAnswer", () => {
   test.each([
     ["an error event", event("error", { message: "the node is gone", code: "upstream_failed" }), /the node is gone/],
     ["a failed response", event("response.failed", { response: { error: { message: "gone" } } }), /cut off: gone/],
-    ["a stream that just ends", "", /was cut off/],
-    ["[DONE] without an end", DONE, /without a final event/],
-  ])("%s is a broken answer", async (_name, stream, message) => {
+    ["a stream that ends early", "", /was cut off/],
+    ["[DONE] without a final event", DONE, /without a final event/],
+  ])("reports %s as a broken response", async (_name, stream, message) => {
     const reading = read(delta("Hel"), stream);
     await expect(reading).rejects.toBeInstanceOf(BrokenAnswer);
     await expect(reading).rejects.toThrow(message);
   });
 
   test.each([
-    ["no object", "data: 7\n\n"],
+    ["data that is not an object", "data: 7\n\n"],
     ["a delta without text", event("response.output_text.delta")],
-    ["an end without a response", event("response.incomplete")],
-  ])("%s is told as what it is", async (_name, stream) => {
+    ["a final event without a response", event("response.incomplete")],
+  ])("reports %s as an unknown event", async (_name, stream) => {
     await expect(read(stream)).rejects.toThrow(/unknown event/);
   });
 });

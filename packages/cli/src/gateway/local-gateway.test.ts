@@ -71,7 +71,7 @@ async function ask(
 }
 
 describe("the local forwarder", () => {
-  test("adds the token and the gateway's address, and leaves path and body as they are", async () => {
+  test("adds the token and the gateway's address, and leaves the path and body unchanged", async () => {
     let body = "";
     script = async (request, response) => {
       body = await text(request);
@@ -92,12 +92,12 @@ describe("the local forwarder", () => {
     ["sandbox", undefined],
     ["default-src 'self', sandbox", "default-src 'self'"],
     ["sandbox allow-scripts, sandbox", "sandbox allow-scripts"],
-  ])("takes the platform's sandbox (%s) from pages, which have their own origin here", async (policy, left) => {
+  ])("removes the platform's sandbox (%s) from pages, which have their own origin here", async (policy, left) => {
     script = (_request, response) => response.writeHead(200, { "content-security-policy": policy }).end();
     expect((await ask("/")).headers["content-security-policy"]).toBe(left);
   });
 
-  test("streams: what is sent arrives before the end, and who leaves ends it at the other side", async () => {
+  test("streams responses, and closes the upstream request when the client disconnects", async () => {
     let closed = false;
     script = (_request, response) => {
       response.on("close", () => {
@@ -137,7 +137,7 @@ describe("the local forwarder", () => {
     });
   });
 
-  test("refuses pages of other origins without asking the platform, on WebSockets too", async () => {
+  test("rejects pages of other origins without calling the platform, also for WebSockets", async () => {
     expect((await ask("/", { headers: { origin: "https://evil.example" } })).status).toBe(403);
     const socket = connect(gateway.port, "127.0.0.1");
     upgraded.add(socket);
@@ -148,7 +148,7 @@ describe("the local forwarder", () => {
     expect(seen).toEqual([]);
   });
 
-  test("says why where there is no way in, or nothing answers", async () => {
+  test("says why when it has no token or cannot reach the relay", async () => {
     refuses = new Error("Run `fairlead login`.");
     expect(await ask("/")).toMatchObject({ status: 502, text: "Run `fairlead login`.\n" });
     refuses = null;
@@ -160,7 +160,7 @@ describe("the local forwarder", () => {
     });
   });
 
-  test("forgets a token that the relay did not take, and not one that the engine did not", async () => {
+  test("discards the token when the relay rejects it, but not when the engine rejects the request", async () => {
     script = (_request, response) => response.writeHead(401, { "www-authenticate": "Bearer" }).end();
     expect((await ask("/")).status).toBe(401);
     expect(forgotten).toEqual([way]);
@@ -169,13 +169,13 @@ describe("the local forwarder", () => {
     expect(forgotten).toEqual([way]);
   });
 
-  test("tells of a port that is taken", async () => {
+  test("reports a port that is in use", async () => {
     const current = async (): Promise<WorkloadConnect> => way;
     const taken = { port: gateway.port, way: { current, forget: () => undefined }, proxies: NO_PROXIES };
     await expect(openLocalGateway(taken)).rejects.toThrow(`Cannot listen on local port ${gateway.port}`);
   });
 
-  test("reaches the relay through a proxy, and says why it cannot", async () => {
+  test("reaches the relay through a proxy, and says why when it cannot", async () => {
     const { host } = new URL(way.gatewayUrl);
     const proxy = await ConnectProxy.start({ credentials: "me:secret", route: () => host });
     gateway.close();

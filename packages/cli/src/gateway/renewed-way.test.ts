@@ -4,7 +4,7 @@ import { RenewedWay } from "./renewed-way.ts";
 
 const MINUTE_MS = 60_000;
 
-describe("a renewed way", () => {
+describe("the connection to a workload", () => {
   let now: number;
   let asked: number;
   let fails: boolean;
@@ -22,7 +22,7 @@ describe("a renewed way", () => {
 
   const token = async (): Promise<string> => (await way.current()).authToken;
 
-  test("is asked for once, by however many, and again at a third left", async () => {
+  test("is requested once for concurrent callers, and renewed when a third of its lifetime is left", async () => {
     expect(await Promise.all([token(), token()])).toEqual(["token-1", "token-1"]);
     now = 9 * MINUTE_MS;
     expect(await token()).toBe("token-1");
@@ -30,7 +30,7 @@ describe("a renewed way", () => {
     expect(await token()).toBe("token-2");
   });
 
-  test("lasts to its end while a new one cannot be had, and no longer", async () => {
+  test("is used until it expires while it cannot be renewed, and no longer", async () => {
     await token();
     fails = true;
     now = 14 * MINUTE_MS;
@@ -39,7 +39,7 @@ describe("a renewed way", () => {
     await expect(token()).rejects.toThrow("away");
   });
 
-  test("is asked for anew where the gateway did not take it, and a newer one stays", async () => {
+  test("is requested again when the gateway rejects it, but a newer one is kept", async () => {
     const first = await way.current();
     way.forget(first);
     expect(await token()).toBe("token-2");

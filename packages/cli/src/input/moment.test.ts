@@ -23,7 +23,7 @@ describe("readMoment", () => {
     },
   );
 
-  test("refuses a duration that is none", () => {
+  test("refuses an invalid duration", () => {
     expect(() => readMoment("0d", ahead)).toThrow("not a duration");
   });
 });

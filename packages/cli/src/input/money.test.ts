@@ -13,7 +13,7 @@ describe("money", () => {
     expect(formatDollarAmount(nanoDollars)).toBe(shown);
   });
 
-  test.each(["", "-1", "1,5", "1e3", "1.", ".5", "0.0000000001", "1000000", "5 €"])("%j is no amount", (text) => {
+  test.each(["", "-1", "1,5", "1e3", "1.", ".5", "0.0000000001", "1000000", "5 €"])("%j is not an amount", (text) => {
     expect(parseDollars(text)).toBeNull();
   });
 });

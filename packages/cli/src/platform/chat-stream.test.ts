@@ -12,19 +12,19 @@ async function read(...chunks: readonly (string | Uint8Array)[]): Promise<string
 }
 
 describe("readChatStream", () => {
-  test("yields the text in order, whatever the chunks' edges are", async () => {
+  test("yields the text in order, however it is split into chunks", async () => {
     const whole = new TextEncoder().encode(`${piece("Grüße, ")}${piece("世界")}data: [DONE]\n\n`);
     const single = Array.from(whole, (byte) => Uint8Array.of(byte));
     expect((await read(...single)).join("")).toBe("Grüße, 世界");
   });
 
-  test("passes over role, usage and comment events", async () => {
+  test("skips role, usage and comment events", async () => {
     const role = 'data: {"choices":[{"delta":{"role":"assistant","content":null}}]}\n\n';
     const usage = 'data: {"choices":[],"usage":{"total_tokens":3}}\n\n';
     expect(await read(role, ": keep-alive\n\n", piece("Hi"), usage, "data: [DONE]\n\n")).toEqual(["Hi"]);
   });
 
-  test("fails on an error inside the stream, with its message", async () => {
+  test("fails with the message of an error in the stream", async () => {
     await expect(read(piece("Hi"), 'data: {"error":{"message":"engine gone"}}\n\n')).rejects.toThrow(/engine gone/);
   });
 
@@ -32,7 +32,7 @@ describe("readChatStream", () => {
     await expect(read(piece("Hi"))).rejects.toThrow(/was cut off/);
   });
 
-  test("fails on what is no chat chunk", async () => {
+  test("fails on data that is not a chat chunk", async () => {
     await expect(read("data: {}\n\n")).rejects.toThrow(/unknown event/);
     await expect(read("data: {\n\n")).rejects.toThrow(/not JSON/);
   });

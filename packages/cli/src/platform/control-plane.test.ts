@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { explain } from "./control-plane.ts";
 
-test("every mistake of a configuration is told at once, with its path", () => {
+test("all configuration mistakes are reported together, with their paths", () => {
   const error = Object.assign(new Error("bad"), {
     mistakes: [
       { path: "server.platform.port", message: "must be at most 65535" },
@@ -14,12 +14,12 @@ test("every mistake of a configuration is told at once, with its path", () => {
   });
 });
 
-test("any other error passes unchanged", () => {
+test("any other error is passed on unchanged", () => {
   const error = new Error("disk");
   expect(explain(error, undefined)).toBe(error);
 });
 
-test("a reason not to start is told in its own words, without a stack trace", () => {
+test("a startup error is reported with its message, without a stack trace", () => {
   const error = Object.assign(new Error("Another server holds the data folder."), { name: "StartError" });
   expect(explain(error, undefined)).toMatchObject({ exitCode: 1, message: "Another server holds the data folder." });
 });

@@ -24,7 +24,7 @@ async function hostThat(...answers: ((response: ServerResponse) => void)[]): Pro
   };
 }
 
-describe("a call whose answer was lost", () => {
+describe("a call whose response is lost", () => {
   test("is sent again with the same Idempotency-Key", async () => {
     const host = await hostThat(cut, done);
     const call = { method: "POST", path: "/v1/x", body: {}, idempotencyKey: "once" } as const;
@@ -32,27 +32,27 @@ describe("a call whose answer was lost", () => {
     expect(stub?.seen.map(({ idempotencyKey }) => idempotencyKey)).toEqual(["once", "once"]);
   });
 
-  test("is sent again when it only reads", async () => {
+  test("is sent again when it only reads data", async () => {
     const host = await hostThat(cut, done);
     expect(await callJson(host, { path: "/v1/x" }, doneSchema)).toEqual({ done: true });
   });
 
-  test("is not sent again when that could do something twice", async () => {
+  test("is not sent again when that could repeat an action", async () => {
     const host = await hostThat(cut, done);
     const work = callJson(host, { method: "POST", path: "/v1/x", body: {} }, doneSchema);
     await expect(work).rejects.toThrow(/Cannot reach the platform host/);
     expect(stub?.seen.length).toBe(1);
   });
 
-  test("is given up after three times", async () => {
+  test("is given up after three attempts", async () => {
     const host = await hostThat(cut);
     await expect(callJson(host, { path: "/v1/x" }, doneSchema)).rejects.toThrow(/Cannot reach the platform host/);
     expect(stub?.seen.length).toBe(3);
   });
 });
 
-describe("a refusal", () => {
-  test("is not taken for a lost answer, and cannot repaint the terminal", async () => {
+describe("an error response", () => {
+  test("is not treated as a lost response, and has its control characters replaced", async () => {
     const error = { message: "No \u001b[2Jsuch \u202ething.", code: "not_found" };
     const host = await hostThat((response) => void response.writeHead(404).end(JSON.stringify({ error })));
     await expect(callJson(host, { path: "/v1/x" }, doneSchema)).rejects.toThrow(
@@ -61,7 +61,7 @@ describe("a refusal", () => {
     expect(stub?.seen.length).toBe(1);
   });
 
-  test("of a login that was renewed says to sign in", async () => {
+  test("for a renewed login says to sign in", async () => {
     const error = { message: "The session was ended.", code: "invalid_credential" };
     const host = await hostThat((response) => void response.writeHead(401).end(JSON.stringify({ error })));
     const work = callJson({ ...host, credentialSetting: null }, { path: "/v1/x" }, doneSchema);
@@ -74,7 +74,7 @@ describe("a refusal", () => {
     ["FAIRLEAD_TOKEN", "/q.env", "takes precedence over a login. To use a login, remove FAIRLEAD_TOKEN from /q.env,"],
     ["FAIRLEAD_API_KEY", "the environment", "This is the key in FAIRLEAD_API_KEY. Set another key;"],
     ["FAIRLEAD_API_KEY", "/q.env", "This is the key in FAIRLEAD_API_KEY. Set another key in /q.env;"],
-  ] as const)("of %s from %s names the variable and the way out", async (name, source, advice) => {
+  ] as const)("for %s from %s names the variable and says what to do", async (name, source, advice) => {
     for (const code of ["invalid_credential", "expired_credential"]) {
       const error = { message: "Refused.", code };
       const host = await hostThat((response) => void response.writeHead(401).end(JSON.stringify({ error })));
@@ -84,7 +84,7 @@ describe("a refusal", () => {
     }
   });
 
-  test("of a credential that cannot be renewed is final", async () => {
+  test("for a credential that cannot be renewed is final", async () => {
     const host = await hostThat((response) => void response.writeHead(401).end("{}"));
     await expect(callJson(host, { path: "/v1/x" }, doneSchema)).rejects.toThrow(/returned 401/);
     expect(stub?.seen.length).toBe(1);

@@ -10,11 +10,11 @@ describe("browserCommand", () => {
     ["a Mac", "darwin", {}, "open"],
     ["a Mac over SSH", "darwin", { SSH_CONNECTION: "192.0.2.1 1 192.0.2.2 22" }, null],
     ["another system", "win32", { DISPLAY: ":0" }, null],
-  ] as const)("on %s", (...[, platform, env, command]) => {
+  ] as const)("returns the command, if any, on %s", (...[, platform, env, command]) => {
     expect(browserCommand(env, platform)).toBe(command);
   });
 
-  test("a machine without a browser is told from one that tried", () => {
+  test("reports a machine without a browser", () => {
     expect(browserOpener({}, "linux")("https://a.example.org")).toBe(false);
   });
 });

@@ -24,18 +24,18 @@ function put(text: string): void {
 }
 
 describe("CredentialsFile", () => {
-  test("is empty before anything was kept, and makes no folder by reading", () => {
+  test("is empty before anything is stored, and creates no folder when it is read", () => {
     expect(file.read()).toEqual(NO_CREDENTIALS);
     expect(readdirSync(join(dir, ".."))).toEqual([]);
   });
 
-  test("loses no change of commands that run at the same time", async () => {
+  test("loses no changes of commands that run at the same time", async () => {
     const urls = Array.from({ length: 10 }, (_, index) => `https://${index}.example.org`);
     await Promise.all(urls.map((url) => file.update((now) => withPlatform(now, url, { projectId: url }))));
     expect(Object.keys(file.read().platforms).toSorted()).toEqual(urls);
   });
 
-  test("is replaced whole: what a crashed writer left beside it neither counts nor stays open to others", async () => {
+  test("is replaced atomically; a crashed writer's leftover is ignored and not left readable to others", async () => {
     put(JSON.stringify(NO_CREDENTIALS));
     writeFileSync(`${file.path}.new`, '{"half', { mode: 0o666 });
     expect(file.read()).toEqual(NO_CREDENTIALS);
@@ -51,7 +51,7 @@ describe("CredentialsFile", () => {
   });
 
   test.each(["", "{", "[]", '{"version":2,"defaultUrl":null,"platforms":{}}'])(
-    "that holds %j says what to do",
+    "says what to do when it contains %j",
     (text) => {
       put(text);
       expect(() => file.read()).toThrow(
@@ -60,14 +60,14 @@ describe("CredentialsFile", () => {
     },
   );
 
-  test("is not written when its work fails", async () => {
+  test("is not written when the update fails", async () => {
     await expect(file.exclusively(() => Promise.reject(new Error("no")))).rejects.toThrow("no");
     expect(readdirSync(dir)).toEqual([]);
   });
 });
 
 describe("credentials", () => {
-  test("hold one entry a platform", () => {
+  test("hold one entry per platform", () => {
     const two = withPlatform(withPlatform(NO_CREDENTIALS, URL_A, { projectId: "prj_a" }), URL_B, {
       projectId: "prj_b",
     });

@@ -41,23 +41,23 @@ function left(holder: { pid: number; host?: string }): void {
 }
 
 describe("withFileLock", () => {
-  test("lets one in at a time, and leaves nothing behind", async () => {
+  test("admits one holder at a time, and leaves no file behind", async () => {
     expect(await most(8)).toBe(1);
     expect(readdirSync(dir)).toEqual([]);
   });
 
-  test("is free again after work that failed", async () => {
+  test("releases the lock when the work fails", async () => {
     await expect(withFileLock(path, ports, () => Promise.reject(new Error("no")))).rejects.toThrow("no");
     expect(existsSync(path)).toBe(false);
   });
 
-  test("takes over from a process that died, one of many at a time", async () => {
+  test("takes over the lock of a dead process, one waiter at a time", async () => {
     left({ pid: deadProcess() });
     expect(await most(8)).toBe(1);
     expect(readdirSync(dir)).toEqual([]);
   });
 
-  test("takes over from another machine's process only when it is long gone", async () => {
+  test("takes over the lock of another machine's process only when it is old", async () => {
     left({ pid: deadProcess(), host: "elsewhere" });
     const impatient = { ...ports, clock: { now: () => 0, monotonic: risingBy(20_000) } };
     await expect(withFileLock(path, impatient, async () => {})).rejects.toThrow(
@@ -68,14 +68,14 @@ describe("withFileLock", () => {
     expect(await most(4)).toBe(1);
   });
 
-  test("respects a living process", async () => {
+  test("respects the lock of a running process", async () => {
     left({ pid: process.pid });
     const impatient = { ...ports, clock: { now: () => 0, monotonic: risingBy(20_000) } };
     await expect(withFileLock(path, impatient, async () => {})).rejects.toThrow("delete the file");
     expect(readdirSync(dir)).toEqual(["lock"]);
   });
 
-  test("does not take away a lock that another process has taken over meanwhile", async () => {
+  test("does not release a lock that another process has taken over", async () => {
     await withFileLock(path, ports, async () => left({ pid: process.pid }));
     expect(existsSync(path)).toBe(true);
   });

@@ -17,14 +17,14 @@ const CTRL_D = "\u0004";
 const UP = "\u001b[A";
 
 describe("the prompt", () => {
-  test("is a message a line, edited as at a shell", async () => {
+  test("reads one message per line, with line editing as in a shell", async () => {
     const { input, prompt } = setUp();
     const message = prompt.read("> ");
     input.write("helo\u001b[Dl\r");
     expect(await message).toBe("hello");
   });
 
-  test("takes lines that are pasted together for one message, a last one without a line break too", async () => {
+  test("treats pasted lines as one message, even if the last has no line break", async () => {
     const { input, prompt, shown } = setUp();
     const message = prompt.read("> ");
     input.write("first\nsecond\nthird");
@@ -33,7 +33,7 @@ describe("the prompt", () => {
     expect(await message).toBe("first\nsecond\nthird");
   });
 
-  test("goes on in the next line after a backslash", async () => {
+  test("continues on the next line after a backslash", async () => {
     const { input, prompt, shown } = setUp();
     const message = prompt.read("> ");
     input.write("one \\\r");
@@ -42,7 +42,7 @@ describe("the prompt", () => {
     expect(await message).toBe("one \ntwo");
   });
 
-  test("remembers what was said before, for the arrow keys", async () => {
+  test("recalls earlier messages with the arrow keys", async () => {
     const { input, prompt } = setUp();
     const first = prompt.read("> ");
     input.write("what is 2+2?\r");
@@ -63,7 +63,7 @@ describe("the prompt", () => {
     expect(await message).toBe("/help");
   });
 
-  test("Ctrl-C empties a line, and on an empty one it leaves", async () => {
+  test("clears the line on Ctrl-C, and exits when it is empty", async () => {
     const { input, prompt, shown } = setUp();
     const message = prompt.read("> ");
     input.write(`half a thought${CTRL_C}`);
@@ -72,7 +72,7 @@ describe("the prompt", () => {
     await expect(message).rejects.toBeInstanceOf(Interrupted);
   });
 
-  test("Ctrl-D is the end", async () => {
+  test("ends on Ctrl-D", async () => {
     const { input, prompt } = setUp();
     const message = prompt.read("> ");
     input.write(CTRL_D);

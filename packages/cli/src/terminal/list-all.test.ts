@@ -23,7 +23,7 @@ async function hostWith(pages: readonly object[]): Promise<Host> {
 }
 
 describe("listAll", () => {
-  test("follows the pages to the last, with the same filter on each", async () => {
+  test("fetches all pages, with the same filter on each", async () => {
     const host = await hostWith([
       { things: [1, 2], nextPageToken: "a b" },
       { things: [3], nextPageToken: "" },
@@ -35,7 +35,7 @@ describe("listAll", () => {
     ]);
   });
 
-  test("stops at the limit, and asks for no more than that", async () => {
+  test("stops at the limit, and requests no more than that", async () => {
     const host = await hostWith([
       { things: [1, 2], nextPageToken: "a" },
       { things: [3, 4], nextPageToken: "b" },
@@ -44,21 +44,21 @@ describe("listAll", () => {
     expect(stub?.seen.map(({ url }) => url)).toEqual(["/v1/things?pageSize=3", "/v1/things?pageSize=1&pageToken=a"]);
   });
 
-  test("does not follow a page that leads to itself", async () => {
+  test("does not follow a page token that leads to the same page", async () => {
     const page = { things: [1], nextPageToken: "a" };
     await expect(listAll(await hostWith([page, page, page]), list, {})).rejects.toThrow(
       /keeps returning the same page/,
     );
   });
 
-  test("names the field when a page is of another form", async () => {
+  test("names the invalid field of a page", async () => {
     await expect(listAll(await hostWith([{ things: ["x"] }]), list, {})).rejects.toThrow(
       /invalid response \(things\.0\)/,
     );
   });
 });
 
-test.each(["0", "-1", "1.5", "many", ""])("--limit %j is bad usage", async (limit) => {
+test.each(["0", "-1", "1.5", "many", ""])("--limit %j is a usage error", async (limit) => {
   const result = await run(["project", "list", "--limit", limit]);
   expect(result).toMatchObject({ code: 2, notes: expect.stringContaining("an integer") });
 });

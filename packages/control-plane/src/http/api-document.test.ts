@@ -185,7 +185,7 @@ describe("the API document", () => {
     rmSync(dataDir, { recursive: true });
   });
 
-  test("is valid OpenAPI 3.1, and every reference in it leads somewhere", async () => {
+  test("is valid OpenAPI 3.1, and every reference in it resolves", async () => {
     const validator = new Validator();
     const result = await validator.validate(json.parse(JSON.parse(text)));
     expect(result.errors ?? []).toEqual([]);
@@ -195,12 +195,12 @@ describe("the API document", () => {
     }
   });
 
-  test("names every route, with the path that the interface prints", () => {
+  test("lists every route, with the path of the interface", () => {
     expect([...operations.keys()].toSorted()).toEqual(ROUTES.trim().split("\n").toSorted());
     expect(text).not.toContain("(^");
   });
 
-  test("names each operation once, with its answer and its errors", () => {
+  test("describes each operation once, with its response and its errors", () => {
     const ids = [...operations.values()].map(({ operationId }) => operationId);
     expect(new Set(ids).size).toBe(ids.length);
     for (const [name, { responses }] of operations) {
@@ -219,7 +219,7 @@ describe("the API document", () => {
     }
   });
 
-  test("tells of each guard's credential, and of 401 where there is one", () => {
+  test("describes the credential of each guard, and 401 where there is one", () => {
     const kinds = (name: string): string[] => operations.get(name)?.security.flatMap(Object.keys) ?? ["?"];
     expect(kinds("POST /v1/projects")).toEqual(["sessionToken"]);
     expect(kinds("GET /v1/nodes/{id}")).toEqual(["sessionToken", "nodeIdentityToken"]);
@@ -232,7 +232,7 @@ describe("the API document", () => {
     }
   });
 
-  test("lets answers gain fields, and refuses unknown ones in bodies", () => {
+  test("allows additional fields in responses, and rejects unknown ones in request bodies", () => {
     const { schemas } = document.components;
     expect(schemas["Node"]).not.toHaveProperty("additionalProperties");
     expect(operations.get("POST /v1/projects")).toMatchObject({
@@ -240,7 +240,7 @@ describe("the API document", () => {
     });
   });
 
-  test("tells of the inference host's headers, those of its refusals too", () => {
+  test("describes the headers of the inference host, including those of its errors", () => {
     for (const name of ["POST {models}/v1/chat/completions", "POST {models}/v1/responses"]) {
       const operation = operations.get(name);
       expect(operation?.parameters, name).toMatchObject([{ name: "Idempotency-Key", in: "header", required: false }]);
@@ -256,7 +256,7 @@ describe("the API document", () => {
     }
   });
 
-  test("marks a body as required exactly where a request without one is refused for it", async () => {
+  test("marks a body as required exactly where a request without one is rejected for it", async () => {
     const admin = await openLocalAdmin(config);
     await admin.createUser({ email: "ann@example.org", name: "Ann", platformAdmin: true });
     const { token } = await admin.createToken({ email: "ann@example.org" });
@@ -282,7 +282,7 @@ describe("the API document", () => {
     expect(asked.length).toBeGreaterThan(20);
   });
 
-  test("offers the idempotency key on creates, and on a restart", () => {
+  test("documents the idempotency key for creates and for a restart", () => {
     const projects = "/v1/projects";
     for (const path of [
       projects,

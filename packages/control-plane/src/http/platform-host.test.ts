@@ -92,43 +92,43 @@ describe("the platform host", () => {
     return [response.status, answer.error.code, answer.error.param];
   }
 
-  test("answers carry an id of ours, whatever id came in", async () => {
+  test("responses have a request ID from the server, whatever ID the request has", async () => {
     const response = await call("/v1/things/one", { headers: { "x-request-id": "forged", "request-id": "forged" } });
     expect(await response.json()).toEqual({ id: "one" });
     expect(isId("request", response.headers.get("x-request-id") ?? "")).toBe(true);
     expect(response.headers.get("cache-control")).toBe("no-store");
   });
 
-  test("an unknown path is 404, with the error shape", async () => {
+  test("an unknown path returns 404 in the error format", async () => {
     expect(await refusal("/v1/nothing")).toEqual([404, "not_found", null]);
     expect(await refusal("/", { method: "POST", body: "x" })).toEqual([404, "not_found", null]);
   });
 
-  test("a known path with another method is 405 and names what is allowed", async () => {
+  test("a known path with another method returns 405 and names the allowed methods", async () => {
     expect(await refusal("/v1/things/one", { method: "PUT" })).toEqual([405, "method_not_allowed", null]);
     const response = await call("/v1/things/one", { method: "POST", headers: json, body: "{}" });
     expect(response.headers.get("allow")).toBe("DELETE, GET, HEAD");
   });
 
-  test.each(["{", "{'a':1}", "\u0000", '{"a":1}}'])("the body %j is malformed JSON", async (body) => {
+  test.each(["{", "{'a':1}", "\u0000", '{"a":1}}'])("the body %j is rejected as malformed JSON", async (body) => {
     const init = { method: "POST", headers: signedIn, body };
     expect(await refusal("/v1/things", init)).toEqual([400, "malformed_json", null]);
   });
 
-  test("a body that would change prototypes is refused", async () => {
+  test("a body that would change prototypes is rejected", async () => {
     for (const body of ['{"__proto__":{"x":1}}', '{"constructor":{"prototype":{"x":1}}}']) {
       expect((await refusal("/v1/things", { method: "POST", headers: signedIn, body }))[0]).toBe(400);
     }
   });
 
-  test("a missing or empty body is told of as such", async () => {
+  test("a missing or empty body is reported as such", async () => {
     for (const body of ["", null]) {
       const init = { method: "POST", headers: signedIn, body };
       expect(await refusal("/v1/things", init)).toEqual([400, "invalid_request", "body"]);
     }
   });
 
-  test("an empty body with a media type does no harm where none is needed", async () => {
+  test("an empty body with a media type is accepted where no body is needed", async () => {
     const response = await call("/v1/things/one", { method: "DELETE", headers: json, body: "" });
     expect(response.status).toBe(200);
   });
@@ -144,37 +144,37 @@ describe("the platform host", () => {
     ['{"node":{"nmae":"x"}}', "node.nmae", "Unknown field `node.nmae`; `node.name`: is missing."],
     ['{"node":{"name":"x"},"limit":1}', "limit", "Unknown field `limit`."],
     ["[]", "body", "`body`: invalid input: expected object, received array."],
-  ])("the body %s is refused, naming %s", async (body, param, message) => {
+  ])("the body %s is rejected, naming %s", async (body, param, message) => {
     const response = await call("/v1/things", { method: "POST", headers: signedIn, body });
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ error: { code: "invalid_request", param, message } });
   });
 
-  test("another media type is 415", async () => {
+  test("another media type returns 415", async () => {
     for (const type of ["text/plain", "application/x-www-form-urlencoded", "nonsense"]) {
       const init = { method: "POST", headers: { ...signedIn, "content-type": type }, body: "{}" };
       expect(await refusal("/v1/things", init)).toEqual([415, "unsupported_media_type", null]);
     }
   });
 
-  test("a body over the limit is 413", async () => {
+  test("a body over the limit returns 413", async () => {
     const init = { method: "POST", headers: signedIn, body: JSON.stringify("x".repeat(1_100_000)) };
     expect(await refusal("/v1/things", init)).toEqual([413, "request_too_large", null]);
   });
 
-  test("a caller without a credential is refused before the body is judged, and told which scheme to use", async () => {
+  test("a caller without a credential is rejected before the body is parsed, and told the scheme to use", async () => {
     const response = await call("/v1/things", { method: "POST", headers: json, body: "{" });
     expect(response.status).toBe(401);
     expect(response.headers.get("www-authenticate")).toBe("Bearer");
     expect(response.headers.get("x-should-retry")).toBe("false");
   });
 
-  test("cookies are no credential", async () => {
+  test("cookies are not accepted as a credential", async () => {
     const headers = { ...json, cookie: `session=${SECRET}; authorization=Bearer ${SECRET}` };
     expect((await refusal("/v1/things", { method: "POST", headers, body: "{}" }))[0]).toBe(401);
   });
 
-  test("a caller with a credential is known to the route", async () => {
+  test("a route gets the identity of a caller with a credential", async () => {
     const body = '{"node":{"name":"x"}}';
     const response = await call("/v1/things", { method: "POST", headers: signedIn, body });
     expect(await response.json()).toEqual({ userId: "usr_1", name: "x" });
@@ -188,11 +188,11 @@ describe("the platform host", () => {
     ["/v1/things/one?x=%00", 400],
     [`/v1/things/${"x".repeat(1000)}`, 404],
     ["//evil", 404],
-  ])("the path %s is %d, never 500", async (path, status) => {
+  ])("the path %s returns %d, never 500", async (path, status) => {
     expect((await refusal(path))[0]).toBe(status);
   });
 
-  test("a fault of ours is told briefly, may be retried, and is logged whole", async () => {
+  test("an internal error is reported briefly, can be retried, and is logged in full", async () => {
     logged.length = 0;
     const response = await call("/v1/broken");
     expect(response.status).toBe(500);
@@ -204,18 +204,18 @@ describe("the platform host", () => {
     expect(logged.join("")).toContain(response.headers.get("x-request-id"));
   });
 
-  test("a store that is away is 503 with the time to wait", async () => {
+  test("an unavailable store returns 503 with the time to wait", async () => {
     const response = await call("/v1/locked");
     expect(response.status).toBe(503);
     expect(response.headers.get("retry-after")).toBe("1");
     expect(await response.json()).toMatchObject({ error: { code: "unavailable" } });
   });
 
-  test("a route that reads a principal without a guard fails loudly", async () => {
+  test("a route that reads a principal without a guard returns 500", async () => {
     expect((await call("/v1/unguarded", { headers: signedIn })).status).toBe(500);
   });
 
-  test("headers over the limit are 431, and nonsense is 400, in the error shape", async () => {
+  test("headers over the limit return 431, and invalid HTTP returns 400, both in the error format", async () => {
     const long = await raw(`GET / HTTP/1.1\r\nhost: x\r\nx-long: ${"x".repeat(70_000)}\r\n\r\n`);
     expect(long).toMatch(/^HTTP\/1\.1 431 /);
     expect(long).toContain('"code":"headers_too_large"');
@@ -232,7 +232,7 @@ describe("the platform host", () => {
     expect(answer).toMatch(/^HTTP\/1\.1 200 /);
   });
 
-  test("health answers; readiness follows the store", async () => {
+  test("the health check always succeeds, and readiness depends on the store", async () => {
     expect((await call("/healthz")).status).toBe(200);
     expect((await call("/readyz")).status).toBe(200);
     ready = () => Promise.reject(new Error("no store"));
@@ -241,13 +241,13 @@ describe("the platform host", () => {
     ready = async () => {};
   });
 
-  test("the public keys may be cached for a short time", async () => {
+  test("the public keys can be cached for a short time", async () => {
     const response = await call("/.well-known/jwks.json");
     expect(await response.json()).toEqual({ keys: [] });
     expect(response.headers.get("cache-control")).toBe("public, max-age=60");
   });
 
-  test("no credential, header, body or query reaches the log", async () => {
+  test("no credential, header, body or query appears in the log", async () => {
     logged.length = 0;
     const body = `{"node":{"name":"${SECRET}","tags":[1]}}`;
     await call(`/v1/things?token=${SECRET}`, { method: "POST", headers: signedIn, body });

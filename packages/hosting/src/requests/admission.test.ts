@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 
 describe("admission", () => {
-  test("refuses a call over the cap at once, and takes one again when another has left", () => {
+  test("rejects a call over the limit immediately, and accepts one again when another ends", () => {
     const host = admission();
     host.enter();
     const second = host.enter();
@@ -24,7 +24,7 @@ describe("admission", () => {
     host.enter();
   });
 
-  test("refuses bytes over the budget of all calls, and keeps what was held", () => {
+  test("rejects bytes over the budget of all calls, and keeps what is already reserved", () => {
     const host = admission();
     const first = host.enter();
     const second = host.enter();
@@ -38,7 +38,7 @@ describe("admission", () => {
     expect(host.load.bufferedBytes).toBe(0);
   });
 
-  test("is idle once the last call has left", async () => {
+  test("is idle once the last call ends", async () => {
     const host = admission();
     await host.whenIdle();
     const ticket = host.enter();
@@ -52,7 +52,7 @@ describe("admission", () => {
     await waiting;
   });
 
-  test("refuses every call after it was stopped", () => {
+  test("rejects every call after it is stopped", () => {
     const host = admission();
     host.stop();
     expect(() => host.enter()).toThrow(expect.objectContaining({ code: "unavailable" }));
@@ -87,7 +87,7 @@ describe("a busy host", () => {
     for (let n = 0; n < 4; n++) take(host, "usr_greedy");
   });
 
-  test("reserves memory for their bodies and responses, and gives back what an owner held", () => {
+  test("reserves memory for the bodies and responses of such owners, and releases what an owner held", () => {
     const host = busy();
     const greedy = take(host, "usr_greedy");
     greedy.holdBytes(600);

@@ -11,7 +11,7 @@ test.each([
   expect(printedRoute(pattern)).toBe(printed);
 });
 
-test("requests are told apart by method, route and status, and timed by method and route", () => {
+test("requests are counted by method, route and status, and timed by method and route", () => {
   const tally = new RequestTally();
   tally.add({ method: "GET", route: "/a", status: 200 }, 0.5);
   tally.add({ method: "GET", route: "/a", status: 200 }, 1.5);

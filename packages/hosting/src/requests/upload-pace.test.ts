@@ -59,7 +59,7 @@ const ticks = (count: number): void => {
 };
 
 describe("an upload", () => {
-  test("that is too slow is aborted after a whole window, once", async () => {
+  test("that is too slow is aborted once, after a whole window", async () => {
     const { fail, send } = await begin();
     await send(1);
     ticks(WINDOW - 1);
@@ -70,7 +70,7 @@ describe("an upload", () => {
     expect(pace.size).toBe(0);
   });
 
-  test("that brings enough on average goes on, however unevenly it comes", async () => {
+  test("that is fast enough on average continues, however unevenly it arrives", async () => {
     const { fail, send } = await begin();
     for (let round = 0; round < 3; round++) {
       await send(LEAST * WINDOW);
@@ -79,7 +79,7 @@ describe("an upload", () => {
     expect(fail).not.toHaveBeenCalled();
   });
 
-  test("that was fast at first and then stops is ended one window later", async () => {
+  test("that is fast at first and then stops is aborted one window later", async () => {
     const { fail, send } = await begin();
     await send(LEAST * WINDOW * 100);
     ticks(WINDOW);
@@ -88,7 +88,7 @@ describe("an upload", () => {
     expect(fail).toHaveBeenCalledTimes(1);
   });
 
-  test("that waits for us is not judged for that time", async () => {
+  test("is not measured while it waits for the server", async () => {
     const { request, fail } = await begin();
     request.pause();
     ticks(3 * WINDOW);
@@ -98,7 +98,7 @@ describe("an upload", () => {
     expect(fail).toHaveBeenCalledTimes(1);
   });
 
-  test("that has ended is not looked at any more, and the timer stops when none is left", async () => {
+  test("is no longer checked once it ends, and the timer stops when none is left", async () => {
     const timers = vi.getTimerCount();
     const { fail, unwatch } = await begin();
     expect(vi.getTimerCount()).toBe(timers + 1);

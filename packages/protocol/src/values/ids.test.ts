@@ -1,15 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { encodeId, isId, systemIds } from "./ids.ts";
 
-describe("ids", () => {
-  test("have their kind's form, and no other's", () => {
+describe("IDs", () => {
+  test("have the form of their kind, and of no other", () => {
     const ids = systemIds(() => 1_700_000_000_000);
     const id = ids.next("project");
     expect(id).toMatch(/^prj_[0-9a-hjkmnp-tv-z]{26}$/);
     expect([isId("project", id), isId("node", id), isId("project", `${id}x`)]).toEqual([true, false, false]);
   });
 
-  test("sort by time, and within one millisecond in the order in which they were made", () => {
+  test("sort by time, and within one millisecond in order of creation", () => {
     let now = 1_700_000_000_000;
     const ids = systemIds(() => now);
     const made: string[] = [];
@@ -20,7 +20,7 @@ describe("ids", () => {
     expect(made).toEqual([...new Set(made)].toSorted());
   });
 
-  test("are carried over whole bytes", () => {
+  test("carry increments across bytes", () => {
     const ids = systemIds(() => 1);
     const made = Array.from({ length: 70_000 }, () => ids.next("event"));
     expect(new Set(made).size).toBe(made.length);

@@ -15,7 +15,7 @@ test.each([
   "169.254.169.254:80/x",
   `registry.example.com/team/engine@sha256:${"0".repeat(64)}`,
   `sha256:${"0".repeat(64)}`,
-])("%s can be an image", (text) => {
+])("%s is a valid image reference", (text) => {
   expect(isImageReference(text)).toBe(true);
 });
 
@@ -44,17 +44,17 @@ test.each([
   "alpine\n",
   "älpine",
   "a".repeat(513),
-])("%j cannot", (text) => {
+])("%j is not a valid image reference", (text) => {
   expect(isImageReference(text)).toBe(false);
 });
 
-test("a long text is judged at once, whatever it is", () => {
+test("a long string is checked quickly, whatever it contains", () => {
   for (const text of ["a".repeat(100_000), "a.".repeat(50_000), `${"a/".repeat(250)}!`, `${"a-".repeat(255)}!`]) {
     expect(isImageReference(text)).toBe(false);
   }
 });
 
-test("the configs of engines and agents take nothing else", () => {
+test("engine and agent configs reject invalid image references", () => {
   for (const image of ["--privileged", "http://169.254.169.254/latest", "../containers/json", "a".repeat(513)]) {
     expect(engineConfigSchema.safeParse({ image }).error?.issues[0]?.path).toEqual(["image"]);
     expect(agentConfigSchema.safeParse({ image }).error?.issues[0]?.path).toEqual(["image"]);

@@ -9,7 +9,7 @@ function depthOf(value: unknown): number {
   return 1 + Math.max(0, ...Object.values(value).map(depthOf));
 }
 
-describe("the depth of JSON", () => {
+describe("the JSON depth", () => {
   test.each([
     ["", 0],
     ["1", 0],
@@ -29,7 +29,7 @@ describe("the depth of JSON", () => {
     if (depth > 0) expect(within(text, depth - 1)).toBe(false);
   });
 
-  test("of any JSON is what a parser finds", () => {
+  test("of any text is the depth that a parser finds", () => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 6 }), fc.nat(8), fc.constantFrom(0, 2), (text, max, indent) => {
         const value: unknown = JSON.parse(text);
@@ -38,20 +38,20 @@ describe("the depth of JSON", () => {
     );
   });
 
-  test("is too great once one bracket too many opens, whatever follows or precedes it", () => {
+  test("exceeds the limit once one bracket too many opens, whatever precedes or follows it", () => {
     expect(within("[".repeat(65), 64)).toBe(false);
     expect(within(`${"]".repeat(1000)}${"[".repeat(65)}`, 64)).toBe(false);
     expect(within(`{"a":${'{"a":'.repeat(64)}`, 64)).toBe(false);
   });
 
-  test("is found although a string or an escape never ends", () => {
+  test("is found even if a string or an escape never ends", () => {
     expect(within('["', 1)).toBe(true);
     expect(within('["\\', 1)).toBe(true);
     expect(within(`["${"x".repeat(31)}\\`, 1)).toBe(true);
     expect(within(`["${"x".repeat(40)}\\"`, 1)).toBe(true);
   });
 
-  test("costs one look at each byte, also of a string of backslashes and quotes", () => {
+  test("takes linear time, even for a string of backslashes and quotes", () => {
     for (const filling of ['\\"', "\\\\", '\\"\\\\', '",["', "x"]) {
       const { bytes, reads } = counted(`["${filling.repeat(2000)}`);
       jsonDepthWithin(bytes, 1_000_000);

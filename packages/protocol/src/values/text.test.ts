@@ -3,31 +3,31 @@ import { z } from "zod";
 import { anyText, boundedArray, cutText, nameSchema, withoutTrailing } from "./text.ts";
 
 describe("names", () => {
-  test("are trimmed, and kept as they are otherwise", () => {
+  test("are trimmed, and otherwise unchanged", () => {
     for (const name of ["ein Projekt ✓", "👩‍👩‍👧 é é", `'"; drop table project; --`, "<script>", "x".repeat(80)]) {
       expect(nameSchema.parse(`  ${name} `)).toBe(name);
     }
   });
 
   test.each(["", " ", "x".repeat(81), "x".repeat(10_000), "a\nb", "\0", "\u001b[31m", "\u0085", 5, null])(
-    "%j is none",
+    "cannot be %j",
     (name) => {
       expect(nameSchema.safeParse(name).success).toBe(false);
     },
   );
 
-  test("hold no half of a character, which no store would give back", () => {
+  test("contain no half of a surrogate pair, which no store would return", () => {
     for (const name of ["\ud800", "a\udfffb", "\udc00\ud800"]) {
       expect(nameSchema.safeParse(name).success).toBe(false);
     }
   });
 });
 
-test("a text of any program is kept, but for what PostgreSQL cannot hold", () => {
+test("text from any program is kept, except for what PostgreSQL cannot store", () => {
   expect(anyText(8).parse("a\0b\n\u001b")).toBe("a\ufffdb\n\u001b");
 });
 
-test("a text that is too long is cut between characters, and shows it", () => {
+test("text that is too long is cut between characters, and marked as cut", () => {
   expect(cutText("abc", 3)).toBe("abc");
   expect(cutText("abcd", 3)).toBe("ab…");
   expect(cutText("a👩b", 3)).toBe("a…");

@@ -7,7 +7,7 @@ const takes = (bucket: TokenBucket, now: number, most = 100): number => {
   return taken;
 };
 
-test("a full bucket allows a burst of its capacity, and its rate from then on", () => {
+test("a full bucket allows a burst of its capacity, and then its rate", () => {
   const bucket = new TokenBucket({ capacity: 10, perSecond: 2 }, 0);
   expect(takes(bucket, 0)).toBe(10);
   expect(takes(bucket, 1000)).toBe(2);
@@ -16,7 +16,7 @@ test("a full bucket allows a burst of its capacity, and its rate from then on", 
   expect(takes(bucket, 1_000_000)).toBe(10);
 });
 
-test("an amount is taken whole or not at all, and the bucket says when it can be", () => {
+test("an amount is taken in full or not at all, and the bucket says when it will be available", () => {
   const bucket = new TokenBucket({ capacity: 10, perSecond: 2 }, 0);
   expect(bucket.take(0, 8)).toBe(true);
   expect(bucket.take(0, 3)).toBe(false);

@@ -39,8 +39,8 @@ function read(pieces: readonly Buffer[], { forHead = false, pauses = false, clos
 
 const bytes = (text: string): Buffer => Buffer.from(text, "latin1");
 
-describe("an answer in HTTP/1.1", () => {
-  test("is read whole from its stated length", () => {
+describe("an HTTP/1.1 response", () => {
+  test("is read in full by its content length", () => {
     const told = read([bytes("HTTP/1.1 201 Created\r\nContent-Length: 5\r\nX-A:  b \r\n\r\nhello")]);
     expect(told).toEqual({
       status: 201,
@@ -50,7 +50,7 @@ describe("an answer in HTTP/1.1", () => {
     });
   });
 
-  test("is read whole from its chunks, with extensions and trailers", () => {
+  test("is read in full from its chunks, with extensions and trailers", () => {
     const told = read([
       bytes(
         "HTTP/1.1 200 \r\ntransfer-encoding: Chunked\r\n\r\n5;a=b\r\nhello\r\n00A\r\n, my world\r\n0\r\nx-sum: 1\r\n\r\n",
@@ -59,18 +59,18 @@ describe("an answer in HTTP/1.1", () => {
     expect(told).toMatchObject({ status: 200, body: "hello, my world", end: "again" });
   });
 
-  test("without a length lasts until its connection closes, which carries no other", () => {
+  test("without a length ends with its connection, which is not reused", () => {
     const whole = bytes("HTTP/1.1 200 OK\r\n\r\nhello");
     expect(read([whole])).toMatchObject({ body: "hello", end: null });
     expect(read([whole], { closes: true })).toMatchObject({ body: "hello", end: "once" });
   });
 
   test.each([
-    ["a request for the head alone", "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n", true],
-    ["204", "HTTP/1.1 204 No Content\r\n\r\n", false],
-    ["304", "HTTP/1.1 304 Not Modified\r\ncontent-length: 5\r\n\r\n", false],
-    ["no bytes", "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", false],
-  ])("has no body after %s", (_name, text, forHead) => {
+    ["a HEAD request", "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n", true],
+    ["status 204", "HTTP/1.1 204 No Content\r\n\r\n", false],
+    ["status 304", "HTTP/1.1 304 Not Modified\r\ncontent-length: 5\r\n\r\n", false],
+    ["a content length of 0", "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", false],
+  ])("has no body for %s", (_name, text, forHead) => {
     expect(read([bytes(text)], { forHead })).toMatchObject({ body: "", end: "again" });
   });
 
@@ -81,16 +81,16 @@ describe("an answer in HTTP/1.1", () => {
     ["HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ncontent-length: 1\r\n\r\na", "again"],
     // Bytes that nobody asked for would be taken for the next answer.
     ["HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\naHTTP/1.1 200 OK\r\n\r\n", "once"],
-  ])("says whether its connection carries another one: %j", (text, end) => {
+  ])("determines whether its connection can be reused: %j", (text, end) => {
     expect(read([bytes(text)])).toMatchObject({ body: "a", end });
   });
 
-  test("may come after informational ones", () => {
+  test("may follow informational responses", () => {
     const text = "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\na";
     expect(read([bytes(text)])).toEqual({ status: 200, headers: { "content-length": "1" }, body: "a", end: "again" });
   });
 
-  test("has headers that were sent several times as Node has them, and none of them is a property that objects have", () => {
+  test("has repeated headers combined as in Node, and `__proto__` as an ordinary header", () => {
     const text =
       "HTTP/1.1 200 OK\r\nset-cookie: a\r\nset-cookie: b\r\nset-cookie: c\r\ncontent-type: e\r\nContent-Type: f\r\nvary: g\r\nvary: h\r\n__proto__: d\r\ncontent-length: 0\r\n\r\n";
     const { headers } = read([bytes(text)]);
@@ -102,42 +102,42 @@ describe("an answer in HTTP/1.1", () => {
   test.each([
     ["another protocol", "SSH-2.0-OpenSSH\r\n\r\n"],
     ["HTTP/2", "HTTP/2 200 OK\r\n\r\n"],
-    ["a status that is none", "HTTP/1.1 099 x\r\n\r\n"],
-    ["a changed protocol", "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\n"],
+    ["an invalid status", "HTTP/1.1 099 x\r\n\r\n"],
+    ["a protocol switch", "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\n"],
     ["two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n"],
     ["a length with a sign", "HTTP/1.1 200 OK\r\ncontent-length: +1\r\n\r\n"],
     ["a length in a list", "HTTP/1.1 200 OK\r\ncontent-length: 1, 1\r\n\r\n"],
-    ["a length that cannot be counted", "HTTP/1.1 200 OK\r\ncontent-length: 99999999999999\r\n\r\n"],
+    ["a length that is too large", "HTTP/1.1 200 OK\r\ncontent-length: 99999999999999\r\n\r\n"],
     ["a length and chunks", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n"],
-    ["a coding that is not asked for", "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n"],
-    ["chunks twice", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n"],
+    ["a transfer coding that was not requested", "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n"],
+    ["two chunked codings", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n"],
     ["a folded header", "HTTP/1.1 200 OK\r\nx-a: b\r\n c\r\n\r\n"],
     ["a space before the colon", "HTTP/1.1 200 OK\r\nx-a : b\r\n\r\n"],
-    ["a bare line end in a header", "HTTP/1.1 200 OK\r\nx-a: b\nx-c: d\r\n\r\n"],
+    ["a bare line feed in a header", "HTTP/1.1 200 OK\r\nx-a: b\nx-c: d\r\n\r\n"],
     ["a zero byte in a header", "HTTP/1.1 200 OK\r\nx-a: b\0\r\n\r\n"],
     ["a header without a name", "HTTP/1.1 200 OK\r\n: b\r\n\r\n"],
     ["a chunk without a length", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n\r\n"],
-    ["a chunk's length that is no number", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0x5\r\nhello\r\n"],
-    ["a negative chunk", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n-1\r\n"],
-    ["a chunk's length with a bare line end", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\nhello\r\n"],
-    ["a chunk that cannot be counted", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffff\r\n"],
-    ["a chunk that is longer than it says", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nhello\r\n"],
-    ["a trailer that is none", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\nnone\r\n\r\n"],
-  ])("is refused with %s", (_name, text) => {
+    ["a chunk length that is not a number", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0x5\r\nhello\r\n"],
+    ["a negative chunk length", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n-1\r\n"],
+    ["a chunk length with a bare line feed", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\nhello\r\n"],
+    ["a chunk length that is too large", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffff\r\n"],
+    ["a chunk longer than its length", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nhello\r\n"],
+    ["an invalid trailer", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\nnone\r\n\r\n"],
+  ])("is rejected with %s", (_name, text) => {
     expect(() => read([bytes(text)])).toThrow(MalformedAnswer);
     expect(() => read([...bytes(text)].map((byte) => Buffer.of(byte)))).toThrow(MalformedAnswer);
   });
 
   test.each([
-    ["its head", "HTTP/1.1 200 OK\r\nx-a: "],
-    ["a chunk's extension", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;"],
-    ["its trailers", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx-a: "],
-  ])("is refused when %s has no end", (_name, text) => {
+    ["head", "HTTP/1.1 200 OK\r\nx-a: "],
+    ["chunk extension", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;"],
+    ["trailer section", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx-a: "],
+  ])("is rejected for an endless %s", (_name, text) => {
     const endless = Array.from({ length: 9 }, () => Buffer.alloc(8192, "a"));
     expect(() => read([bytes(text), ...endless])).toThrow(MalformedAnswer);
   });
 
-  test("is the same in whatever pieces it comes, and however often its reader pauses", () => {
+  test("is the same however it is split, and however often its reader pauses", () => {
     const field = fc.tuple(fc.stringMatching(/^x-[a-z0-9]{1,8}$/), fc.stringMatching(/^[!-~]{0,20}$/));
     const framing = fc.constantFrom("length", "chunks", "close");
     fc.assert(
@@ -174,7 +174,7 @@ describe("an answer in HTTP/1.1", () => {
     );
   });
 
-  test("that is cut anywhere never ends", () => {
+  test("that is cut off anywhere never counts as complete", () => {
     const text = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
     for (let cut = 0; cut < text.length; cut++) {
       expect(read([bytes(text.slice(0, cut))], { closes: true }).end).toBeNull();

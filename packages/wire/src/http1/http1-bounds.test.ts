@@ -29,27 +29,23 @@ function expectRefused(text: string): void {
 
 afterEach(() => void vi.restoreAllMocks());
 
-describe("a response is refused beyond", () => {
+describe("a response is rejected beyond", () => {
   const filled = (line: string, length: number): string => line + "b".repeat(length - line.length);
   const fields = (count: number): string => "a: b\r\n".repeat(count);
   const early = "HTTP/1.1 103 Early Hints\r\n\r\n";
 
   test.each([
     [
-      "16 KiB of a status line",
+      "a status line of 16 KiB",
       `${filled("HTTP/1.1 200 ", LINE)}\r\n\r\n`,
       `${filled("HTTP/1.1 200 ", LINE + 1)}\r\n\r\n`,
     ],
-    ["16 KiB of a header line", `${OK}${filled("a: ", LINE)}\r\n\r\n`, `${OK}${filled("a: ", LINE + 1)}\r\n\r\n`],
+    ["a header line of 16 KiB", `${OK}${filled("a: ", LINE)}\r\n\r\n`, `${OK}${filled("a: ", LINE + 1)}\r\n\r\n`],
     ["256 headers", `${OK}${fields(256)}\r\n`, `${OK}${fields(257)}\r\n`],
-    ["16 informational ones", `${early.repeat(16)}${OK}\r\n`, `${early.repeat(17)}${OK}\r\n`],
+    ["16 informational responses", `${early.repeat(16)}${OK}\r\n`, `${early.repeat(17)}${OK}\r\n`],
+    ["16 KiB of chunk extensions", `${CHUNKED}${filled("1;", LINE)}\r\n`, `${CHUNKED}${filled("1;", LINE + 1)}\r\n`],
     [
-      "16 KiB of a chunk's extensions",
-      `${CHUNKED}${filled("1;", LINE)}\r\n`,
-      `${CHUNKED}${filled("1;", LINE + 1)}\r\n`,
-    ],
-    [
-      "16 KiB of a trailer",
+      "a trailer of 16 KiB",
       `${CHUNKED}0\r\n${filled("a: ", LINE)}\r\n`,
       `${CHUNKED}0\r\n${filled("a: ", LINE + 1)}\r\n`,
     ],
@@ -59,7 +55,7 @@ describe("a response is refused beyond", () => {
     expectRefused(more);
   });
 
-  test("64 KiB of heads, final and informational ones together", () => {
+  test("64 KiB of final and informational heads together", () => {
     const line = `${filled("a: ", 16_000)}\r\n`;
     expect(() => read([bytes(`${OK}${line.repeat(4)}\r\n`)])).not.toThrow();
     expectRefused(`${OK}${line.repeat(5)}\r\n`);
@@ -73,7 +69,7 @@ describe("a response is refused beyond", () => {
   });
 });
 
-describe("work is linear in the bytes of a response", () => {
+describe("work is linear in the size of a response", () => {
   /** Each byte may be searched, decoded and copied a few times, however the pieces are cut. */
   const TIMES = 12;
   const head = `${OK}${`a: ${"b".repeat(1000)}\r\n`.repeat(16)}\r\n`;
@@ -82,10 +78,10 @@ describe("work is linear in the bytes of a response", () => {
   test.each([
     ["a large head", head],
     ["many informational heads", `${informational.repeat(5)}${OK}\r\n`],
-    ["a chunk's extensions", `${CHUNKED}1;${"a".repeat(16_000)}\r\nx\r\n0\r\n\r\n`],
+    ["chunk extensions", `${CHUNKED}1;${"a".repeat(16_000)}\r\nx\r\n0\r\n\r\n`],
     ["trailers", `${CHUNKED}0\r\n${`a: ${"b".repeat(4000)}\r\n`.repeat(4)}\r\n`],
     ["chunks of one byte", `${CHUNKED}${"1\r\nx\r\n".repeat(3000)}0\r\n\r\n`],
-  ])("with %s that arrives byte by byte, or whole", (_name, text) => {
+  ])("with %s, received byte by byte or at once", (_name, text) => {
     const whole = bytes(text);
     const singles = Array.from(whole, (byte) => Buffer.of(byte));
     for (const pieces of [[whole], singles]) {

@@ -97,8 +97,8 @@ function fill(): number {
   return bytes;
 }
 
-describe("a request's body that comes piece by piece", () => {
-  test("goes out in chunks where its length is not known, with the head and small pieces in one write", async () => {
+describe("a request body that is written in pieces", () => {
+  test("is sent in chunks if its length is unknown, with the head and small pieces in one write", async () => {
     connection.send(requestOf("chunked"), told);
     for (const piece of ["hello", "", ", my world"]) expect(connection.write(Buffer.from(piece))).toBe(true);
     connection.endBody();
@@ -109,7 +109,7 @@ describe("a request's body that comes piece by piece", () => {
     await vi.waitFor(() => expect(told).toMatchObject({ status: 200, body: "ok", end: "whole", after: "free" }));
   });
 
-  test("goes out as it is where its length is known, and is whole with its last byte", async () => {
+  test("is sent unchanged if its length is known, and is complete with its last byte", async () => {
     connection.send(requestOf(5), told);
     connection.write(Buffer.from("he"));
     connection.write(Buffer.from("llo"));
@@ -120,7 +120,7 @@ describe("a request's body that comes piece by piece", () => {
     expect(connection.isOpen).toBe(true);
   });
 
-  test("is the same whatever its pieces", async () => {
+  test("is the same however it is split", async () => {
     const pieces = fc.array(fc.uint8Array({ maxLength: 20_000, size: "max" }), { maxLength: 8 });
     await fc.assert(
       fc.asyncProperty(pieces, fc.boolean(), async (parts, isChunked) => {
@@ -143,7 +143,7 @@ describe("a request's body that comes piece by piece", () => {
     );
   });
 
-  test("waits for a reader that is slow", async () => {
+  test("waits for a slow reader", async () => {
     far.pause();
     connection.send(requestOf("chunked"), told);
     expect(fill()).toBeLessThan(64 * 1024 * 1024);
@@ -154,10 +154,10 @@ describe("a request's body that comes piece by piece", () => {
   });
 
   test.each([
-    ["shorter", 6, "hello"],
-    ["longer", 4, "hello"],
-    ["all of it shorter", 1, ""],
-  ])("that is %s than it says never looks whole", async (_name, length, body) => {
+    ["shorter than", 6, "hello"],
+    ["longer than", 4, "hello"],
+    ["empty despite", 1, ""],
+  ])("that is %s its stated length never looks complete", async (_name, length, body) => {
     connection.send(requestOf(length), told);
     connection.write(Buffer.from(body));
     connection.endBody();
@@ -166,17 +166,20 @@ describe("a request's body that comes piece by piece", () => {
     expect(came()).not.toContain("hell");
   });
 
-  test.each(["onHeaders", "onData", "onEnd"] as const)("ends alone where its call's `%s` throws", async (name) => {
-    connection.send(requestOf(0), told);
-    told[name] = () => {
-      throw new Error("unexpected");
-    };
-    far.write(OK);
-    await vi.waitFor(() => expect(told.after).toBe("gone"));
-    expect(connection.isOpen).toBe(false);
-  });
+  test.each(["onHeaders", "onData", "onEnd"] as const)(
+    "ends only its own connection when its call's `%s` throws",
+    async (name) => {
+      connection.send(requestOf(0), told);
+      told[name] = () => {
+        throw new Error("unexpected");
+      };
+      far.write(OK);
+      await vi.waitFor(() => expect(told.after).toBe("gone"));
+      expect(connection.isOpen).toBe(false);
+    },
+  );
 
-  test("is dropped after an answer that came before it was whole, and the connection is not used again", async () => {
+  test("is dropped after a response that arrives before it is complete, and the connection is not reused", async () => {
     connection.send(requestOf("chunked"), told);
     connection.write(Buffer.from("some"));
     far.write(OK);
@@ -187,7 +190,7 @@ describe("a request's body that comes piece by piece", () => {
     expect(came()).not.toContain("b");
   });
 
-  test("that its call gives up ends the connection at once, and nothing more is told", async () => {
+  test("closes the connection immediately when its call aborts, without further callbacks", async () => {
     connection.send(requestOf("chunked"), told);
     connection.write(Buffer.from("some"));
     await vi.waitFor(() => expect(came()).toContain("some"));
@@ -200,8 +203,8 @@ describe("a request's body that comes piece by piece", () => {
   });
 });
 
-describe("an answer whose connection is reset", () => {
-  test("during the upload is there, where it came just before that", async () => {
+describe("a response whose connection is reset", () => {
+  test("during the upload is delivered if it arrives just before the reset", async () => {
     connection.send(requestOf("chunked"), told);
     await vi.waitFor(() => expect(came()).toContain("HEAD"));
     far.pause();
@@ -210,7 +213,7 @@ describe("an answer whose connection is reset", () => {
     await vi.waitFor(() => expect(told).toMatchObject({ status: 413, body: "no", end: "whole", after: "gone" }));
   });
 
-  test("during the upload is whole for a reader that pauses", async () => {
+  test("during the upload is complete for a reader that pauses", async () => {
     told.takes = false;
     far.pause();
     connection.send(requestOf("chunked"), told);
@@ -224,7 +227,7 @@ describe("an answer whose connection is reset", () => {
     expect(told).toMatchObject({ body: "no", end: "whole" });
   });
 
-  test("while its reader pauses is told as far as it came, and only then its end", async () => {
+  test("while its reader pauses is delivered as far as it was received, followed by the error", async () => {
     told.takes = false;
     connection.send(requestOf([]), told);
     const chunk = `1000\r\n${"a".repeat(4096)}\r\n`;
@@ -245,7 +248,7 @@ describe("an answer whose connection is reset", () => {
     ["inside its head", "HTTP/1.1 200 OK\r\ncontent-le"],
     ["inside its body", "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nok"],
     ["inside its chunks", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n"],
-  ])("or ends %s is never whole", async (_name, said) => {
+  ])("or closed %s is never complete", async (_name, said) => {
     for (const end of ["end", "resetAndDestroy"] as const) {
       connection.send(requestOf("chunked"), told);
       await vi.waitFor(() => expect(came()).toContain("HEAD"));

@@ -33,7 +33,7 @@ async function ask(url: string, server: ProxyServer): Promise<string> {
   return text(response);
 }
 
-test("a request goes through a CONNECT with the user and password, to a name that the proxy resolves", async () => {
+test("a request is sent through CONNECT with user and password, to a name that the proxy resolves", async () => {
   expect(await ask("http://only-the-proxy-knows.test:8123/path?q", trusted())).toBe(
     "only-the-proxy-knows.test:8123 /path?q",
   );
@@ -50,14 +50,14 @@ test.each([
   [401, "requires a valid user and password (status 401)"],
   [403, "did not connect to far.test:443 (status 403)"],
   [302, "did not connect to far.test:443 (status 302)"],
-])("status %s fails with the proxy's address and no password", async (status, words) => {
+])("status %s fails with the proxy's address but not its password", async (status, words) => {
   proxy.status = status;
   const error = await connectThroughProxy({ proxy: trusted(), host: "far.test", port: 443 }).catch((cause) => cause);
   expect(error).toBeInstanceOf(ProxyFailed);
   expect(error).toMatchObject({ status, message: `the proxy ${proxy.url} ${words}` });
 });
 
-test("a proxy that is not there, is silent or closes is a failure, not an open connection", async () => {
+test("a proxy that is unreachable, silent or closes the connection is an error", async () => {
   const gone = { proxy: serverOf("http://127.0.0.1:1"), host: "far.test", port: 443 };
   await expect(connectThroughProxy(gone)).rejects.toThrow(/proxy http:\/\/127\.0\.0\.1:1 cannot be reached: .*REFUSED/);
   const silent = createTcpServer((socket) => socket.on("error", () => undefined));
@@ -74,7 +74,7 @@ test("a proxy that is not there, is silent or closes is a failure, not an open c
   }
 });
 
-test("a header without end is refused at Node's limit", async () => {
+test("an endless header is rejected at Node's limit", async () => {
   const endless = createTcpServer((socket) => {
     socket.on("error", () => undefined);
     socket.write(`HTTP/1.1 200 OK\r\nx: ${"y".repeat(200_000)}`);
@@ -86,7 +86,7 @@ test("a header without end is refused at Node's limit", async () => {
   endless.close();
 });
 
-test("a failed CONNECT is the request's error, and without a proxy nothing is set", async () => {
+test("a failed CONNECT is the request's error, and without a proxy no option is set", async () => {
   proxy.status = 502;
   const call = httpGet("http://far.test/", connectionVia(trusted(), new URL("http://far.test/")));
   const [error] = (await once(call, "error")) as [Error];

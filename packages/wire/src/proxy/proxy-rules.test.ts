@@ -5,14 +5,14 @@ import { InvalidProxy, NO_PROXIES, ProxyRules, proxyEnvironment } from "./proxy-
 const found = (rules: ProxyRules, url: string): string | null => rules.find(new URL(url))?.url ?? null;
 
 describe("the environment's proxies", () => {
-  test("are read in both cases; the lower-case name wins, and an empty value is none", () => {
+  test("are read in both cases; the lower-case name takes precedence, and an empty value counts as none", () => {
     const env = { HTTPS_PROXY: "upper:1", https_proxy: "lower:1", HTTP_PROXY: "http:1", http_proxy: "", NO_PROXY: "x" };
     expect(proxyEnvironment(env)).toEqual({ https: "lower:1", http: "http:1", noProxy: "x" });
     expect(proxyEnvironment({ HTTPS_PROXY: "", NO_PROXY: "" })).toEqual({});
   });
 });
 
-describe("the rules", () => {
+describe("the proxy rules", () => {
   const rules = new ProxyRules({ https: "http://secure.test:3128", http: "plain.test:8080", noProxy: "intern.test" });
 
   test.each([
@@ -41,13 +41,13 @@ describe("the rules", () => {
     expect(found(rules, `http://${host}/`)).toBeNull();
   });
 
-  test("know the port that the protocol implies", () => {
+  test("know the default port of the protocol", () => {
     const only = new ProxyRules({ https: "p:1", noProxy: "example.com:443" });
     expect(found(only, "https://example.com/")).toBeNull();
     expect(found(only, "https://example.com:8443/")).toBe("http://p:1");
   });
 
-  test("without proxies connect directly", () => {
+  test("connect directly without proxies", () => {
     expect(found(NO_PROXIES, "https://example.com/")).toBeNull();
   });
 
@@ -64,7 +64,7 @@ describe("the rules", () => {
     "http://user:secret@",
     "http://a:%zz@proxy.test",
     "a b:1",
-  ])("refuse %s without repeating it", (value) => {
+  ])("reject %s without repeating it", (value) => {
     const error = (() => {
       try {
         return new ProxyRules({ http: value });

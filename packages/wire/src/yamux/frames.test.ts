@@ -29,14 +29,14 @@ const anyFrame = fc.record({
 });
 
 describe("frames", () => {
-  test("are as the specification of yamux has them", () => {
+  test("match the yamux specification", () => {
     const into = Buffer.alloc(14, 0xee);
     const head = { type: FRAME_TYPE.windowUpdate, flags: FRAME_FLAG.syn | FRAME_FLAG.rst, streamId: 3, length: 258 };
     expect(writeFrameHead(head, into, 1)).toBe(13);
     expect(into.toString("hex")).toBe(`ee${"00"}${"01"}${"0009"}${"00000003"}${"00000102"}ee`);
   });
 
-  test("are read the same from whatever pieces they come in", () => {
+  test("are read the same however they are split", () => {
     fc.assert(
       fc.property(fc.array(anyFrame), fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1 }), (frames, sizes) => {
         const sent = frames.map(({ number, payload, ...head }) => ({
@@ -58,7 +58,7 @@ describe("frames", () => {
     );
   });
 
-  test("are read byte by byte", () => {
+  test("can be read byte by byte", () => {
     const recorder = new Recorder();
     const reader = new FrameReader(recorder);
     for (const byte of frame({ type: FRAME_TYPE.data, streamId: 7 }, Buffer.from("hello"))) {
@@ -71,7 +71,7 @@ describe("frames", () => {
   test.each([
     ["version", 0, 1],
     ["type", 1, 4],
-  ])("of an unknown %s are refused", (_what, at, value) => {
+  ])("of an unknown %s are rejected", (_what, at, value) => {
     const bytes = frame({ type: FRAME_TYPE.ping });
     bytes[at] = value;
     const reader = new FrameReader(new Recorder());
@@ -79,7 +79,7 @@ describe("frames", () => {
     expect(() => reader.push(bytes.subarray(11))).toThrow(YamuxViolation);
   });
 
-  test("are told no more once the reader is stopped, in the midst of a read too", () => {
+  test("are no longer reported once the reader stops, even in the middle of a read", () => {
     const recorder = new Recorder();
     const reader: FrameReader = new FrameReader({
       onFrame: (head) => {

@@ -8,8 +8,8 @@ function drain(held: HeldBytes): Buffer[] {
   return pieces;
 }
 
-describe("bytes that are held", () => {
-  test("come out as they went in, whatever their pieces", () => {
+describe("held bytes", () => {
+  test("come out as they went in, however they are split", () => {
     const step = fc.option(fc.uint8Array({ maxLength: 9000, minLength: 1 }));
     fc.assert(
       fc.property(fc.array(step), (steps) => {
@@ -31,7 +31,7 @@ describe("bytes that are held", () => {
     );
   });
 
-  test("do not keep the large reads of the connection that they were part of", () => {
+  test("do not retain the large reads that they were part of", () => {
     const held = new HeldBytes();
     let bytes = 0;
     for (let turn = 0; turn < 4000; turn += 1) {

@@ -10,18 +10,18 @@ const { data, windowUpdate, ping, goAway } = FRAME_TYPE;
 const hello = Buffer.from("hello");
 const full = Buffer.alloc(FIRST_WINDOW_BYTES);
 
-describe("a session ends with all its streams, and says why, when the other side", () => {
+describe("a session ends with all its streams, and reports why, when the other side", () => {
   const say = (flags: number, streamId: number): Buffer => frame({ type: data, flags, streamId }, Buffer.from("x"));
 
   test.each<[string, Buffer[]]>([
-    ["sends more than there is room for", [frame({ type: data, streamId: 1 }, full)]],
-    ["speaks after the end", [say(fin, 1), say(0, 1)]],
-    ["ends twice", [say(fin, 1), say(fin, 1)]],
+    ["sends more than the window allows", [frame({ type: data, streamId: 1 }, full)]],
+    ["sends data after the end", [say(fin, 1), say(0, 1)]],
+    ["ends a stream twice", [say(fin, 1), say(fin, 1)]],
     ["opens a stream twice", [say(syn, 1)]],
-    ["opens a stream with an even id", [say(syn, 2)]],
+    ["opens a stream with an even ID", [say(syn, 2)]],
     ["opens stream 0", [say(syn, 0)]],
-    ["gives more room than can be counted", [frame({ type: windowUpdate, streamId: 1, length: 0xffff_ffff })]],
-    ["sends what is no frame", [Buffer.from("GET / HTTP/1.1\r\n")]],
+    ["grants a window that overflows", [frame({ type: windowUpdate, streamId: 1, length: 0xffff_ffff })]],
+    ["sends data that is not a frame", [Buffer.from("GET / HTTP/1.1\r\n")]],
   ])("%s", async (_name, frames) => {
     const { lone, log } = await accepted();
     await lone.say(...frames, frame({ type: ping, flags: syn }));
@@ -31,7 +31,7 @@ describe("a session ends with all its streams, and says why, when the other side
     expect((await lone.sent()).at(-1)).toMatchObject({ type: goAway, streamId: 0, length: 1 });
   });
 
-  test("opens a stream where it may open none", async () => {
+  test("opens a stream although it may not", async () => {
     const { lone, log } = opened();
     await lone.say(say(syn, 1));
     expect([lone.closed, log.text]).toEqual([
@@ -41,7 +41,7 @@ describe("a session ends with all its streams, and says why, when the other side
     expect((await lone.sent()).at(-1)).toMatchObject({ type: goAway, length: 1 });
   });
 
-  test("gives up", async () => {
+  test("goes away with an error code", async () => {
     const { lone, log } = await accepted();
     await lone.say(frame({ type: goAway, length: 2 }));
     expect([lone.closed, log.told.at(-1)]).toEqual([
@@ -68,7 +68,7 @@ describe("the end of a session", () => {
     return { opening, accepting, ends, near, far };
   }
 
-  test.each(["opening", "accepting"] as const)("is in order on both sides when the %s one ends it", async (side) => {
+  test.each(["opening", "accepting"] as const)("is orderly on both sides when the %s side ends it", async (side) => {
     const { ends, ...sessions } = joined();
     sessions[side].end();
     expect([sessions[side].isUsable, sessions[side].isClosed]).toEqual([false, false]);
@@ -80,7 +80,7 @@ describe("the end of a session", () => {
     expect(ends).toHaveLength(2);
   });
 
-  test("fails streams that are still open, on both sides", async () => {
+  test("fails open streams on both sides", async () => {
     const { opening, ends } = joined();
     const log = new StreamLog();
     const stream = opening.open();
@@ -92,7 +92,7 @@ describe("the end of a session", () => {
     expect(log.text).toBe("failed: the connection was closed");
   });
 
-  test("takes no new streams once the other side has said that it goes away", async () => {
+  test("allows no new streams once the other side announces it", async () => {
     const lone = new LoneSession("opens");
     const log = new StreamLog();
     const stream = lone.session.open();
@@ -106,7 +106,7 @@ describe("the end of a session", () => {
     ["the other side closes it", "the other side closed the connection", (far) => far.end()],
     ["it fails", "broken", (_far, near) => near.destroy(new Error("broken"))],
     ["it is closed", "the connection is lost", (_far, near) => near.destroy()],
-  ])("comes with the connection: %s", async (_name, reason, lose) => {
+  ])("follows the end of the connection: %s", async (_name, reason, lose) => {
     const [near, far] = duplexPair();
     const told: string[] = [];
     const logs = Array.from({ length: 7 }, () => new StreamLog());

@@ -85,7 +85,7 @@ function join(): { readonly session: YamuxSession; readonly ends: (string | unde
   };
 }
 
-test("sixty streams over one connection each carry their own bytes, both ways at one time", async () => {
+test("sixty streams over one connection each carry their own bytes in both directions at the same time", async () => {
   const { session, ends } = join();
   const texts = Array.from({ length: 60 }, (_, at) =>
     Buffer.alloc(at % 3 === 0 ? 3 * FIRST_WINDOW_BYTES : 1000 * at, at),
@@ -96,7 +96,7 @@ test("sixty streams over one connection each carry their own bytes, both ways at
   await expect.poll(() => ends).toEqual([undefined, undefined]);
 });
 
-test("a connection that is reset ends both sessions with their streams", async () => {
+test("a connection reset ends both sessions and their streams", async () => {
   const { session, ends } = join();
   const heard = Array.from({ length: 5 }, () => hearEcho(session.open(), Buffer.alloc(8 * FIRST_WINDOW_BYTES)));
   far.resetAndDestroy();

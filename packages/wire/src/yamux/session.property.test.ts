@@ -211,7 +211,7 @@ function check([opener, accepter]: Pair): void {
   } else if (opener.ends === 0) expect(opener.failure === null || !says(accepter)).toBe(true);
 }
 
-test("whatever two sides say and however slowly it is read: all arrives in order, within its window, and comes to one end", async () => {
+test("however two sides send and read, all data arrives in order and within its window, and each stream ends once", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.tuple(script, script), { minLength: 1, maxLength: 5 }),

@@ -11,7 +11,7 @@ const hello = Buffer.from("hello");
 const full = Buffer.alloc(FIRST_WINDOW_BYTES);
 
 describe("a session", () => {
-  test("opens a stream with its first bytes, and accepts one with the first that it says", async () => {
+  test("opens a stream with its first bytes, and accepts one with the first bytes that it sends", async () => {
     const { lone } = opened();
     expect(await lone.sent()).toMatchObject([{ type: data, flags: syn, streamId: 1, payload: hello }]);
     const { lone: other, log } = await accepted();
@@ -20,7 +20,7 @@ describe("a session", () => {
     expect(log.text).toBe("hello");
   });
 
-  test("sends what is said in one turn in one piece", async () => {
+  test("sends all data of one turn in one write", async () => {
     const [near, far] = duplexPair();
     const pieces: Buffer[] = [];
     const batches: number[] = [];
@@ -44,7 +44,7 @@ describe("a session", () => {
     expect([pieces.length, batches]).toEqual([1, [3]]);
   });
 
-  test("takes the bytes of an end with those before it, and ends after the last of them", async () => {
+  test("delivers the bytes of a final frame after those before it, and then the end", async () => {
     const { lone, log } = await accepted();
     await lone.say(frame({ type: data, streamId: 1 }, hello), frame({ type: data, flags: fin, streamId: 1 }, hello));
     expect(log.text).toBe("hello|hello|hello|end");
@@ -52,7 +52,7 @@ describe("a session", () => {
     expect(log.text).toBe("hello|hello|hello|end|closed");
   });
 
-  test("answers pings, and takes no answer for another's", async () => {
+  test("answers pings, and matches each answer to its ping", async () => {
     const lone = new LoneSession("opens");
     const answers: string[] = [];
     lone.session.ping(() => answers.push("first"));
@@ -72,7 +72,7 @@ describe("a session", () => {
     expect(answers).toEqual(["second", "first"]);
   });
 
-  test("fills no memory with answers to pings that the other side does not read", async () => {
+  test("limits the memory for ping answers that the other side does not read", async () => {
     const [near, far] = duplexPair();
     let now = 0;
     // Time enough for each of them not to be a flood.
@@ -90,7 +90,7 @@ describe("a session", () => {
     await expect.poll(() => framesOf(Buffer.concat(read)).at(-1)?.length).toBe(asked - 1);
   });
 
-  test("keeps what its streams say out of a connection that the other side does not read, and sends it once it does", async () => {
+  test("holds stream data back while the other side does not read, and sends it once it does", async () => {
     const lone = new LoneSession("opens");
     lone.far.pause();
     const piece = Buffer.alloc(64 * 1024);
@@ -108,7 +108,7 @@ describe("a session", () => {
     expect(bytes).toBe(100 * (piece.length + hello.length));
   });
 
-  test("reads away what comes for streams that it has just reset, and goes on", async () => {
+  test("discards data for streams that it has just reset, and continues", async () => {
     const { lone, log, stream } = opened();
     await lone.sent();
     stream.reset();
@@ -134,7 +134,7 @@ describe("a session", () => {
     expect([next.text, lone.closed]).toEqual(["hello|end|closed", []]);
   });
 
-  test("says nothing of a stream that is reset before it said anything", async () => {
+  test("sends nothing for a stream that is reset before it sends data", async () => {
     const lone = new LoneSession("opens");
     const log = new StreamLog();
     const stream = lone.session.open();
@@ -143,7 +143,7 @@ describe("a session", () => {
     expect([log.text, await lone.sent()]).toEqual(["closed", []]);
   });
 
-  test("refuses streams beyond its limit, and only them", async () => {
+  test("rejects only streams beyond its limit", async () => {
     const lone = new LoneSession("accepts");
     const ids = Array.from({ length: 65_537 }, (_, at) => 2 * at + 1);
     await lone.say(...ids.map((streamId) => frame({ type: windowUpdate, flags: syn, streamId })));
@@ -172,7 +172,7 @@ describe("a session's connection", () => {
     }
   }
 
-  test("is shared by all who have much to say", async () => {
+  test("is shared by all streams that have a lot to send", async () => {
     const [near, far] = duplexPair();
     const session = new YamuxSession({ clock: CLOCK, socket: near, onClose: () => undefined });
     const streams = [session.open(), session.open(), session.open()];
@@ -196,8 +196,8 @@ describe("a session's connection", () => {
   });
 });
 
-describe("a session's window", () => {
-  test("holds back what the other side has no room for, and tells the writer to go on once it has left", async () => {
+describe("a stream's window", () => {
+  test("holds back data that does not fit, and lets the writer continue once there is room", async () => {
     const { lone, log, stream } = opened();
     expect(stream.write(Buffer.alloc(FIRST_WINDOW_BYTES, 1))).toBe(false);
     await lone.say(frame({ type: windowUpdate, flags: ack, streamId: 1, length: 3 }));
@@ -211,7 +211,7 @@ describe("a session's window", () => {
     expect(lengths).toEqual([5, FIRST_WINDOW_BYTES - 5, 3, 2]);
   });
 
-  test("tells a writer to wait when it has used the last of it", async () => {
+  test("makes the writer wait when it is used up", async () => {
     const { lone, log, stream } = opened();
     expect(stream.write(Buffer.alloc(FIRST_WINDOW_BYTES - 5))).toBe(false);
     await lone.say(frame({ type: windowUpdate, flags: ack, streamId: 1, length: 1000 }));
@@ -219,7 +219,7 @@ describe("a session's window", () => {
     expect(stream.write(hello)).toBe(true);
   });
 
-  test("is opened again as the reader takes what came, also where it pauses after each chunk", async () => {
+  test("reopens as the reader consumes data, even if it pauses after each chunk", async () => {
     const { lone, log } = await accepted();
     log.takes = false;
     let credit = FIRST_WINDOW_BYTES - hello.length;
@@ -236,7 +236,7 @@ describe("a session's window", () => {
     expect(credit + granted).toBeLessThanOrEqual(FIRST_WINDOW_BYTES);
   });
 
-  test("stays shut before a reader that does not read, while others read on", async () => {
+  test("stays closed while its reader does not read, without affecting other streams", async () => {
     const { lone, log } = await accepted();
     log.takes = false;
     await lone.say(frame({ type: data, flags: syn, streamId: 3 }, full));
@@ -252,7 +252,7 @@ describe("a session's window", () => {
     expect(lone.closed).toEqual(["more was sent than there was room for"]);
   });
 
-  test("is widened for whoever asks for it", async () => {
+  test("is enlarged on request", async () => {
     const lone = new LoneSession("accepts");
     await lone.say(frame({ type: data, flags: syn, streamId: 1 }, hello));
     lone.accepted[0]?.handle(new StreamLog(), 1024 * 1024);
@@ -262,7 +262,7 @@ describe("a session's window", () => {
 });
 
 describe("a stream", () => {
-  test("that is broken off with unread bytes tells them to the side that opened it, then the failure", async () => {
+  test("that is aborted with unread bytes delivers them to the side that opened it, then the failure", async () => {
     const { lone, log, stream } = opened();
     log.takes = false;
     const say = (text: string): Buffer => frame({ type: data, streamId: 1 }, Buffer.from(text));
@@ -274,7 +274,7 @@ describe("a stream", () => {
     expect((await lone.sent()).filter(({ streamId }) => streamId === 1)).toHaveLength(1);
   });
 
-  test("that is broken off with unread bytes is over at once when the connection is lost, or when it is reset", async () => {
+  test("that is aborted with unread bytes ends immediately when the connection is lost or it is reset", async () => {
     for (const lose of [(lone: LoneSession) => lone.session.destroy(new Error("lost")), undefined]) {
       const { lone, log, stream } = opened();
       log.takes = false;
@@ -287,7 +287,7 @@ describe("a stream", () => {
     }
   });
 
-  test("that is broken off is over at once for the side that accepted it", async () => {
+  test("that is aborted ends immediately for the side that accepted it", async () => {
     const { lone, log } = await accepted();
     log.takes = false;
     await lone.say(frame({ type: data, streamId: 1 }, hello), frame({ type: data, streamId: 1 }, hello));
@@ -295,7 +295,7 @@ describe("a stream", () => {
     expect(log.text).toBe("hello|hello|failed: the other side broke off");
   });
 
-  test("is broken off after what was written, however long that takes", async () => {
+  test("is aborted after the written data is sent, however long that takes", async () => {
     const { lone, log } = await accepted();
     const stream = lone.accepted[0];
     stream?.write(full);
@@ -307,7 +307,7 @@ describe("a stream", () => {
     expect(log.told.at(-1)).toBe("closed");
   });
 
-  test("that has said all is not broken off", async () => {
+  test("that has sent everything is not aborted", async () => {
     const { lone, log } = await accepted();
     lone.accepted[0]?.end(hello);
     lone.accepted[0]?.resetWhenSent();
@@ -317,7 +317,7 @@ describe("a stream", () => {
     expect(log.text).toBe("hello|end|closed");
   });
 
-  test("that is reset when the other side has said all is broken off only where this side has not", async () => {
+  test("that is reset after the other side has sent everything is aborted only if this side has not", async () => {
     for (const isWhole of [true, false]) {
       const { lone } = await accepted();
       const stream = lone.accepted[0];

@@ -30,7 +30,7 @@ interface Answer {
 
 const WISH = { name: "one", server_type: "cx22", image: "debian-12", location: "nbg1", labels: { fleet: "a" } };
 
-describe("the fake of the Hetzner Cloud API", () => {
+describe("the fake Hetzner Cloud API", () => {
   const document = hasDocument ? new HetznerDocument() : null;
   let fake: FakeHetzner;
   let project: Project;
@@ -78,7 +78,7 @@ describe("the fake of the Hetzner Cloud API", () => {
 
   afterEach(() => fake.close());
 
-  test(`answers as the provider's document says${NEEDS_DOCUMENT}`, async ({ skip }) => {
+  test(`responds as the provider's document says${NEEDS_DOCUMENT}`, async ({ skip }) => {
     await start();
     if (!hasDocument) skip("the document is not beside the checkout");
     const { server, action } = (await create()).body;
@@ -88,7 +88,7 @@ describe("the fake of the Hetzner Cloud API", () => {
     expect((await call("DELETE", `/servers/${server.id}`)).status).toBe(200);
   });
 
-  test(`notices an answer that the document does not allow${NEEDS_DOCUMENT}`, async ({ skip }) => {
+  test(`detects a response that the document does not allow${NEEDS_DOCUMENT}`, async ({ skip }) => {
     await start();
     if (document === null) return skip("the document is not beside the checkout");
     const { server } = (await create()).body;
@@ -97,7 +97,7 @@ describe("the fake of the Hetzner Cloud API", () => {
     expect(document.problems("GET", "/servers/1", { status: 200, body: wrong })).toContain("/server/status");
   });
 
-  test("a server is made, runs with an address, and is gone after its delete", async () => {
+  test("creates a server, runs it with an address, and removes it after its delete", async () => {
     await start();
     const made = await create();
     expect(made.status).toBe(201);
@@ -130,14 +130,14 @@ describe("the fake of the Hetzner Cloud API", () => {
     [{ user_data: "ü".repeat(16 * 1024 + 1) }, 422, "invalid_input"],
     [{ name: "taken" }, 409, "uniqueness_error"],
     [{ name: "third" }, 403, "resource_limit_exceeded"],
-  ])("a server that cannot be is refused: %j", async (wish, status, code) => {
+  ])("refuses a server that it cannot create: %j", async (wish, status, code) => {
     await start({ serverLimit: 2 });
     await create({ name: "taken" });
     if (code === "resource_limit_exceeded") await create({ name: "second" });
     expect(await create(wish)).toMatchObject({ status, body: { error: { code } } });
   });
 
-  test("a body that is no JSON is refused as such", async () => {
+  test("refuses a body that is not JSON as such", async () => {
     await start();
     expect(await call("POST", "/servers", { body: "{" })).toMatchObject({
       status: 400,
@@ -145,7 +145,7 @@ describe("the fake of the Hetzner Cloud API", () => {
     });
   });
 
-  test("user data of exactly 32 KiB is accepted, and reaches the machine as it came", async () => {
+  test("accepts user data of exactly 32 KiB and passes it to the machine unchanged", async () => {
     const given: string[] = [];
     const starter: MachineStarter = {
       start: ({ userData }) => Promise.resolve(given.push(userData)).then(() => "192.0.2.1"),
@@ -157,7 +157,7 @@ describe("the fake of the Hetzner Cloud API", () => {
     expect(given).toEqual([userData]);
   });
 
-  test("lists come in pages, and hold what the selector says alone", async () => {
+  test("returns lists in pages that contain only what the selector matches", async () => {
     await start({ maxPerPage: 2 });
     for (const name of ["a", "b", "c", "d", "e"]) await create({ name, labels: { fleet: name < "d" ? "one" : "two" } });
     const names: string[] = [];
@@ -171,7 +171,7 @@ describe("the fake of the Hetzner Cloud API", () => {
     expect(names).toEqual(["a", "b", "c"]);
   });
 
-  test("tokens: unknown, revoked, read-only and of another project", async () => {
+  test("distinguishes unknown, revoked and read-only tokens and tokens of another project", async () => {
     await start();
     const { id } = (await create()).body.server;
     expect(await call("GET", "/servers", { bearer: "nonsense" })).toMatchObject({
@@ -191,15 +191,15 @@ describe("the fake of the Hetzner Cloud API", () => {
     expect((await call("GET", `/servers/${id}`)).status).toBe(401);
   });
 
-  describe("faults", () => {
-    test("no capacity between list and create: the list shows stock, the create is refused, elsewhere it works", async () => {
+  describe("with faults", () => {
+    test("lists stock but refuses to create a server where there is no capacity, and only there", async () => {
       await start({ faults: { noCapacity: ["nbg1"] } });
       expect(await stockOf("cx22")).toEqual([true, true, true]);
       expect(await create()).toMatchObject({ status: 412, body: { error: { code: "resource_unavailable" } } });
       expect((await create({ location: "hel1" })).status).toBe(201);
     });
 
-    test("what is sold out is neither available nor recommended in its location", async () => {
+    test("reports a sold-out type as neither available nor recommended in its location", async () => {
       await start({ faults: { soldOut: ["cx22@nbg1"] } });
       expect(await stockOf("cx22")).toEqual([true, false, true]);
       fake.faults.soldOut = ["cx22@fsn1"];
@@ -213,7 +213,7 @@ describe("the fake of the Hetzner Cloud API", () => {
       });
     });
 
-    test.each(["/datacenters", "/datacenters/1", "/pricing"])("what the API has removed is 410: %s", async (path) => {
+    test.each(["/datacenters", "/datacenters/1", "/pricing"])("returns 410 for a removed path: %s", async (path) => {
       await start({ faults: { removed: ["/pricing"] } });
       expect(await call("GET", path)).toMatchObject({
         status: 410,
@@ -222,7 +222,7 @@ describe("the fake of the Hetzner Cloud API", () => {
     });
 
     test.each(["stays", "vanishes"] as const)(
-      "accepted, then failed: the action says why, and the server %s",
+      "reports in its action why an accepted server failed, and the server %s",
       async (fate) => {
         await start({ faults: { failLater: { times: 1, server: fate } } });
         const { server, action } = (await create()).body;
@@ -235,7 +235,7 @@ describe("the fake of the Hetzner Cloud API", () => {
       },
     );
 
-    test("a machine that does not boot fails its action with the reason", async () => {
+    test("fails the action of a machine that does not boot, with the reason", async () => {
       await start({ starter: { start: () => Promise.reject(new Error("no disk")), remove: () => Promise.resolve() } });
       const { action } = (await create()).body;
       await expect
@@ -243,7 +243,7 @@ describe("the fake of the Hetzner Cloud API", () => {
         .toEqual({ code: "action_failed", message: "no disk" });
     });
 
-    test("an eventual list does not know a new server at first, though it answers by its id", async () => {
+    test("omits a new server from an eventually consistent list at first, but returns it by ID", async () => {
       await start({ faults: { listsUntilSeen: 2 } });
       const { id } = (await create()).body.server;
       expect((await call("GET", `/servers/${id}`)).status).toBe(200);
@@ -252,7 +252,7 @@ describe("the fake of the Hetzner Cloud API", () => {
       expect(counts).toEqual([0, 0, 1]);
     });
 
-    test("a late address: the server runs before it has one", async () => {
+    test("reports a server as running before its late address", async () => {
       await start({ faults: { readsUntilAddress: 2 } });
       const { id } = (await create()).body.server;
       await untilRunning(id);
@@ -262,7 +262,7 @@ describe("the fake of the Hetzner Cloud API", () => {
       expect(addresses).toEqual([false, true]);
     });
 
-    test("too many calls: 429 with the headers, and more again a second later", async () => {
+    test("returns 429 with the headers, and accepts a call again a second later", async () => {
       let now = 1_700_000_000_000;
       await start({ now: () => now });
       fake.faults.rateLimited = 1;
@@ -282,19 +282,19 @@ describe("the fake of the Hetzner Cloud API", () => {
       expect((await call("GET", "/servers")).status).toBe(200);
     });
 
-    test("out of service: 503 once", async () => {
+    test("returns 503 once when out of service", async () => {
       await start({ faults: { unavailable: 1 } });
       expect(await create()).toMatchObject({ status: 503, body: { error: { code: "service_error" } } });
       expect((await create()).status).toBe(201);
     });
 
-    test("a lost answer: the server is there, and nobody was told", async () => {
+    test("creates the server even when the response is lost", async () => {
       await start({ faults: { lostAnswers: 1 } });
       await expect(create()).rejects.toThrow("fetch failed");
       expect(project.servers.map(({ parts }) => parts.name)).toEqual(["one"]);
     });
 
-    test("whoever waits for a call is told once, before it is answered", async () => {
+    test("notifies an observer of a call once, before the response", async () => {
       await start();
       const seen: number[] = [];
       fake.once(
@@ -306,7 +306,7 @@ describe("the fake of the Hetzner Cloud API", () => {
       expect(seen).toEqual([1]);
     });
 
-    test("a locked server is not deleted this time", async () => {
+    test("refuses to delete a locked server once", async () => {
       await start({ faults: { locked: 1 } });
       const { id } = (await create()).body.server;
       expect(await call("DELETE", `/servers/${id}`)).toMatchObject({

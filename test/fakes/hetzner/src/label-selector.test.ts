@@ -16,16 +16,16 @@ test.each([
   ["missing notin (dev)", true],
   ["example.com/my=x,env in (prod,dev),!missing", true],
   ["env=prod,missing", false],
-])("the selector %s", (selector, matches) => {
+])("the selector %s matches as expected", (selector, matches) => {
   expect(matcherOf(selector)(LABELS)).toBe(matches);
 });
 
-test.each(["", "a b", "=x", "env,,x"])("%j is no selector", (selector) => {
+test.each(["", "a b", "=x", "env,,x"])("%j is not a valid selector", (selector) => {
   expect(() => matcherOf(selector)).toThrow("is no label");
 });
 
 test.each<Record<string, string>>([{ "hetzner.cloud/x": "" }, { "": "x" }, { a: "ü" }, { a: "x".repeat(64) }])(
-  "%j are no labels",
+  "%j are not valid labels",
   (labels) => {
     expect(() => checkLabels(labels)).toThrow("is invalid");
   },

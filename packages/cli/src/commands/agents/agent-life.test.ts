@@ -26,7 +26,7 @@ const starting = (message: string): (() => void) => {
 };
 
 describe("agent start", () => {
-  test("shows how it comes up, each thing once and a pull in steps, until it runs", async () => {
+  test("shows each step once, and the pull progress in steps, until the agent runs", async () => {
     const ready = agentEvent({
       id: "evt_3",
       kind: "reported_ready",
@@ -44,7 +44,7 @@ describe("agent start", () => {
     expect(out).toMatch(/state +running/);
   });
 
-  test.each(["failed", "stopped"] as const)("ends with the reason where it is %s", async (lifecycleState) => {
+  test.each(["failed", "stopped"] as const)("exits with the reason when the agent is %s", async (lifecycleState) => {
     const message = "Image \u001b[31mx cannot be pulled.";
     const { code, out, notes } = await host.call(["start", "agt_1"], {
       [START]: host.thereupon({ lifecycleState, runtime: runtime(message) }, started),
@@ -54,7 +54,7 @@ describe("agent start", () => {
     expect(notes).toContain("fairlead agent logs agt_1");
   });
 
-  test("ends where it keeps ending, with how its last run did", async () => {
+  test("exits when the agent keeps ending, and shows how its last run ended", async () => {
     const crashing = { ...runtime("ended: exit code 1 (4 in a row)"), restartCount: 3 };
     const { code, notes } = await host.call(["start", "agt_1"], {
       [START]: host.thereupon({ lifecycleState: "starting", runtime: crashing }, started),
@@ -66,7 +66,7 @@ describe("agent start", () => {
     expect(notes).toContain("keeps retrying");
   });
 
-  test("ends where its node cannot get its image, which it says once each time", async () => {
+  test("exits when the node cannot pull the image, and shows each failure once", async () => {
     const message = "cannot pull x:1: no such image";
     const failed = ["evt_3", "evt_4", "evt_5"].map((id) => agentEvent({ id, kind: "step_failed", message }));
     const { code, notes } = await host.call(["start", "agt_1"], {
@@ -84,7 +84,7 @@ describe("agent start", () => {
     expect(notes).toContain(`fairlead: The agent is starting: ${message}\nFairlead keeps retrying.`);
   });
 
-  test("waits no longer than it is told to", async () => {
+  test("waits no longer than --timeout", async () => {
     const { code, notes } = await host.call(["start", "agt_1", "--timeout", "1s"], {
       [START]: host.thereupon({ lifecycleState: "starting", runtime: runtime("Waiting for Attic.") }, started),
     });
@@ -106,7 +106,7 @@ describe("agent start", () => {
     expect(notes).toContain("\n  fairlead agent secret put agt_1 tls.key\n");
   });
 
-  test.each([[["--json"]], [["--no-wait"]]])("%j answers at once", async (how) => {
+  test.each([[["--json"]], [["--no-wait"]]])("with %j returns immediately", async (how) => {
     const { code, notes } = await host.call(["start", "agt_1", ...how], {
       [START]: host.thereupon({ lifecycleState: "starting" }, started),
     });
@@ -114,7 +114,7 @@ describe("agent start", () => {
     expect(host.seen.filter(({ url }) => url === "/v1/agents/agt_1")).toEqual([]);
   });
 
-  test("Ctrl-C ends the looking alone, and tells how to look again", async () => {
+  test("stops watching on Ctrl-C without stopping the agent, and says how to check on it", async () => {
     const terminal = fakeTerminal();
     const answers = { [START]: host.thereupon({ lifecycleState: "starting" }, started) };
     const running = host.call(["start", "agt_1"], answers, terminal);
@@ -125,7 +125,7 @@ describe("agent start", () => {
     expect(host.sent("POST")).toEqual([{}]);
   });
 
-  test("a refusal for another reason is told as it is", async () => {
+  test("shows other errors unchanged", async () => {
     const error = { message: "No daemon has enrolled for node Attic yet.", code: "node_not_enrolled" };
     const { code, notes } = await host.call(["start", "agt_1"], { [START]: { status: 409, body: { error } } });
     expect([code, notes]).toEqual([1, `fairlead: ${error.message} (node_not_enrolled)\n`]);
@@ -133,7 +133,7 @@ describe("agent start", () => {
 });
 
 describe("agent stop", () => {
-  test("waits until its node has stopped it", async () => {
+  test("waits until the node has stopped the agent", async () => {
     host.agent = AGENT;
     const { code, out, notes } = await host.call(["stop", "agt_1"], {
       [STOP]: host.thereupon({ lifecycleState: "stopping", runtime: runtime("Waiting for node Attic to stop it.") }),
@@ -147,7 +147,7 @@ describe("agent stop", () => {
     expect(out).toMatch(/state +stopped/);
   });
 
-  test("is done at once with one that never ran", async () => {
+  test("finishes immediately for an agent that never ran", async () => {
     const { code, out } = await host.call(["stop", "agt_1"], { [STOP]: { body: host.agent } });
     expect([code, out]).toEqual([0, expect.stringMatching(/state +created/)]);
   });
@@ -157,7 +157,7 @@ describe("agent move", () => {
   const MOVE = "PATCH /v1/agents/agt_1";
   const runtimeProvider = `node:${NODE_IDS.cellar}`;
 
-  test("waits until it runs on the other node, not while it still runs on this one", async () => {
+  test("waits until the agent runs on the new node; running on the old one is not enough", async () => {
     host.agent = AGENT;
     const { code, notes } = await host.call(["move", "agt_1", "cellar"], {
       [MOVE]: host.thereupon({ runtimeProvider }),
@@ -171,7 +171,7 @@ describe("agent move", () => {
     expect(notes).toContain("running: There it is.");
   });
 
-  test("does not take how often it ended on its former node for the new one", async () => {
+  test("does not count restarts on the old node as failures on the new one", async () => {
     const former = { ...AGENT.runtime, restartCount: 7, message: "Waiting for node Attic to stop it." };
     host.agent = AGENT;
     const { code } = await host.call(["move", "agt_1", "cellar"], {
@@ -184,12 +184,12 @@ describe("agent move", () => {
     expect(code).toBe(0);
   });
 
-  test("is done at once with one that is not to run", async () => {
+  test("finishes immediately for an agent that is not supposed to run", async () => {
     const { code, out } = await host.call(["move", "agt_1", "cellar"], { [MOVE]: host.thereupon({ runtimeProvider }) });
     expect([code, out]).toEqual([0, expect.stringContaining(runtimeProvider)]);
   });
 
-  test("--force says that a silent node is not waited for; without it the refusal is told", async () => {
+  test("--force asks not to wait for an unreachable node; without it the error is shown", async () => {
     const error = { message: "Node Attic does not answer.", code: "node_unreachable" };
     const refused = await host.call(["move", "agt_1", "cellar"], { [MOVE]: { status: 409, body: { error } } });
     expect([refused.code, refused.notes]).toEqual([1, expect.stringContaining("node_unreachable")]);

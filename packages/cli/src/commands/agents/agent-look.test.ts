@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => host.close());
 
-test("events shows the history with the newest last, and asks for what was said", async () => {
+test("events shows the history, newest last, and sends the filters", async () => {
   host.become({}, agentEvent({ id: "evt_2", kind: "reported_ready", lifecycleState: "running", message: "Ready." }));
   const { out } = await host.call(["events", "Bot", "--kind", "created,reported_ready", "--since", "2030-01-01"]);
   expect(out).toMatch(/created +made\n.*reported_ready +running +Ready\.\n$/);
@@ -20,7 +20,7 @@ test("events shows the history with the newest last, and asks for what was said"
   expect(asked.get("since")).toBe("2030-01-01T00:00:00.000Z");
 });
 
-test("logs follows what it prints, without what could paint the terminal", async () => {
+test("logs follows the agent's output and replaces control characters", async () => {
   const line = { at: "2030-01-01T00:00:00.000Z", stream: "stdout", text: "\u001b[31mhello" };
   const { code, out } = await host.call(["logs", "agt_1", "--follow", "--tail", "5"], {
     "GET /v1/agents/agt_1/logs": (response) => {
@@ -32,7 +32,7 @@ test("logs follows what it prints, without what could paint the terminal", async
   expect(host.seen.at(-1)?.url).toBe("/v1/agents/agt_1/logs?follow=true&tail=5");
 });
 
-test("connect prints the way, or forwards a local port to the agent until Ctrl-C", async () => {
+test("connect prints the URL and the token, or forwards a local port to the agent until Ctrl-C", async () => {
   const gateway = await startStubHost({ "GET /way/healthz": { body: { status: "ok" } } });
   const way = { gatewayUrl: `${gateway.url}/way`, authToken: "the.jwt.token" };
   const answers = { "GET /v1/agents/agt_1/connect": { body: way } };
@@ -58,7 +58,7 @@ const limits = {
   spent: { total: 1_500_000_000, daily: 500_000_000, monthly: 1_500_000_000 },
 };
 
-test("limits show tells what it may and what it has spent; set changes what is named alone", async () => {
+test("limits show prints the limits and the spending; limits set changes only the given limits", async () => {
   const shown = await host.call(["limits", "show", "Bot"], { "GET /v1/agents/agt_1/limits": { body: limits } });
   expect(shown.out).toMatch(/limits +attic\/\*, .*2.* per day\nspent .*0\.5.* today, .*1\.5.* total/);
   const patch = { "PATCH /v1/agents/agt_1/limits": { body: limits } };
@@ -68,10 +68,10 @@ test("limits show tells what it may and what it has spent; set changes what is n
   expect(host.sent("PATCH")).toEqual([]);
 });
 
-describe("secrets of agents", () => {
+describe("agent secrets", () => {
   const secret = { name: "TOKEN", version: 3, updatedAt: "2026-03-02T09:30:00.000Z", stale: true };
 
-  test("are put by standard input, and never shown", async () => {
+  test("are set from standard input and never shown", async () => {
     const put = { "PUT /v1/agents/agt_1/secrets/TOKEN": { body: secret } };
     const { code, out, notes } = await host.call(
       ["secret", "put", "Bot", "TOKEN"],
@@ -83,7 +83,7 @@ describe("secrets of agents", () => {
     expect(host.sent("PUT")).toEqual([{ value: "s3cret" }]);
   });
 
-  test("are listed with those that must be set again, and deleted by name", async () => {
+  test("are listed, marked if they must be set again, and deleted by name", async () => {
     const listed = await host.call(["secret", "list", "agt_1"], {
       "GET /v1/agents/agt_1/secrets": { body: { secrets: [secret] } },
     });
@@ -98,7 +98,7 @@ describe("secrets of agents", () => {
   });
 });
 
-test("connector list shows which secrets each needs, and where they are found", async () => {
+test("connector list shows which secrets each connector needs and where it finds them", async () => {
   const connectors = [
     { slug: "http", description: "An HTTP endpoint.", secrets: [{ name: "URL", as: "env" }] },
     { slug: "crm", description: "Ours.", secrets: [{ name: "KEY", as: "file", variable: "CRM_KEY_FILE" }] },

@@ -13,7 +13,7 @@ describe("agent create", () => {
   const CREATE = "POST /v1/agents";
   const created = { [CREATE]: { body: { agent: { ...AGENT, lifecycleState: "created" } } } };
 
-  test("sends what was said, the node by its id, and nothing else", async () => {
+  test("sends only the given fields, and the ID of the node", async () => {
     const argv = ["create", "Bot", "--guest", "fairlead-demo-agent", "--node", "attic"];
     const { code, out, notes } = await host.call(argv, created);
     expect(code).toBe(0);
@@ -25,7 +25,7 @@ describe("agent create", () => {
     expect(notes).toContain("fairlead agent start agt_1");
   });
 
-  test("sends connectors, config and limits, flags before the file", async () => {
+  test("sends connectors, config and limits; flags take precedence over the file", async () => {
     const yaml = "port: 8080\nenv: { A: file, B: file }\nsecrets: { TOKEN: { as: file } }\n";
     const flags = ["--connector", "http", "--connector", "slack", "--config", "-", "--env", "A=flag=x"];
     const argv = ["create", "Bot", "--guest", "image:1", "--node", NODE_IDS.attic, ...flags, "--budget-daily", "2"];
@@ -47,28 +47,31 @@ describe("agent create", () => {
     ["imagee: x", "config: "],
     ["health: { probe: completion }", "config.health.probe: "],
     ["env: { TOKEN: x }\nsecrets: { TOKEN: { as: env } }", "config.secrets.TOKEN: "],
-  ])("refuses the config %j with the mistake, and sends nothing", async (input, mistake) => {
+  ])("rejects the config %j, names the mistake and sends nothing", async (input, mistake) => {
     const argv = ["create", "Bot", "--guest", "image:1", "--node", NODE_IDS.attic, "--config", "-"];
     const { code, notes } = await host.call(argv, created, fakeTerminal({ input }));
     expect([code, notes]).toEqual([2, expect.stringContaining(mistake)]);
     expect(host.sent("POST")).toEqual([]);
   });
 
-  test.each([[["--node", "attic"]], [["--guest", "image:1"]]])("wants both a guest and a node (%j)", async (given) => {
-    expect((await host.call(["create", "Bot", ...given], created)).code).toBe(2);
-    expect(host.seen).toEqual([]);
-  });
+  test.each([[["--node", "attic"]], [["--guest", "image:1"]]])(
+    "requires both a guest and a node (%j)",
+    async (given) => {
+      expect((await host.call(["create", "Bot", ...given], created)).code).toBe(2);
+      expect(host.seen).toEqual([]);
+    },
+  );
 });
 
-describe("naming an agent", () => {
-  test("takes its name as its id, exactly as it is written", async () => {
+describe("the agent argument", () => {
+  test("accepts the agent's exact name instead of its ID", async () => {
     host.agent = { ...AGENT, name: "Night shift" };
     expect((await host.call(["get", "Night shift"])).out).toMatch(/agent +Night shift \(agt_1\)/);
     const { code, notes } = await host.call(["get", "night shift"]);
     expect([code, notes]).toEqual([1, expect.stringContaining("fairlead agent list")]);
   });
 
-  test("names the ids where several have the name, and asks nothing of any", async () => {
+  test("lists the IDs when several agents have the name, and changes none of them", async () => {
     const agents = [AGENT, { ...AGENT, id: "agt_2" }];
     const { code, notes } = await host.call(["stop", "Bot"], { "GET /v1/agents": { body: { agents } } });
     expect([code, notes]).toEqual([1, expect.stringContaining("agt_1, agt_2")]);
@@ -77,7 +80,7 @@ describe("naming an agent", () => {
 });
 
 describe("agent get, list and config", () => {
-  test("get shows why it is what it is, and where it may still run", async () => {
+  test("get shows the reason for the state, and where the agent may still be running", async () => {
     host.agent = {
       ...AGENT,
       lifecycleState: "starting",
@@ -95,13 +98,13 @@ describe("agent get, list and config", () => {
     expect(out).toMatch(/restarts +3\nlast exit +out of memory at/);
   });
 
-  test("list shows every agent, and how to make the first", async () => {
+  test("list shows every agent, or how to create the first one", async () => {
     expect((await host.call(["list"])).out).toMatch(/agt_1 +Bot +running +fairlead-demo-agent/);
     const none = await host.call(["list"], { "GET /v1/agents": { body: { agents: [] } } });
     expect(none.out).toContain("fairlead agent create");
   });
 
-  test("hostile names and messages cannot paint the terminal", async () => {
+  test("get and list replace control characters in names and messages", async () => {
     const evil = "\u001b[31m\u202eevil";
     host.agent = { ...AGENT, name: evil, runtime: { ...AGENT.runtime, message: evil } };
     const { out } = await host.call(["get", "agt_1"]);
@@ -110,7 +113,7 @@ describe("agent get, list and config", () => {
     for (const unseen of ["\u001b", "\u202e"]) expect(shown).not.toContain(unseen);
   });
 
-  test("config prints what `update --config` takes", async () => {
+  test("config prints what `update --config` accepts", async () => {
     const config = { env: { A: "1" }, secrets: { TOKEN: { as: "file" } } };
     const { out } = await host.call(["config", "agt_1"], { "GET /v1/agents/agt_1/config": { body: config } });
     expect(JSON.parse(out)).toEqual(config);
@@ -127,12 +130,12 @@ describe("agent update", () => {
     [["--connector", "slack"], { connectorSlugs: ["slack"] }],
     [["--no-connector"], { connectorSlugs: [] }],
     [["--env", "C=3", "--unset-env", "B"], { config: { port: 9000, env: { A: "1", C: "3" } } }],
-  ])("%j changes that alone", async (argv, body) => {
+  ])("%j changes nothing else", async (argv, body) => {
     expect((await host.call(["update", "agt_1", ...argv], answers)).code).toBe(0);
     expect(host.sent("PATCH")).toEqual([body]);
   });
 
-  test("without a change says what could be changed, and sends nothing", async () => {
+  test("without a change says what can be changed, and sends nothing", async () => {
     expect((await host.call(["update", "agt_1"], answers)).code).toBe(2);
     expect(host.sent("PATCH")).toEqual([]);
   });
@@ -141,7 +144,7 @@ describe("agent update", () => {
 describe("agent delete", () => {
   const answers = { "DELETE /v1/agents/agt_1": { body: {} } };
 
-  test("asks for the agent's name, and goes once it is typed", async () => {
+  test("asks for the agent's name, and deletes the agent once it is typed", async () => {
     const { code, out, notes } = await host.call(["delete", "agt_1"], answers, fakeTerminal({ typed: "Bot" }));
     expect([code, out]).toEqual([0, "deleting agt_1 Bot\n"]);
     expect(notes).toContain("secrets, limits and events");
@@ -150,14 +153,19 @@ describe("agent delete", () => {
 
   test.each([
     { where: "another name is typed", argv: [], terminal: fakeTerminal({ typed: "bot" }), ends: 1 },
-    { where: "another name is given", argv: ["--confirm", "agt_1"], terminal: fakeTerminal({ input: "" }), ends: 1 },
-    { where: "nobody can be asked", argv: [], terminal: fakeTerminal({ input: "" }), ends: 2 },
-  ])("deletes nothing where $where", async ({ argv, terminal, ends }) => {
+    {
+      where: "--confirm has another name",
+      argv: ["--confirm", "agt_1"],
+      terminal: fakeTerminal({ input: "" }),
+      ends: 1,
+    },
+    { where: "nobody can confirm", argv: [], terminal: fakeTerminal({ input: "" }), ends: 2 },
+  ])("deletes nothing when $where", async ({ argv, terminal, ends }) => {
     expect((await host.call(["delete", "agt_1", ...argv], answers, terminal)).code).toBe(ends);
     expect(host.sent("DELETE")).toEqual([]);
   });
 
-  test("--force says that a silent node is not waited for", async () => {
+  test("--force asks not to wait for an unreachable node", async () => {
     const argv = ["delete", "Bot", "--confirm", "Bot", "--force", "--json"];
     const { code, out } = await host.call(argv, answers, fakeTerminal({ input: "" }));
     expect([code, JSON.parse(out)]).toEqual([0, {}]);

@@ -38,7 +38,7 @@ const messages = [
 ];
 
 describe("fairlead chat-session", () => {
-  test("list shows the sessions of the project, and searches them", async () => {
+  test("list shows and searches the project's sessions", async () => {
     const { out } = await call(["list", "--search", "to plant"], {
       "GET /v1/chat/sessions": { body: { sessions: [session], nextPageToken: null } },
     });
@@ -51,12 +51,12 @@ describe("fairlead chat-session", () => {
     ]);
   });
 
-  test("list of nothing says how to begin", async () => {
+  test("list says how to start a session when there is none", async () => {
     const none = { "GET /v1/chat/sessions": { body: { sessions: [], nextPageToken: null } } };
     expect((await call(["list"], none)).out).toContain("`fairlead chat`");
   });
 
-  test("show prints what was said in its order, with its state", async () => {
+  test("show prints the messages in order, with their state", async () => {
     const { out } = await call(["show", "ses_1"], {
       [`GET ${PATH}/messages`]: { body: { messages, nextPageToken: null } },
     });
@@ -66,7 +66,7 @@ describe("fairlead chat-session", () => {
     expect(host?.seen[0]?.url).toContain("order=asc");
   });
 
-  test("rename sends the title alone", async () => {
+  test("rename sends only the title", async () => {
     const renamed = { ...session, title: "Plans" };
     expect((await call(["rename", "ses_1", "Plans"], { [`PATCH ${PATH}`]: { body: renamed } })).out).toBe(
       "ses_1 Plans\n",
@@ -74,17 +74,17 @@ describe("fairlead chat-session", () => {
     expect(host?.seen[0]?.body).toEqual({ title: "Plans" });
   });
 
-  test("delete says what is gone", async () => {
+  test("delete names the deleted session", async () => {
     expect((await call(["delete", "ses_1"], { [`DELETE ${PATH}`]: { body: {} } })).out).toBe("deleted ses_1\n");
   });
 
-  test("export prints JSON, with --json or without", async () => {
+  test("export prints JSON with or without --json", async () => {
     const whole = { session, messages };
     const { out } = await call(["export", "ses_1"], { [`GET ${PATH}/export`]: { body: whole } });
     expect(JSON.parse(out)).toEqual(whole);
   });
 
-  test("an id of somebody else is not found, in the server's words", async () => {
+  test("reports another user's session as not found, in the server's words", async () => {
     const refusal = { message: "There is no such session.", code: "session_not_found", requestId: "req_1" };
     const { code, notes } = await call(["show", "ses_2"], {
       "GET /v1/chat/sessions/ses_2/messages": { status: 404, body: { error: refusal } },

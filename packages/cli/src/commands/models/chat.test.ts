@@ -49,7 +49,7 @@ const session = {
 };
 
 describe("one question", () => {
-  test("is a session of its own, named when it is answered", async () => {
+  test("starts a session of its own, which is named after the response", async () => {
     const { code, out, notes } = await call(["Who", "are", "you?"], { env: { FAIRLEAD_MODEL: "attic/tiny" } });
     expect({ code, out }).toEqual({ code: 0, out: "Hello, Ann\n" });
     expect(notes).toContain("fairlead chat --session ses_1");
@@ -64,7 +64,7 @@ describe("one question", () => {
     expect(asked()[0]?.headers).not.toHaveProperty("service-session-id");
   });
 
-  test("goes on with a session, and leaves the model to it", async () => {
+  test("continues a session, and leaves the choice of model to it", async () => {
     const answers = { "GET /v1/chat/sessions/ses_9": { body: session } };
     await call(["--session", "ses_9", "And", "then?"], {
       answers,
@@ -74,19 +74,19 @@ describe("one question", () => {
     expect(asked()[0]?.body).not.toHaveProperty("model");
   });
 
-  test("goes on with the session that was used last", async () => {
+  test("continues the session that was used last", async () => {
     const answers = { "GET /v1/chat/sessions": { body: { sessions: [session], nextPageToken: "" } } };
     await call(["--continue", "--model", "x/y", "Hm"], { answers, terminal: fakeTerminal({ input: "" }) });
     expect(asked()[0]?.headers["service-session-id"]).toBe("ses_9");
     expect(asked()[0]?.body).toMatchObject({ model: "x/y" });
   });
 
-  test("comes from standard input too", async () => {
+  test("can come from standard input", async () => {
     await call(["--session", "new"], { terminal: fakeTerminal({ input: "Summarise this.\n" }) });
     expect(asked().map(textOf)).toEqual(["Summarise this."]);
   });
 
-  test("--json prints the session and the whole response", async () => {
+  test("prints the session and the whole response with --json", async () => {
     const whole = (response: ServerResponse): void => {
       response.writeHead(200, { "content-type": "application/json", "service-session-id": "ses_1" });
       response.end(JSON.stringify({ id: "resp_1", status: "completed" }));
@@ -96,7 +96,7 @@ describe("one question", () => {
     expect(asked()[0]?.body).toMatchObject({ stream: false });
   });
 
-  test("text that would repaint the terminal is shown harmless, and passed on whole to a program", async () => {
+  test("has control characters in its response replaced on a terminal, but not in a pipe", async () => {
     const answers = { "POST /v1/chat/responses": says("ses_1", "a\u001b[2J\nb") };
     expect((await call(["Hi"], { answers })).out).toBe("a\ufffd[2J\nb\n");
     host?.close();
@@ -111,7 +111,7 @@ describe("one question", () => {
     ["409 session_busy", /\/stop/],
     ["502 upstream_failed", /not stored twice/],
     ["503 not_configured", /--model/],
-  ])("a refusal with %s says what to do", async (refusal, advice) => {
+  ])("that fails with %s says what to do", async (refusal, advice) => {
     const [status, code = ""] = refusal.split(" ");
     const answers = { "POST /v1/chat/responses": refuses(Number(status), code, "Said by the server.") };
     const { code: exit, notes } = await call(["Hi"], { answers });
@@ -120,7 +120,7 @@ describe("one question", () => {
     expect(notes).toMatch(advice);
   });
 
-  test("a session that is not there says where to look, before anything is asked", async () => {
+  test("for a session that does not exist says how to list sessions, and is not sent", async () => {
     const answers = { "GET /v1/chat/sessions/ses_0": refuses(404, "session_not_found", "There is no such session.") };
     const { code, notes } = await call(["--session", "ses_0", "Hi"], { answers });
     expect(code).toBe(1);
@@ -128,13 +128,13 @@ describe("one question", () => {
     expect(asked()).toEqual([]);
   });
 
-  test("an upstream's refusal without a code is told in its words", async () => {
+  test("that an upstream rejects without a code shows the upstream's message", async () => {
     const error = { message: "The model is resting.", code: null };
     const answers = { "POST /v1/chat/responses": { status: 502, body: { error } } };
     expect((await call(["Hi"], { answers })).notes).toBe("fairlead: The model is resting.\n");
   });
 
-  test("a connection that is cut says how to go on", async () => {
+  test("says how to continue when the connection is cut", async () => {
     const cut = (response: ServerResponse): void =>
       void begin(response, "ses_1").write(delta("Hel"), () => response.destroy());
     const { code, out, notes } = await call(["Hi"], { answers: { "POST /v1/chat/responses": cut } });
@@ -143,7 +143,7 @@ describe("one question", () => {
     expect(notes).not.toContain(" at ");
   });
 
-  test("a lost answer is asked for again with the same Idempotency-Key", async () => {
+  test("is sent again with the same Idempotency-Key when its response is lost", async () => {
     let calls = 0;
     const lostOnce = (response: ServerResponse): void => {
       if (calls++ === 0) response.destroy();
@@ -155,7 +155,7 @@ describe("one question", () => {
     expect(new Set(keys).size).toBe(1);
   });
 
-  test("Ctrl-C stops the answer on the server and keeps what has come", async () => {
+  test("stops on the server on Ctrl-C, and keeps the partial response", async () => {
     const terminal = interruptedBy("Once");
     const running = Promise.withResolvers<ServerResponse>();
     const answers = {
@@ -190,7 +190,7 @@ describe("a chat", () => {
   const talk = (messages: readonly (string | null)[], answers: Record<string, Answer> = {}, argv: string[] = []) =>
     call(argv, { answers, terminal: fakeTerminal({ messages }) });
 
-  test("keeps to its session from turn to turn", async () => {
+  test("stays in its session from turn to turn", async () => {
     const { code, out, notes } = await talk(["Hi", "", "And then?", "/exit"]);
     expect({ code, out }).toEqual({ code: 0, out: "Hello, Ann\nHello, Ann\n" });
     expect(asked().map(({ headers }) => headers["service-session-id"])).toEqual([undefined, "ses_1"]);
@@ -198,13 +198,13 @@ describe("a chat", () => {
     expect(notes).toContain("fairlead chat --session ses_1");
   });
 
-  test("/new begins another session", async () => {
+  test("starts another session on /new", async () => {
     await talk(["Hi", "/new", "Hello again"]);
     expect(asked().map(({ headers }) => headers["service-session-id"])).toEqual([undefined, undefined]);
     expect(asked().map(textOf)).toEqual(["Hi", "Hello again"]);
   });
 
-  test("/sessions lists, and /resume goes on with one of them after showing its end", async () => {
+  test("lists sessions on /sessions, and on /resume shows the end of one and continues it", async () => {
     const place = { turnId: "trn_1", position: 1, item: {} };
     const said = [
       { ...place, id: "msg_2", role: "assistant", content: "Roses.", status: "incomplete", createdAt: "2030" },
@@ -222,7 +222,7 @@ describe("a chat", () => {
     expect(asked()[0]?.headers["service-session-id"]).toBe("ses_9");
   });
 
-  test("/model, /title, /retry and /stop act on the session", async () => {
+  test("applies /model, /title, /retry and /stop to its session", async () => {
     await talk(["/model x/y", "Hi", "/title Garden plans", "/retry", "/stop"], {
       "PATCH /v1/chat/sessions/ses_1": { body: { ...session, title: "Garden plans" } },
       "POST /v1/chat/sessions/ses_1:regenerate": says("ses_1", "Hello once more"),
@@ -236,12 +236,12 @@ describe("a chat", () => {
     ]);
   });
 
-  test("two slashes begin a message with one, and a path is no command", async () => {
+  test("treats // as an escaped slash, and a path as text, not as a command", async () => {
     await talk(["//exit", "/etc/hosts holds what?"]);
     expect(asked().map(textOf)).toEqual(["/exit", "/etc/hosts holds what?"]);
   });
 
-  test("what cannot be done is told, and the chat goes on", async () => {
+  test("reports a command that cannot be carried out, and continues", async () => {
     const { code, out, notes } = await talk(["/dance", "/retry", "/title x", "/resume", "/resume 3", "/help", "Hi"]);
     for (const told of [
       "command /dance",
@@ -256,7 +256,7 @@ describe("a chat", () => {
     expect({ code, out }).toEqual({ code: 0, out: "Hello, Ann\n" });
   });
 
-  test("a first turn that fails has its session all the same, refused or broken off", async () => {
+  test("keeps the session of a failed first turn, whether rejected or cut off", async () => {
     const turns = [
       (response: ServerResponse): void => {
         response.writeHead(502, { "service-session-id": "ses_1" });
@@ -270,7 +270,7 @@ describe("a chat", () => {
     expect(asked().map(({ headers }) => headers["service-session-id"])).toEqual([undefined, "ses_1"]);
   });
 
-  test("a turn that fails leaves the session as it is, for the next", async () => {
+  test("keeps its session for the next turn when a turn fails", async () => {
     const turns = [
       says("ses_1", "Hello"),
       (response: ServerResponse) => void begin(response, "ses_1").end(delta("Hel")),
@@ -283,11 +283,11 @@ describe("a chat", () => {
     expect(asked().map(({ headers }) => headers["service-session-id"])).toEqual([undefined, "ses_1", "ses_1"]);
   });
 
-  test("Ctrl-C at the prompt leaves", async () => {
+  test("ends on Ctrl-C at the prompt", async () => {
     expect((await talk(["Hi", null])).code).toBe(130);
   });
 
-  test("a second Ctrl-C leaves while an answer still comes", async () => {
+  test("ends on a second Ctrl-C while a response is still arriving", async () => {
     const left = Promise.withResolvers<void>();
     const terminal = interruptedBy("word", { messages: ["Go", "never read"] });
     const answers = {
@@ -303,12 +303,12 @@ describe("a chat", () => {
     expect(asked()).toHaveLength(1);
   });
 
-  test("goes on with the last session when it begins with --continue, if there is one", async () => {
+  test("continues the last session with --continue, which fails when there is none", async () => {
     const none = { "GET /v1/chat/sessions": { body: { sessions: [], nextPageToken: null } } };
     expect((await talk([], none, ["--continue"])).code).toBe(2);
   });
 
-  test.each([[["--json"]], [["--session", "ses_1", "--continue"]]])("%j is bad usage", async (argv) => {
+  test.each([[["--json"]], [["--session", "ses_1", "--continue"]]])("with %j is a usage error", async (argv) => {
     expect((await talk([], {}, argv)).code).toBe(2);
   });
 });

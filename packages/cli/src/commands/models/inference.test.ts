@@ -21,24 +21,24 @@ const streamed = (response: ServerResponse): void => {
 };
 
 describe("fairlead models", () => {
-  test("prints one model a line, asked with the project key", async () => {
+  test("prints one model per line, and sends the project key", async () => {
     const data = [{ id: "attic/tiny" }, { id: "attic/large" }];
     const result = await call(["models"], { body: { object: "list", data } });
     expect(result).toMatchObject({ code: 0, out: "attic/tiny\nattic/large\n" });
     expect(host?.seen[0]?.authorization).toBe("Bearer flk_1");
   });
 
-  test("says why there may be none", async () => {
+  test("says why the list may be empty", async () => {
     const result = await call(["models"], { body: { object: "list", data: [] } });
     expect(result).toMatchObject({ code: 0, out: "", notes: expect.stringContaining("no ready node") });
   });
 });
 
-describe("fairlead models with a key that may call none of them", () => {
+describe("fairlead models with a key that allows no available model", () => {
   test.each([
     [["attic/*", "fast"], "allows only attic/*, fast"],
     [[], "is empty"],
-  ])("names the key's list %j", async (list, words) => {
+  ])("names the key's allowlist %j", async (list, words) => {
     const result = await call(["models"], { body: { object: "list", data: [], model_allow_list: list } });
     expect(result).toMatchObject({
       code: 0,
@@ -49,7 +49,7 @@ describe("fairlead models with a key that may call none of them", () => {
 });
 
 describe("fairlead chat with a project key and one question", () => {
-  test("streams the answer to the words on the command line", async () => {
+  test("streams the response to the question on the command line", async () => {
     const result = await call(["chat", "Who", "are", "you?"], streamed);
     expect(result).toMatchObject({ code: 0, out: "Hello, Ann\n" });
     expect(host?.seen[0]?.body).toEqual({
@@ -59,7 +59,7 @@ describe("fairlead chat with a project key and one question", () => {
     });
   });
 
-  test("reads the question from standard input when there are no words", async () => {
+  test("reads the question from standard input when there are no arguments", async () => {
     await call(["chat", "--model", "attic/large"], streamed, fakeTerminal({ input: "Summarise this.\n" }));
     expect(host?.seen[0]?.body).toMatchObject({
       model: "attic/large",
@@ -67,11 +67,11 @@ describe("fairlead chat with a project key and one question", () => {
     });
   });
 
-  test("is bad usage with empty standard input", async () => {
+  test("is a usage error when standard input is empty", async () => {
     expect((await call(["chat"], streamed, fakeTerminal({ input: "  \n" }))).code).toBe(2);
   });
 
-  test("--json prints the whole answer object", async () => {
+  test("prints the whole response object with --json", async () => {
     const answer = {
       id: "c1",
       choices: [{ message: { role: "assistant", content: "Hi" } }],
@@ -82,7 +82,7 @@ describe("fairlead chat with a project key and one question", () => {
     expect(host?.seen[0]?.body).not.toHaveProperty("stream");
   });
 
-  test("Ctrl-C stops the call and ends the line", async () => {
+  test("stops the call and ends the line on Ctrl-C", async () => {
     const terminal = fakeTerminal();
     const left = Promise.withResolvers<void>();
     const endless = (response: ServerResponse): void => {
@@ -99,13 +99,13 @@ describe("fairlead chat with a project key and one question", () => {
     await left.promise;
   });
 
-  test("an answer that breaks off fails after ending the line", async () => {
+  test("ends the line and fails when the response is cut off", async () => {
     const broken = (response: ServerResponse): void => void response.end(piece("Hel"));
     const result = await call(["chat", "Hi"], broken);
     expect(result).toMatchObject({ code: 1, out: "Hel\n", notes: expect.stringContaining("cut off") });
   });
 
-  test("a connection that is cut in mid-answer fails with a message, not a stack trace", async () => {
+  test("fails with a message, not a stack trace, when the connection is cut in mid-response", async () => {
     const cut = (response: ServerResponse): void => {
       response.writeHead(200, { "content-type": "text/event-stream" });
       response.write(piece("Hel"), () => response.destroy());

@@ -48,7 +48,7 @@ async function call(argv: readonly string[], answers: Record<string, Answer>, in
 }
 
 describe("fairlead provider", () => {
-  test("create reads the credential from a file, and shows it nowhere", async () => {
+  test("create reads the credential from a file and never shows it", async () => {
     const file = join(dir, "key");
     writeFileSync(file, "sk-secret\n");
     const argv = ["provider", "create", "acme", "--url", "https://api.example.com/v1", "--credential-file", file];
@@ -74,14 +74,14 @@ describe("fairlead provider", () => {
     expect(notes).toContain("fairlead provider check acme");
   });
 
-  test("create takes the credential from standard input, and a preset by its name", async () => {
+  test("create accepts the credential from standard input, and a preset by name", async () => {
     const argv = ["provider", "create", "acme", "--preset", "openai", "--credential-file", "-"];
     await call(argv, made, "sk-piped\n");
     expect(host?.seen[0]?.body).toEqual({ name: "acme", preset: "openai", credential: "sk-piped" });
     expect(await call(["provider", "create", "acme", "--preset", "skynet"], made)).toMatchObject({ code: 2 });
   });
 
-  test("settings from a file go along, and flags win over them", async () => {
+  test("create sends the settings from a file; flags take precedence", async () => {
     const file = join(dir, "settings.json");
     const models = [{ name: "large", contextTokens: 9, prices: { input: 1, output: 2 } }];
     writeFileSync(file, JSON.stringify({ models, discovery: true, baseUrl: "https://other.example.com" }));
@@ -100,18 +100,18 @@ describe("fairlead provider", () => {
     [["--settings", "/nope"], 1, "Cannot read"],
     [["--credential-file", "-", "--settings", "-"], 2, "only one of"],
     [["--header", "x-title"], 2, "name=value"],
-  ])("create with %j is refused before anything is sent", async (options, code, words) => {
+  ])("create rejects %j before sending anything", async (options, code, words) => {
     const answer = await call(["provider", "create", "acme", ...options], made, "");
     expect(answer).toMatchObject({ code, notes: expect.stringContaining(words) });
     expect(host?.seen).toEqual([]);
   });
 
-  test("an empty file is no credential", async () => {
+  test("create rejects an empty credential file", async () => {
     const answer = await call(["provider", "create", "acme", "--credential-file", "-"], made, "\n");
     expect(answer).toMatchObject({ code: 1, notes: expect.stringContaining("expected a credential") });
   });
 
-  test("list shows the project's and the platform's", async () => {
+  test("list shows the project's and the platform's providers", async () => {
     const { out } = await call(["provider", "list"], {
       [`GET ${PROVIDERS}`]: { body: { providers: [provider, shared] } },
     });
@@ -119,7 +119,7 @@ describe("fairlead provider", () => {
     expect(out).toMatch(/shared +platform .*1$/m);
   });
 
-  test("get shows a provider line by line, and text from elsewhere harmless", async () => {
+  test("get shows one field per line, and replaces control characters", async () => {
     const hostile = { ...provider, headers: { "x-title": "\u001b[2Jgone" } };
     const { out } = await call(["provider", "get", "acme"], { [`GET ${PROVIDERS}/acme`]: { body: hostile } });
     expect(out).toMatch(/^credential +set, sent in authorization$/m);
@@ -127,7 +127,7 @@ describe("fairlead provider", () => {
     expect(out).not.toContain("\u001b");
   });
 
-  test("update changes what is named, and says when a credential was forgotten with the URL", async () => {
+  test("update sends only the given fields, and says when changing the URL removes the credential", async () => {
     await call(["provider", "update", "acme", "--discovery"], changed);
     expect(host?.seen[0]?.body).toEqual({ discovery: true });
     await call(["provider", "update", "acme", "--forget-credential"], changed);
@@ -140,12 +140,12 @@ describe("fairlead provider", () => {
     expect(host?.seen).toEqual([]);
   });
 
-  test("delete names what it deleted", async () => {
+  test("delete names the deleted provider", async () => {
     const answers = { [`DELETE ${PROVIDERS}/acme`]: { body: {} } };
     expect(await call(["provider", "delete", "acme"], answers)).toMatchObject({ code: 0, out: "deleted acme\n" });
   });
 
-  test("check lists what can be called, and fails where nothing can", async () => {
+  test("check lists the models that can be called, and fails when none can", async () => {
     const path = `POST ${PROVIDERS}/acme:check`;
     const check = { result: "ok", message: "It lists 1 model.", status: 200, latencyMs: 7, models: ["org/large"] };
     expect(await call(["provider", "check", "acme"], { [path]: { body: check } })).toMatchObject({
@@ -187,7 +187,7 @@ describe("fairlead alias", () => {
     expect(await call(["alias", "set", "fast"], answers)).toMatchObject({ code: 2 });
   });
 
-  test("list and delete", async () => {
+  test("list shows the aliases, and delete removes one", async () => {
     const answers = {
       [`GET ${ALIASES}`]: { body: { aliases: [alias] } },
       [`DELETE ${ALIASES}/fast`]: { body: {} },
@@ -206,7 +206,7 @@ describe("fairlead models", () => {
     return run(["models"], { env: { FAIRLEAD_MODELS_URL: host.url, FAIRLEAD_API_KEY: "flk_x" }, configDir: dir });
   };
 
-  test("shows context and prices where any is known", async () => {
+  test("shows context lengths and prices when any are known", async () => {
     const prices = { input: 250_000_000, cached_input: 25_000_000, output: 2_000_000_000, per_request: 0 };
     const { out } = await list([{ id: "acme/large", context_length: 131_072, prices }, { id: "box/tiny" }]);
     expect(out).toMatch(/^MODEL +CONTEXT +INPUT +OUTPUT/);
@@ -214,7 +214,7 @@ describe("fairlead models", () => {
     expect(out).toMatch(/^box\/tiny$/m);
   });
 
-  test("are names alone, one a line, where nothing else is known", async () => {
+  test("prints only names, one per line, when nothing else is known", async () => {
     expect((await list([{ id: "a/b" }, { id: "c/d" }])).out).toBe("a/b\nc/d\n");
   });
 });

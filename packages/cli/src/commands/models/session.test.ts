@@ -20,19 +20,19 @@ async function call(argv: readonly string[], answers: Record<string, Answer>): R
 }
 
 describe("fairlead session", () => {
-  test("list shows each with its program's name harmless, and marks the one that asks", async () => {
+  test("list replaces control characters in client names, and marks the current session", async () => {
     const { out } = await call(["list"], { "GET /v1/me/sessions": { body: { sessions: [session] } } });
     expect(out).toMatch(
       /sis_1 +current +2026-03-01T00:00:00.000Z +2026-03-31T00:00:00.000Z +192\.0\.2\.7 +Firefox\ufffd/,
     );
   });
 
-  test("revoke ends one by its id", async () => {
+  test("revoke ends a session by its ID", async () => {
     const result = await call(["revoke", "sis_1"], { "DELETE /v1/me/sessions/sis_1": { body: {} } });
     expect(result).toMatchObject({ code: 0, out: "revoked sis_1\n" });
   });
 
-  test("an id never leaves its place in the path", async () => {
+  test("escapes the ID in the request path", async () => {
     await call(["revoke", "../../projects/prj_1"], {});
     expect(host?.seen[0]?.url).toBe("/v1/me/sessions/..%2F..%2Fprojects%2Fprj_1");
   });

@@ -6,7 +6,7 @@ import { startStubHost } from "../../testing/stub-host.ts";
 const ENV = { FAIRLEAD_TOKEN: "session", FAIRLEAD_PROJECT_ID: "prj_1" };
 const way = { gatewayUrl: "http://127.0.0.1:1/v1/nodes/nod_1/gateway", authToken: "the.jwt.token" };
 const CONNECT = "GET /v1/nodes/nod_1/workload-connect";
-test("prints where a node's engine is reached and the token, by id, and by identifier in the project", async () => {
+test("prints the URL and the token for a node's engine, by node ID or by identifier in the project", async () => {
   const host = await startStubHost({
     [CONNECT]: { body: way },
     "GET /v1/nodes/by-slug/attic": { body: { id: "nod_1", name: "Attic" } },
@@ -41,7 +41,7 @@ test("forwards a local port until Ctrl-C", async () => {
   platform.close();
 });
 
-test("tells at once who may not, and of a port that is none", async () => {
+test("reports a missing permission and an invalid port immediately", async () => {
   const error = {
     message: "Your role in this project is viewer; this takes owner or admin.",
     code: "permission_denied",

@@ -64,16 +64,16 @@ describe("node delete", () => {
     return run(["node", "delete", ...argv], { env, terminal });
   }
 
-  test("says that a node is deleted when it is, by its identifier too", async () => {
+  test("prints that the node is deleted once it is, also for an identifier", async () => {
     expect(await remove(["attic"], { deleted: null })).toMatchObject({ code: 0, out: "deleted nod_1\n", notes: "" });
   });
 
-  test("that does not wait says what is left to do, and never that it is done", async () => {
+  test("with --no-wait says what is left to do, and never that it is done", async () => {
     const { code, out } = await remove(["nod_1", "--no-wait"]);
     expect([code, out]).toEqual([0, `nod_1 is deleting: ${REASON}\n`]);
   });
 
-  test("shows what happens until machine and node are gone", async () => {
+  test("shows the progress until the machine and the node are gone", async () => {
     const onLook = (): void => {
       const trouble = nodeEvent({ id: "evt_3", kind: "provider_trouble", message: "hetzner does not answer" });
       if (looks === 2) events = [trouble, ...events];
@@ -84,7 +84,7 @@ describe("node delete", () => {
     expect(notes).toBe(`deleting: ${REASON}\nhetzner does not answer\n`);
   });
 
-  describe("with a platform that does not answer", () => {
+  describe("when the platform does not respond", () => {
     const stopping = { error: { code: "unavailable", message: "the server is stopping" } };
 
     async function removeWhileAway(answers: number, clock: Clock): ReturnType<typeof run> {
@@ -103,13 +103,13 @@ describe("node delete", () => {
       return run(["node", "delete", "nod_1", "--wait"], { env, clock });
     }
 
-    test("waits while it is started anew, and says so once", async () => {
+    test("retries while it restarts, and says so once", async () => {
       const { code, out, notes } = await removeWhileAway(2, systemClock);
       expect([code, out]).toEqual([0, "deleted nod_1\n"]);
       expect(notes).toBe("the platform does not respond; retrying\n");
     });
 
-    test("gives up after some minutes, with the platform's own words", async () => {
+    test("gives up after a few minutes, with the platform's error message", async () => {
       let passed = 0;
       const fast = { now: () => systemClock.now(), monotonic: () => (passed += 6 * 60_000) };
       const { code, notes } = await removeWhileAway(100, fast);
@@ -118,7 +118,7 @@ describe("node delete", () => {
     });
   });
 
-  test("Ctrl-C ends the looking alone", async () => {
+  test("stops watching on Ctrl-C without stopping the deletion", async () => {
     const terminal = fakeTerminal();
     const running = remove(["nod_1"], { terminal });
     await vi.waitFor(() => expect(looks).toBeGreaterThan(0));
@@ -126,7 +126,7 @@ describe("node delete", () => {
     expect(await running).toMatchObject({ code: 130, notes: expect.stringContaining("fairlead node get nod_1") });
   });
 
-  test("asks for the machine to be abandoned only when it is told to", async () => {
+  test("asks to abandon the machine only with --abandon-machine", async () => {
     await remove(["nod_1", "--abandon-machine", "--json"], { deleted: null });
     const urls = host?.seen.filter(({ method }) => method === "DELETE").map(({ url }) => url);
     expect(urls).toEqual(["/v1/nodes/nod_1?abandonMachine=true"]);

@@ -34,7 +34,7 @@ function fileOf(content: string | Buffer): string {
 }
 
 describe("fairlead node secret", () => {
-  test("put sends a file's exact bytes, tells of its last line break, and shows no value", async () => {
+  test("put sends a file's exact bytes, warns about a trailing line break, and shows no value", async () => {
     const value = "\uFEFF-----BEGIN\n\u00e9\u{1f511}\n\n";
     const { code, out, notes } = await call(["put", "nod_1", "TOKEN", "--from-file", fileOf(value)], put);
     expect(code).toBe(0);
@@ -44,14 +44,14 @@ describe("fairlead node secret", () => {
     expect(out + notes).not.toContain("BEGIN");
   });
 
-  test("put takes standard input where no file is named", async () => {
+  test("put reads standard input when no file is given", async () => {
     const { code, notes } = await call(["put", "nod_1", "TOKEN"], put, "s3cret");
     expect(code).toBe(0);
     expect(host?.seen).toMatchObject([{ body: { value: "s3cret" } }]);
     expect(notes).toBe("");
   });
 
-  test("put takes no value as an argument, where others could read it", async () => {
+  test("put does not accept the value as an argument, where other users could read it", async () => {
     const { code } = await call(["put", "nod_1", "TOKEN", "s3cret"], put, "");
     expect(code).not.toBe(0);
     expect(host?.seen).toEqual([]);
@@ -59,8 +59,8 @@ describe("fairlead node secret", () => {
 
   test.each([
     ["an empty file", "", "is empty"],
-    ["a file that is no text", Buffer.from([0xff, 0xfe, 0x00]), "base64"],
-  ])("put sends nothing of %s", async (_what, content, told) => {
+    ["a file that is not text", Buffer.from([0xff, 0xfe, 0x00]), "base64"],
+  ])("put rejects %s and sends nothing", async (_what, content, told) => {
     const { code, notes } = await call(["put", "nod_1", "TOKEN", "--from-file", fileOf(content)], put);
     expect(code).not.toBe(0);
     expect(notes).toContain(told);
@@ -82,14 +82,14 @@ describe("fairlead node secret", () => {
     expect(notes).toContain("OLD");
   });
 
-  test("list --json prints what the host answered, and nothing else", async () => {
+  test("list --json prints only the host's response", async () => {
     const answers = { [`GET ${SECRETS}`]: { body: { secrets: [{ ...secret, stale: true }] } } };
     const { out, notes } = await call(["list", "nod_1", "--json"], answers);
     expect(JSON.parse(out)).toEqual({ secrets: [{ ...secret, stale: true }] });
     expect(notes).toBe("");
   });
 
-  test("delete asks for the name as it is written, whatever it holds", async () => {
+  test("delete sends the exact name, whatever characters it contains", async () => {
     const answers = { [`DELETE ${SECRETS}/a%2Fb%20c`]: { body: {} } };
     const { code, out } = await call(["delete", "nod_1", "a/b c"], answers);
     expect(code).toBe(0);

@@ -57,7 +57,7 @@ const asked = (): string[] =>
   (host?.seen ?? []).filter(({ method }) => method === "PUT").map(({ url }) => url.split("/")[3] ?? "");
 
 describe("node update-daemon", () => {
-  test("goes from node to node, and tells what became of each", async () => {
+  test("updates one node after another, and reports the result of each", async () => {
     const { code, out } = await roll(["--all", "--json"]);
     expect(code).toBe(0);
     expect(asked()).toEqual(["nod_a", "nod_b", "nod_c"]);
@@ -66,7 +66,7 @@ describe("node update-daemon", () => {
     expect(told).toMatchObject(Array(3).fill({ result: "updated", from: "1.2.3", daemonVersion: VERSION }));
   });
 
-  test("stops at the first that is rolled back, says why and what to do, and asks no other", async () => {
+  test("stops at the first rollback, says why and what to do, and starts no other update", async () => {
     becomes = ({ identifier }) =>
       identifier === "b" ? { daemonUpdate: update("rolled_back", "it ended 3 times") } : done();
     const { code, out, notes } = await roll(["--all"]);
@@ -79,7 +79,7 @@ describe("node update-daemon", () => {
     expect(notes).toContain("fairlead node events nod_b");
   });
 
-  test("asks a whole batch at once, and waits for all of it", async () => {
+  test("updates the nodes of a batch at the same time, and waits for all of them", async () => {
     becomes = ({ identifier }) => (identifier === "a" ? { daemonUpdate: update("refused", "no room") } : done());
     const { code, out } = await roll(["--all", "--batch", "2"]);
     expect(code).toBe(1);
@@ -87,7 +87,7 @@ describe("node update-daemon", () => {
     expect(out).toMatch(/b .*updated/);
   });
 
-  test("stops at one that does not come back in time, though its daemon is the new one", async () => {
+  test("stops at a node that does not come back in time, even if it runs the new daemon", async () => {
     becomes = () => ({ ...done(), status: "unreachable" });
     const { code, notes } = await roll(["a", "b", "--timeout", "1s"]);
     expect(code).toBe(1);
@@ -96,14 +96,14 @@ describe("node update-daemon", () => {
     expect(notes).toContain("its status is unreachable");
   });
 
-  test("is not done while the new one is on trial", async () => {
+  test("does not count a node as updated while the new daemon is on trial", async () => {
     becomes = () => ({ daemonVersion: VERSION, daemonUpdate: update("trial") });
     const { notes } = await roll(["a", "--timeout", "1s"]);
     expect(notes).toContain("a: active, 1.3.0, trial");
     expect(notes).toContain("did not come back");
   });
 
-  test("goes on where it stopped: what runs the version is left, what is under way is not asked again", async () => {
+  test("resumes where it stopped: skips updated nodes, and does not restart updates in progress", async () => {
     const [a = NODE, b = NODE] = nodes.values();
     nodes.set("a", { ...a, daemonVersion: VERSION, daemonUpdate: update("done") });
     nodes.set("b", { ...b, desiredDaemonVersion: VERSION, daemonUpdate: update("downloading") });
@@ -115,7 +115,7 @@ describe("node update-daemon", () => {
     expect(asked()).toEqual(["nod_c"]);
   });
 
-  test("asks anew for what failed before, and does not take that for the new end", async () => {
+  test("retries a failed update, and does not mistake the earlier failure for the new result", async () => {
     const [a = NODE] = nodes.values();
     nodes.set("a", {
       ...a,
@@ -126,7 +126,7 @@ describe("node update-daemon", () => {
     expect(asked()).toEqual(["nod_a"]);
   });
 
-  test("Ctrl-C stops asking, and says what is under way and what was not asked", async () => {
+  test("starts no more updates on Ctrl-C, and says which are running and which were not started", async () => {
     becomes = () => ({ daemonUpdate: update("downloading", "40 %") });
     const terminal = fakeTerminal();
     const running = roll(["--all"], terminal);
@@ -138,7 +138,7 @@ describe("node update-daemon", () => {
     expect(asked()).toEqual(["nod_a"]);
   });
 
-  test("leaves nodes out that are not there, and refuses to begin with one that was named", async () => {
+  test("skips unreachable nodes with --all, and refuses to start when a named node is unreachable", async () => {
     const [a = NODE] = nodes.values();
     nodes.set("a", { ...a, status: "unreachable" });
     const all = await roll(["--all"]);
@@ -152,7 +152,7 @@ describe("node update-daemon", () => {
     expect(asked()).toEqual([]);
   });
 
-  test.each([{ args: [] }, { args: ["a", "--all"] }])("takes nodes or --all: $args", async ({ args }) => {
+  test.each([{ args: [] }, { args: ["a", "--all"] }])("requires either nodes or --all: $args", async ({ args }) => {
     const { code, notes } = await roll(args);
     expect(code).toBe(2);
     expect(notes).toContain("name the nodes or use --all");

@@ -52,7 +52,7 @@ const thereupon =
 const sent = (method: string): unknown => host?.seen.find((request) => request.method === method)?.body;
 
 describe("node get", () => {
-  test("shows why a node is what it is, what runs, and what its machine lacks", async () => {
+  test("shows the reason for the status, the workloads, and the machine's problems", async () => {
     node = {
       ...NODE,
       status: "degraded",
@@ -85,7 +85,7 @@ describe("node get", () => {
 });
 
 describe("node update", () => {
-  test("changes the variables that are named and leaves the others, by a mask", async () => {
+  test("changes only the named variables, with an update mask", async () => {
     const argv = ["node", "update", "attic", "--env", "A=x=y", "--env", "C=", "--unset-env", "B", "--no-wait"];
     const { code } = await call(argv, { "PATCH /v1/nodes/nod_1": { body: NODE } });
     expect(code).toBe(0);
@@ -99,7 +99,7 @@ describe("node update", () => {
     ["engine.yaml", "preset: ollama\nenv: { OLLAMA_KEEP_ALIVE: 1h }\n"],
     ["engine.json", '{"preset":"ollama","env":{"OLLAMA_KEEP_ALIVE":"1h"}}'],
     ["-", "preset: ollama\nenv:\n  OLLAMA_KEEP_ALIVE: 1h\n"],
-  ])("takes a whole config from %s", async (name, text) => {
+  ])("reads a whole config from %s", async (name, text) => {
     const file = name === "-" ? name : join(dir, name);
     if (name !== "-") writeFileSync(file, text);
     const argv = ["node", "update", "attic", "--engine-config", file, "--name", "Loft", "--no-wait"];
@@ -116,14 +116,14 @@ describe("node update", () => {
     ["- a", "must contain the fields"],
     ["imagee: x", "engineConfig: "],
     ["port: 99999999\nimage: x", "engineConfig.port: "],
-  ])("refuses %j with the mistake, and sends nothing", async (text, mistake) => {
+  ])("rejects %j, names the mistake and sends nothing", async (text, mistake) => {
     const argv = ["node", "update", "attic", "--engine-config", "-"];
     const result = await call(argv, {}, fakeTerminal({ input: text }));
     expect([result.code, result.notes]).toEqual([2, expect.stringContaining(mistake)]);
     expect(sent("PATCH")).toBeUndefined();
   });
 
-  test("does not wait for an agent that starts beside the engine", async () => {
+  test("does not wait for an agent that is starting on the same node", async () => {
     node = { ...NODE, workloads: [ENGINE, AGENT_WORKLOAD] };
     const { code } = await call(["node", "update", "attic", "--image", "engine:1"], {
       "PATCH /v1/nodes/nod_1": { body: node },
@@ -131,7 +131,7 @@ describe("node update", () => {
     expect(code).toBe(0);
   });
 
-  test("shows what the node does until the new engine is ready", async () => {
+  test("shows the progress until the new engine is ready", async () => {
     const coming = { ...ENGINE, upToDate: false, desiredImage: "engine:2", progress: 42 };
     let looks = 0;
     const { code, out, notes } = await call(["node", "update", "attic", "--image", "engine:2"], {
@@ -154,7 +154,7 @@ describe("node update", () => {
     expect(out).toContain("engine:2");
   });
 
-  test("ends with the reason when the update is rolled back", async () => {
+  test("exits with the reason when the update is rolled back", async () => {
     const { code, notes } = await call(["node", "update", "attic", "--image", "engine:2"], {
       "PATCH /v1/nodes/nod_1": thereupon(() => {
         node = { ...NODE, workloads: [{ ...ENGINE, upToDate: false }] };
@@ -167,7 +167,7 @@ describe("node update", () => {
 });
 
 describe("node drain, resume and restart", () => {
-  test("ask for it, and wait until it is so", async () => {
+  test("send the request, and wait until it takes effect", async () => {
     const drained = await call(["node", "drain", "attic", "--timeout", "30m"], {
       "POST /v1/nodes/nod_1:drain": thereupon(() => {
         node = { ...NODE, status: "drained", workloads: [] };
@@ -191,7 +191,7 @@ describe("node drain, resume and restart", () => {
     expect(host?.seen.find(({ method }) => method === "POST")?.idempotencyKey).toMatch(/^req_/);
   });
 
-  test("Ctrl-C ends the looking alone, and says how to look again", async () => {
+  test("stop watching on Ctrl-C without stopping the operation, and say how to check on it", async () => {
     const terminal = fakeTerminal();
     const running = call(
       ["node", "drain", "nod_1"],
@@ -212,7 +212,7 @@ describe("node drain, resume and restart", () => {
 describe("node logs", () => {
   const line = (text: string): string => `data: ${JSON.stringify({ at: "2030", stream: "stdout", text })}\n\n`;
 
-  test("shows the lines that were asked for, without what would repaint the terminal", async () => {
+  test("shows the requested lines, and replaces control characters", async () => {
     const { code, out } = await call(["node", "logs", "attic", "--tail", "5", "--timestamps"], {
       "GET /v1/nodes/nod_1/logs": (response) =>
         void response.end(`${line("one\u001b[2J")}: still here\n\ndata: [DONE]\n\n`),
@@ -233,7 +233,7 @@ describe("node logs", () => {
     expect((await running).code).toBe(0);
   });
 
-  test("says so when they break off", async () => {
+  test("says so when the stream is cut off", async () => {
     const { code, notes } = await call(["node", "logs", "nod_1"], {
       "GET /v1/nodes/nod_1/logs": (response) => void response.end(line("one")),
     });
@@ -241,7 +241,7 @@ describe("node logs", () => {
   });
 });
 
-test("node events tells the history in its order, of some kinds and times alone", async () => {
+test("node events shows the history in order, filtered by kind and time", async () => {
   events = [
     nodeEvent({ id: "evt_2", kind: "workload_exited", message: "box ended: out of memory; it is started again" }),
     ...events,
@@ -252,13 +252,13 @@ test("node events tells the history in its order, of some kinds and times alone"
 });
 
 describe("node versions", () => {
-  test("shows what runs, what is wanted, and since when", async () => {
+  test("shows what runs, what is desired, and since when", async () => {
     const { out } = await call(["node", "versions"]);
     expect(out).toMatch(/attic +active +1\.2\.3 +engine +1\.0 +engine:1 +sha256:a+ +2030-01-01T00:00:01\.000Z\n/);
     expect((await call(["node", "versions", "--outdated"])).out).toBe("all nodes are up to date\n");
   });
 
-  test("marks an engine that is not the wanted one, and finds it", async () => {
+  test("marks an engine that differs from the desired one, and lists it with --outdated", async () => {
     node = { ...NODE, workloads: [{ ...ENGINE, upToDate: false, desiredImage: "engine:2" }] };
     const { out } = await call(["node", "versions", "--outdated"]);
     expect(out).toMatch(/attic.*! desired: engine:2\n/);
@@ -280,34 +280,34 @@ describe("node versions", () => {
   // The command line's version, 1.2.3, does not matter.
   test.each([
     {
-      so: "the newest build that is offered",
+      so: "the newest available build",
       daemonVersion: "1.2.3",
       builds: ["1.3.0"],
       cell: "1.2.3 (older than 1.3.0)",
     },
     {
-      so: "the server's release, where none is offered",
+      so: "the server's release, when no build is available",
       daemonVersion: "1.9.0",
       builds: [],
       cell: "1.9.0 (older than 2.0.0)",
     },
     {
-      so: "what is asked for, though a newer build is offered",
+      so: "the desired version, even if a newer build is available",
       daemonVersion: "1.3.0",
       desiredDaemonVersion: "1.2.3",
       builds: ["1.4.0"],
       cell: "1.3.0 ! desired: 1.2.3 (not started)",
     },
     {
-      so: "what is asked for, where it runs already",
+      so: "the desired version, when it already runs",
       daemonVersion: "1.2.3",
       desiredDaemonVersion: "1.2.3",
       builds: ["1.4.0"],
       cell: null,
     },
     { so: "nothing, before a daemon has enrolled", daemonVersion: "", builds: ["1.4.0"], cell: null },
-    { so: "the newest, where it is ahead of it", daemonVersion: "1.5.0", builds: ["1.4.0"], cell: null },
-  ])("measures a daemon by $so", async ({ daemonVersion, desiredDaemonVersion = null, builds, cell }) => {
+    { so: "the newest build, when the daemon is newer", daemonVersion: "1.5.0", builds: ["1.4.0"], cell: null },
+  ])("compares a daemon with $so", async ({ daemonVersion, desiredDaemonVersion = null, builds, cell }) => {
     node = { ...NODE, daemonVersion, desiredDaemonVersion };
     const { out } = await call(["node", "versions", "--outdated"], offered(...builds));
     if (cell === null) expect(out).toBe("all nodes are up to date\n");
@@ -318,7 +318,7 @@ describe("node versions", () => {
     expect(nodes).toMatchObject([{ expectedDaemonVersion, daemonOutdated: cell !== null, outdated: cell !== null }]);
   });
 
-  test("names the agents beside an engine, and what is wanted of each", async () => {
+  test("lists the agents on a node, and the desired image of each", async () => {
     node = { ...NODE, workloads: [ENGINE, AGENT_WORKLOAD] };
     const { out } = await call(["node", "versions", "--outdated"]);
     expect(out).toMatch(/engine +1\.0 .*\nattic +active +1\.2\.3 +agent-1 +none +! desired: bot:1\n/);

@@ -55,14 +55,14 @@ async function call(
 const sent = (): unknown => host?.seen.find(({ method }) => method === "POST")?.body;
 
 describe("plans", () => {
-  test("shows size, price and places, and from when that is", async () => {
+  test("shows sizes, prices and locations, and the date of the catalogue", async () => {
     const page = { plans: [PLAN], sources: [SOURCE], nextPageToken: "" };
     const { out, notes } = await call(["plans"], { "GET /v1/plans": json(page) });
     expect(out).toMatch(/hetzner:cx23 +2 +4 GB +40 GB .*3\.49 EUR +fsn1 \(nbg1\)/);
     expect(notes).toMatch(/catalogue of 2025-10-21/);
   });
 
-  test("shows sizes and prices as people write them: the lowest, and the highest where places differ", async () => {
+  test("shows sizes and prices in readable units, with a price range when locations differ", async () => {
     const dear = { amount: "10.5", currency: "USD" };
     const plan: Plan = {
       ...PLAN,
@@ -79,7 +79,7 @@ describe("plans", () => {
     expect(out).toMatch(/docker:here +2 +4 GB +40 GB +fsn1/);
   });
 
-  test("that wants a token says how to give it, and one that nobody asked for is a mistake", async () => {
+  test("says how to provide a required token, and reports one that is not needed", async () => {
     const error = { code: "invalid_request", param: "providerToken", message: "`providerToken`: hetzner wants one." };
     const refused = { status: 400, body: { error } };
     const { code, notes } = await call(["plans", "--refresh", "hetzner"], { "POST /v1/plans:refresh": refused });
@@ -98,7 +98,7 @@ describe("plans", () => {
     expect((await call(["node", "sweep", "--provider-token-file", "x"], {})).notes).toContain("--provider NAME");
   });
 
-  test("asks the provider with the token of a file, which no output repeats", async () => {
+  test("refreshes with a provider token from a file, and never prints it", async () => {
     const file = join(dir, "token");
     writeFileSync(file, `${TOKEN}\n`);
     const answer = { plans: [PLAN], sources: [{ ...SOURCE, from: "provider" }] };
@@ -113,7 +113,7 @@ describe("plans", () => {
 describe("node create with a plan", () => {
   const created = { "POST /v1/nodes": json({ node: { ...NODE, planId: "hetzner:cx23" } }) };
 
-  test("sends the plan, the places and the token of the environment, and names no bootstrap token", async () => {
+  test("sends the plan, locations and the environment's token, and mentions no bootstrap token", async () => {
     const argv = ["node", "create", "rented", "--plan", "hetzner:cx23", "--location", "fsn1,nbg1", "--no-wait"];
     const { code, notes } = await call(argv, created, { env: { FAIRLEAD_PROVIDER_TOKEN: TOKEN } });
     expect(code).toBe(0);
@@ -127,12 +127,12 @@ describe("node create with a plan", () => {
     expect(notes).not.toContain("bootstrap-token");
   });
 
-  test("of one's own sends no token, whatever stands in the environment", async () => {
+  test("sends no token for the byo plan, even if the environment has one", async () => {
     await call(["node", "create", "own"], created, { env: { FAIRLEAD_PROVIDER_TOKEN: TOKEN } });
     expect(sent()).toEqual({ projectId: "prj_1", planId: "byo", name: "own" });
   });
 
-  test("ends with the provider's words when it is given up", async () => {
+  test("exits with the provider's message when provisioning fails", async () => {
     const events = [
       {
         id: "evt_2",
@@ -165,7 +165,7 @@ describe("node sweep", () => {
     message: "",
   };
 
-  test("removes orphans only when it is told to, and shows both sides", async () => {
+  test("removes orphans only with --delete, and shows machines without nodes and nodes without machines", async () => {
     const missing = [{ provider: "hetzner", nodeId: "nod_1", machineId: "7" }];
     const unseen = [{ provider: "docker", message: "away" }];
     const kept = { ...orphan, machineId: "43", deleted: false, message: "it is locked" };
@@ -178,7 +178,7 @@ describe("node sweep", () => {
     expect(notes).toBe("hetzner did not delete 43: it is locked\ndid not check docker: away\n");
   });
 
-  test("without --delete asks for nothing to be removed, and says so where all agrees", async () => {
+  test("removes nothing without --delete, and says so when every machine has a node", async () => {
     const { out } = await call(["node", "sweep"], {
       "POST /v1/nodes:sweep": json({ orphans: [], missing: [], unseen: [] }),
     });

@@ -26,13 +26,13 @@ async function audit(...argv: readonly string[]): ReturnType<typeof run> {
 }
 
 describe("fairlead audit", () => {
-  test("shows when, what, who, on what and from where, the newest hundred", async () => {
+  test("shows the time, action, actor, target and address of the newest 100 events", async () => {
     const { out } = await audit();
     expect(out).toMatch(/2026-03-02T09:30:00.000Z +key\.create +ann@example\.org +CI key_1 +192\.0\.2\.7/);
     expect(host?.seen[0]?.url).toBe("/v1/projects/prj_1/audit?pageSize=100");
   });
 
-  test("sends its filters, with durations as times ago and days as whole days", async () => {
+  test("sends the filters; durations count back from now, and dates include the whole day", async () => {
     await audit("--action", "key.create", "--actor", "usr_1", "--from", "7d", "--to", "2026-03-05");
     const query = new URL(host?.seen[0]?.url ?? "", "http://x").searchParams;
     expect(Object.fromEntries(query)).toMatchObject({
@@ -43,12 +43,12 @@ describe("fairlead audit", () => {
     });
   });
 
-  test("--platform asks for every project", async () => {
+  test("--platform requests the events of every project", async () => {
     expect(JSON.parse((await audit("--platform", "--json")).out)).toEqual({ auditEvents: [event] });
     expect(host?.seen[0]?.url).toMatch(/^\/v1\/audit\?/);
   });
 
-  test("a time that is none is bad usage", async () => {
+  test("rejects an invalid time as a usage error", async () => {
     expect(await audit("--from", "yesterday")).toMatchObject({
       code: 2,
       notes: expect.stringContaining("is not a time"),

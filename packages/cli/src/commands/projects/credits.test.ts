@@ -34,7 +34,7 @@ async function call(argv: readonly string[], answers: Record<string, Answer>): R
 }
 
 describe("fairlead credits", () => {
-  test("add sends whole nano-dollars, with a key that makes a repeat harmless", async () => {
+  test("add sends whole nano-dollars, with an Idempotency-Key", async () => {
     const answers = { [CREDITS]: { body: { ledgerEntry: entry } } };
     expect(await call(["add", "25", "--note", "Invoice 17"], answers)).toMatchObject({
       code: 0,
@@ -46,18 +46,18 @@ describe("fairlead credits", () => {
     expect(host?.seen[0]?.body).toEqual({ amountNanoDollars: -1, note: "" });
   });
 
-  test.each(["0", "-5", "1e3", "ten"])("add refuses %s before anybody is asked", async (amount) => {
+  test.each(["0", "-5", "1e3", "ten"])("add rejects %s before sending anything", async (amount) => {
     expect(await call(["add", "--", amount], {})).toMatchObject({ code: 2 });
     expect(host?.seen).toEqual([]);
   });
 
-  test("balance tells what is left, what is held, and whether anybody asks for it", async () => {
+  test("balance shows what is left, what is reserved, and whether calls are charged", async () => {
     const body = { mode: "off", balanceNanoDollars: 1_500_000_000, heldNanoDollars: 10, runningCalls: 2 };
     const { out } = await call(["balance"], { "GET /v1/projects/prj_1/balance": { body } });
     expect(out).toBe("$1.50 left, $0.00000001 reserved by 2 running calls (billing is off: calls are not charged)\n");
   });
 
-  test("ledger shows what added and what took", async () => {
+  test("ledger shows credits and charges", async () => {
     const spent = { ...entry, kind: "settle", amountNanoDollars: -42, callId: "req_1", note: "" };
     const answers = {
       "GET /v1/projects/prj_1/ledger": { body: { ledgerEntries: [spent, entry], nextPageToken: "" } },

@@ -31,7 +31,7 @@ async function whois(
   return { code, out, asked };
 }
 
-test("says whose key it is and why it is refused", async () => {
+test("shows whose key it is and why it is rejected", async () => {
   const { code, out, asked } = await whois(DISABLED);
   expect([code, asked]).toEqual([0, [{ text: "0123456789abcdef" }]]);
   expect(out).toBe(
@@ -49,7 +49,7 @@ test("reads a whole key from stdin, where other users of the machine cannot see 
   expect(out).not.toContain("flk_whole");
 });
 
-test("says so when nobody has it", async () => {
+test("says so when the key is unknown", async () => {
   expect((await whois({ ...DISABLED, state: "unknown", key: null })).out).toContain(
     "not found among this installation's keys",
   );

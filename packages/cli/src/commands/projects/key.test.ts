@@ -40,7 +40,7 @@ async function call(argv: readonly string[], answers: Record<string, Answer> = {
 describe("fairlead key create", () => {
   const answers = { [`POST ${KEYS}`]: created };
 
-  test("prints nothing but the value on standard output, and how to keep it", async () => {
+  test("prints only the value to standard output, and says how to store it", async () => {
     const result = await call(["create", "laptop"], answers);
     expect(result).toMatchObject({ code: 0, out: "flk_value\n" });
     expect(result.notes).toMatch(/laptop \(key_1\): this value is not shown again.*secret manager/);
@@ -59,7 +59,7 @@ describe("fairlead key create", () => {
     });
   });
 
-  test("an expiry on a day is the end of that day", async () => {
+  test("treats an expiry date as the end of that day", async () => {
     await call(["create", "ci", "--expires", "2026-12-31"], answers);
     expect(host?.seen[0]?.body).toMatchObject({ expiresAt: "2027-01-01T00:00:00.000Z" });
   });
@@ -70,13 +70,13 @@ describe("fairlead key create", () => {
     [["--requests-per-minute", "0"], "an integer"],
     [["--budget-total", "-1"], "amount in dollars"],
     [["--model", "a/b", "--all-models"], "cannot be used with"],
-  ])("%j is bad usage, and nothing is sent", async (options, message) => {
+  ])("rejects %j as a usage error, and sends nothing", async (options, message) => {
     const result = await call(["create", "ci", ...options], answers);
     expect(result).toMatchObject({ code: 2, notes: expect.stringContaining(message) });
     expect(host?.seen).toEqual([]);
   });
 
-  test("a value whose answer was lost is told of, with the way out, and no second key is made", async () => {
+  test("reports a value that was lost with its response, says what to do, and creates no second key", async () => {
     const error = { message: "This call was made before, and made key_1.", code: "already_exists", requestId: "req_1" };
     let calls = 0;
     const result = await call(["create", "laptop"], {
@@ -117,16 +117,16 @@ describe("fairlead key", () => {
     expect(out).toMatch(/key_4 .* disabled/);
   });
 
-  test("list of a project without keys says how to make one", async () => {
+  test("list says how to create a key when the project has none", async () => {
     expect((await call(["list"], { [`GET ${KEYS}`]: { body: { keys: [] } } })).out).toContain("fairlead key create");
   });
 
-  test("get shows one key, and all of it as JSON", async () => {
+  test("get shows one key, in full with --json", async () => {
     const { out } = await call(["get", "key_2", "--json"], { [`GET ${KEYS}/key_2`]: { body: limited } });
     expect(JSON.parse(out)).toEqual(limited);
   });
 
-  test("update sends what changes, and none lifts a limit", async () => {
+  test("update sends only the changes, and `none` removes a limit", async () => {
     const answers = { [`PATCH ${KEYS}/key_2`]: { body: { ...limited, enabled: false } } };
     const argv = ["update", "key_2", "--disable", "--name", "CI", "--all-models", "--expires", "none"];
     const result = await call([...argv, "--tokens-per-minute", "none", "--budget-total", "none"], answers);
@@ -139,7 +139,7 @@ describe("fairlead key", () => {
     });
   });
 
-  test("update without a change, or to both states, is bad usage", async () => {
+  test("update without a change, or with both --enable and --disable, is a usage error", async () => {
     expect(await call(["update", "key_2"])).toMatchObject({
       code: 2,
       notes: expect.stringContaining("nothing to change"),
@@ -147,7 +147,7 @@ describe("fairlead key", () => {
     expect((await call(["update", "key_2", "--enable", "--disable"])).code).toBe(2);
   });
 
-  test("rotate prints the new value alone, and says how long the old one works on", async () => {
+  test("rotate prints only the new value, and sets how long the old one keeps working", async () => {
     const answers = { [`POST ${KEYS}/key_1:rotate`]: created };
     expect(await call(["rotate", "key_1"], answers)).toMatchObject({ code: 0, out: "flk_value\n" });
     expect(host?.seen[0]?.body).toEqual({});
@@ -157,7 +157,7 @@ describe("fairlead key", () => {
     expect(host?.seen[0]?.body).toEqual({ overlapSeconds: 0 });
   });
 
-  test("a rotation whose answer was lost warns that another one ends the value that programs still use", async () => {
+  test("rotate warns, when its response is lost, that rotating again ends the value still in use", async () => {
     const error = { message: "This call was made before.", code: "already_exists", requestId: "req_1" };
     const answers = { [`POST ${KEYS}/key_1:rotate`]: { status: 409, body: { error } } };
     expect(await call(["rotate", "key_1"], answers)).toMatchObject({
@@ -166,7 +166,7 @@ describe("fairlead key", () => {
     });
   });
 
-  test("delete deletes one", async () => {
+  test("delete deletes one key", async () => {
     const result = await call(["delete", "key_1"], { [`DELETE ${KEYS}/key_1`]: { body: {} } });
     expect(result).toMatchObject({ code: 0, out: "deleted key_1\n" });
   });

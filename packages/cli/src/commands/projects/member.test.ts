@@ -38,13 +38,13 @@ async function call(argv: readonly string[], answers: Record<string, Answer>): R
 }
 
 describe("fairlead member", () => {
-  test("list shows who belongs to the project, as what, since when", async () => {
+  test("list shows the members of the project, with their roles and since when they belong to it", async () => {
     const { out } = await call(["list"], listed);
     expect(out).toMatch(/usr_2 +ben@example\.org +member +2026-03-02T09:30:00.000Z/);
     expect(JSON.parse((await call(["list", "--json"], listed)).out)).toEqual({ members: [ann, ben] });
   });
 
-  test("invite prints nothing but the link on standard output, and whom to send it to", async () => {
+  test("invite prints only the link to standard output, and says who to send it to", async () => {
     const answers = { "POST /v1/projects/prj_1/members": { body: { invitation, url } } };
     const result = await call(["invite", "cleo@example.org", "--role", "admin"], answers);
     expect(result).toMatchObject({ code: 0, out: `${url}\n`, notes: expect.stringContaining("cleo@example.org") });
@@ -52,14 +52,14 @@ describe("fairlead member", () => {
     expect(host?.seen[0]?.idempotencyKey).toMatch(/^req_/);
   });
 
-  test("set-role finds a member by email address, and repeats the path's ids in the body", async () => {
+  test("set-role finds a member by email address, and repeats the IDs of the path in the body", async () => {
     const path = "/v1/projects/prj_1/members/usr_2";
     const answers = { ...listed, [`PATCH ${path}`]: { body: { ...ben, role: "viewer" } } };
     expect((await call(["set-role", "Ben@example.org", "viewer"], answers)).out).toMatch(/ben@example\.org +viewer/);
     expect(host?.seen.at(-1)?.body).toEqual({ projectId: "prj_1", userId: "usr_2", role: "viewer" });
   });
 
-  test("a role that does not exist is bad usage", async () => {
+  test("set-role and invite reject an unknown role as a usage error", async () => {
     expect(await call(["set-role", "usr_2", "king"], {})).toMatchObject({
       code: 2,
       notes: expect.stringContaining("owner, admin, member, viewer"),
@@ -67,7 +67,7 @@ describe("fairlead member", () => {
     expect((await call(["invite", "cleo@example.org", "--role", "king"], {})).code).toBe(2);
   });
 
-  test("remove takes an id without asking for the list, and says who is no member", async () => {
+  test("remove accepts an ID without fetching the list, and reports who is not a member", async () => {
     const answers = { ...listed, "DELETE /v1/projects/prj_1/members/usr_2": { body: {} } };
     expect(await call(["remove", "usr_2"], answers)).toMatchObject({ code: 0, out: "removed usr_2\n" });
     expect(host?.seen.length).toBe(1);
@@ -75,7 +75,7 @@ describe("fairlead member", () => {
     expect(stranger).toMatchObject({ code: 1, notes: expect.stringContaining("fairlead member list") });
   });
 
-  test("leave removes the caller, and forgets the project as the one to use", async () => {
+  test("leave removes the caller, and clears the project set by `project use`", async () => {
     const user = { id: "usr_1", email: "ann@example.org", name: "Ann", platformAdmin: false };
     const project = { id: "prj_1", userId: "usr_1", name: "Research", createdAt, updatedAt: createdAt };
     host = await startStubHost({
@@ -89,7 +89,7 @@ describe("fairlead member", () => {
     expect((await run(["member", "list"], { env, configDir })).notes).toContain("No project is set");
   });
 
-  test("the last owner's refusal is shown as the host words it", async () => {
+  test("remove shows the host's message when the last owner cannot leave", async () => {
     const error = { message: "The last owner cannot leave.", code: "last_owner", requestId: "req_1" };
     const answers = { "DELETE /v1/projects/prj_1/members/usr_1": { status: 409, body: { error } } };
     expect(await call(["remove", "usr_1"], answers)).toMatchObject({
@@ -98,7 +98,7 @@ describe("fairlead member", () => {
     });
   });
 
-  test("invitations are listed, and taken back by id", async () => {
+  test("invitations lists the unused ones, and revoke-invitation revokes one by ID", async () => {
     const answers = {
       "GET /v1/projects/prj_1/invitations": { body: { invitations: [invitation] } },
       "DELETE /v1/projects/prj_1/invitations/otl_1": { body: {} },

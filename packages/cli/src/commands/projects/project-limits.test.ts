@@ -24,7 +24,7 @@ const call = (...argv: readonly string[]): ReturnType<typeof run> =>
   run(["project", "limits", ...argv], { env: { FAIRLEAD_BASE_URL: host.url, FAIRLEAD_TOKEN: "tok" }, configDir });
 
 describe("fairlead project limits", () => {
-  test("show tells what counts, and whose limit it is", async () => {
+  test("show prints each effective limit, and whether the project or the server sets it", async () => {
     const { code, out } = await call("show", "prj_1");
     expect(code).toBe(0);
     expect(out).toMatch(/requests per minute +600 +project\n/);
@@ -33,7 +33,7 @@ describe("fairlead project limits", () => {
     expect(JSON.parse((await call("show", "prj_1", "--json")).out)).toEqual(limits);
   });
 
-  test("set sends what is named alone, and null for the server's", async () => {
+  test("set sends only the given limits, and null for the server's default", async () => {
     expect(await call("set", "prj_1", "--requests-per-minute", "600", "--parallel-calls", "default")).toMatchObject({
       code: 0,
     });
@@ -41,7 +41,7 @@ describe("fairlead project limits", () => {
   });
 
   test.each([[], ["--requests-per-minute", "0"], ["--parallel-calls", "none"], ["--tokens-per-minute", "1e3"]])(
-    "set %s is bad usage, and nobody is asked",
+    "set rejects %s as a usage error, and sends nothing",
     async (...argv) => {
       expect(await call("set", "prj_1", ...argv)).toMatchObject({ code: 2 });
       expect(host.seen).toEqual([]);

@@ -48,27 +48,27 @@ describe("fairlead project", () => {
     expect(host?.seen[0]?.idempotencyKey).not.toBe(first);
   });
 
-  test("list shows every project, and how to make the first", async () => {
+  test("list shows every project, or how to create the first one", async () => {
     const one = await call(["list"], { answers: { "GET /v1/projects": { body: { projects: [project] } } } });
     expect(one.out).toMatch(/prj_1 +Research +2030-01-01/);
     const none = await call(["list"], { answers: { "GET /v1/projects": { body: { projects: [] } } } });
     expect(none.out).toContain("fairlead project create");
   });
 
-  test("list marks what is deleting", async () => {
+  test("list marks projects that are being deleted", async () => {
     const going = { ...project, deletingSince: "2030-01-02T00:00:00.000Z" };
     const { out } = await call(["list"], { answers: { "GET /v1/projects": { body: { projects: [going] } } } });
     expect(out).toMatch(/prj_1 +Research .* deleting\n/);
   });
 
-  test("rename sends the name alone", async () => {
+  test("rename sends only the name", async () => {
     const renamed = { ...project, name: 'A "better" name' };
     const answers = { "PATCH /v1/projects/prj_1": { body: renamed } };
     expect((await call(["rename", "prj_1", renamed.name], { answers })).out).toBe('prj_1 A "better" name\n');
     expect(host?.seen[0]?.body).toEqual({ name: renamed.name });
   });
 
-  test("default-model sends the model alone, and null for none", async () => {
+  test("default-model sends only the model, or null without one", async () => {
     const answers = { "PATCH /v1/projects/prj_1": { body: { ...project, defaultModel: "a/b" } } };
     expect((await call(["default-model", "prj_1", "a/b"], { answers })).out).toBe("calls without a model use a/b\n");
     expect(host?.seen[0]?.body).toEqual({ defaultModel: "a/b" });
@@ -76,7 +76,7 @@ describe("fairlead project", () => {
     expect(host?.seen[0]?.body).toEqual({ defaultModel: null });
   });
 
-  test("a name that would repaint the terminal is shown harmless, and whole in JSON", async () => {
+  test("get replaces control characters in the name, but not in JSON", async () => {
     const answers = { "GET /v1/projects/prj_1": { body: { ...project, name: "\u001b[2Jgone" } } };
     expect((await call(["get", "prj_1"], { answers })).out).toBe("prj_1 \ufffd[2Jgone\n");
     expect(JSON.parse((await call(["get", "prj_1", "--json"], { answers })).out).name).toBe("\u001b[2Jgone");
@@ -100,7 +100,7 @@ describe("fairlead project delete", () => {
     expect(deletes()).toBe(0);
   });
 
-  test("wants --confirm where nobody sits at the terminal", async () => {
+  test("requires --confirm without a terminal", async () => {
     const terminal = fakeTerminal({ input: "Research\n" });
     expect(await call(["delete", "prj_1"], { answers, terminal })).toMatchObject({
       code: 2,
@@ -124,7 +124,7 @@ describe("fairlead project use", () => {
     "GET /v1/nodes": { body: { nodes: [] } },
   };
 
-  test("names the project for later commands of this platform; --project and the environment go before it", async () => {
+  test("sets the project of later commands on the platform; --project and the environment override it", async () => {
     await call(["use", "prj_1"], { answers });
     const asked = async (...more: string[]): Promise<string | undefined> => {
       await run(["node", "list", ...more], { env: env(), configDir });
@@ -136,7 +136,7 @@ describe("fairlead project use", () => {
     expect(elsewhere.notes).toContain("fairlead project use");
   });
 
-  test("says so where FAIRLEAD_PROJECT_ID names another project, which takes precedence", async () => {
+  test("warns when FAIRLEAD_PROJECT_ID names another project, which takes precedence", async () => {
     host = await startStubHost(answers);
     const inEnvironment = (id: string): ReturnType<typeof run> =>
       run(["project", "use", "prj_1"], { env: { ...env(), FAIRLEAD_PROJECT_ID: id }, configDir });
@@ -144,7 +144,7 @@ describe("fairlead project use", () => {
     expect((await inEnvironment("prj_1")).notes).not.toContain("unset");
   });
 
-  test("is refused for a project that the caller cannot see, and forgotten when the project is deleted", async () => {
+  test("fails for a project that the caller cannot see, and is cleared when the project is deleted", async () => {
     expect((await call(["use", "prj_9"], { answers })).code).toBe(1);
     await call(["use", "prj_1"], { answers });
     await run(["project", "delete", "prj_1", "--confirm", "Research"], { env: env(), configDir });

@@ -66,7 +66,7 @@ const sent = (): Record<string, string> =>
   Object.fromEntries(new URL(host?.seen[0]?.url ?? "", "http://x").searchParams);
 
 describe("fairlead usage", () => {
-  test("shows groups, then the sum of all of them, then of which time that is", async () => {
+  test("shows the groups, then their total, then the time span", async () => {
     const { out } = await usage(["--by", "model,day"]);
     expect(out.split("\n")).toEqual([
       "MODEL        DAY         CALLS  INPUT  CACHED  OUTPUT  REASONING  COST",
@@ -80,7 +80,7 @@ describe("fairlead usage", () => {
     expect(sent()).toEqual({ groupBy: "model,day" });
   });
 
-  test("shows the groups of all pages, and what is on none", async () => {
+  test("shows the groups of all pages, and the rest as OTHER", async () => {
     const [first, second] = report.groups;
     const pages = [
       { ...report, groups: [first], other: { ...sums, calls: 9 }, nextPageToken: "t1" },
@@ -99,18 +99,18 @@ describe("fairlead usage", () => {
     expect(JSON.parse(json)).toEqual({ ...report, other: { ...sums, calls: 9 } });
   });
 
-  test("sends its time span, durations as times ago and days as whole days", async () => {
+  test("sends the time span; durations count back from now, and dates include the whole day", async () => {
     await usage(["--from", "7d", "--to", "2026-03-05", "--by", "key"]);
     expect(sent()).toEqual({ groupBy: "key", from: "2026-03-01T00:00:00.000Z", to: "2026-03-06T00:00:00.000Z" });
   });
 
-  test("says so where nothing was called, and prints all as JSON", async () => {
+  test("says so when there were no calls, and prints the whole report as JSON", async () => {
     const none = { ...report, groups: [] };
     expect((await usage([], none)).out).toBe("no calls from 2026-02-06 to 2026-03-08 09:00 UTC\n");
     expect(JSON.parse((await usage(["--json"])).out)).toEqual(report);
   });
 
-  test("--calls shows the newest calls and what came of each, and paints nobody's terminal", async () => {
+  test("--calls shows the newest calls with their outcomes, and replaces control characters", async () => {
     const { out } = await usage(["--calls", "--key", "key_1", "--outcome", "ok", "--model", "attic/small"]);
     expect(out).toMatch(
       /09:31:12\.000Z +ok +attic\/\ufffd\[31msmall +node:attic +key_1 +812 +164 \(estimated\) +\$0\.0000413 +1\.84 s +req_1/,
@@ -118,7 +118,7 @@ describe("fairlead usage", () => {
     expect(sent()).toEqual({ keyId: "key_1", model: "attic/small", outcome: "ok", pageSize: "50" });
   });
 
-  test("--calls --agent asks for an agent's calls alone", async () => {
+  test("--calls --agent requests only the calls of one agent", async () => {
     await usage(["--calls", "--agent", "agt_1"]);
     expect(sent()).toEqual({ agentId: "agt_1", pageSize: "50" });
   });
@@ -129,7 +129,7 @@ describe("fairlead usage", () => {
     [["--key", "key_1"], "require --calls"],
     [["--agent", "agt_1"], "require --calls"],
     [["--from", "yesterday"], "is not a time"],
-  ])("%j is bad usage, and nothing is sent", async (argv, why) => {
+  ])("rejects %j as a usage error, and sends nothing", async (argv, why) => {
     expect(await usage(argv)).toMatchObject({ code: 2, notes: expect.stringContaining(why) });
     expect(host?.seen).toEqual([]);
   });

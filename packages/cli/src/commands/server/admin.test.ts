@@ -64,7 +64,7 @@ function fakeControlPlane(created = true, wrong: Wrong[] = []): { load: LoadCont
 }
 
 describe("fairlead admin", () => {
-  test("create-user makes a platform administrator through the configured installation", async () => {
+  test("create-user creates a platform administrator in the configured installation", async () => {
     const { load, calls } = fakeControlPlane();
     const argv = [
       "admin",
@@ -86,20 +86,20 @@ describe("fairlead admin", () => {
     ]);
   });
 
-  test("create-user tells when the user was there already", async () => {
+  test("create-user says when the user already exists", async () => {
     const { load } = fakeControlPlane(false);
     const result = await run(["admin", "create-user", "--email", "a@b.c", "--name", "Ann"], { loadControlPlane: load });
     expect(result.out).toBe("a@b.c (usr_1) already exists\n");
   });
 
-  test("token prints nothing but the token on standard output, for twelve hours by default", async () => {
+  test("token prints only the token to standard output, valid for twelve hours by default", async () => {
     const { load, calls } = fakeControlPlane();
     const result = await run(["admin", "token", "--email", "a@b.c"], { loadControlPlane: load });
     expect(result).toMatchObject({ code: 0, out: "the-token\n", notes: "valid until 2030-01-01T00:00:00.000Z\n" });
     expect(calls).toContainEqual(["createToken", { email: "a@b.c", ttlSeconds: 43_200 }]);
   });
 
-  test("token --json prints the whole answer", async () => {
+  test("token --json prints the whole response", async () => {
     const { load } = fakeControlPlane();
     const result = await run(["admin", "token", "--email", "a@b.c", "--ttl", "30m", "--json"], {
       loadControlPlane: load,
@@ -107,7 +107,7 @@ describe("fairlead admin", () => {
     expect(JSON.parse(result.out)).toEqual({ token: "the-token", expiresAt: "2030-01-01T00:00:00.000Z" });
   });
 
-  test("reset-link and set-up-link print nothing but the link on standard output", async () => {
+  test("reset-link and set-up-link print only the link to standard output", async () => {
     const { load, calls } = fakeControlPlane();
     const reset = await run(["admin", "reset-link", "a@b.c"], { loadControlPlane: load });
     expect(reset).toMatchObject({ code: 0, out: "http://127.0.0.1/reset/fli_x\n" });
@@ -126,7 +126,7 @@ describe("fairlead admin", () => {
     expect(calls).toContainEqual(["rotateSigningKey", { forgetFormer: true }]);
   });
 
-  test("check-ledger says that all is right, or what is not, with a code that a script sees", async () => {
+  test("check-ledger reports success, or the inconsistencies with exit code 1", async () => {
     const argv = ["admin", "check-ledger"];
     const right = await run(argv, { loadControlPlane: fakeControlPlane().load });
     expect(right).toMatchObject({ code: 0, out: "2 projects, 9 ledger entries: OK\n" });
@@ -145,7 +145,7 @@ describe("fairlead admin", () => {
     expect(wrong.out).toContain("prj_1: balance $0.000000005, ledger sum $0.000000004, lowest -$0.000000001");
   });
 
-  test("credits add --local asks nobody to sign in", async () => {
+  test("credits add --local requires no sign-in", async () => {
     const { load, calls } = fakeControlPlane();
     const argv = ["credits", "add", "25", "--project", "prj_1", "--note", "Invoice 17"];
     const result = await run([...argv, "--local", "--config", "c.yaml"], { loadControlPlane: load });
@@ -155,7 +155,7 @@ describe("fairlead admin", () => {
     expect(await run([...argv, "--config", "c.yaml"], { loadControlPlane: load })).toMatchObject({ code: 2 });
   });
 
-  test("a refusal of the installation shows its message and code", async () => {
+  test("shows the message and code of an error from the installation", async () => {
     const loadControlPlane: LoadControlPlane = () =>
       Promise.reject(new DomainError("not_found", "There is no user with this email address."));
     const result = await run(["admin", "token", "--email", "a@b.c"], { loadControlPlane });
@@ -165,12 +165,12 @@ describe("fairlead admin", () => {
     });
   });
 
-  test("a lifetime that is none is bad usage", async () => {
+  test("token rejects an invalid lifetime as a usage error", async () => {
     const result = await run(["admin", "token", "--email", "a@b.c", "--ttl", "soon"]);
     expect(result).toMatchObject({ code: 2, notes: expect.stringContaining("12h, 30m, 7d") });
   });
 
-  test("a missing email address is bad usage", async () => {
+  test("token without an email address is a usage error", async () => {
     expect(await run(["admin", "token"])).toMatchObject({ code: 2, notes: expect.stringContaining("--email") });
   });
 });

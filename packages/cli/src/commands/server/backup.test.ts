@@ -53,7 +53,7 @@ describe("fairlead backup", () => {
     alsoKeep: ["/d/master.key"],
   };
 
-  test("names the file, what went, and what to keep besides", async () => {
+  test("names the new file, the removed files, and what to back up separately", async () => {
     const { loadControlPlane, asked } = operations({ backup: report });
     const result = await run(["backup", "--to", "/b/", "--keep", "3"], { loadControlPlane });
     expect(result).toMatchObject({ code: 0 });
@@ -62,13 +62,13 @@ describe("fairlead backup", () => {
     expect(asked).toMatchObject([["backup", { to: "/b/", keep: 3, configFile: null }]]);
   });
 
-  test.each(["0", "-1", "two", "1.5"])("refuses to keep %s", async (keep) => {
+  test.each(["0", "-1", "two", "1.5"])("rejects --keep %s", async (keep) => {
     expect(await run(["backup", "--to", "/b/", "--keep", keep])).toMatchObject({ code: 2 });
   });
 });
 
 describe("fairlead restore", () => {
-  test("lists what to look after, with nothing in it that moves the terminal", async () => {
+  test("lists what to check afterwards, and replaces control characters", async () => {
     const { loadControlPlane, asked } = operations({ restore: restored });
     const { code, out } = await run(["restore", "one.tar.gz", "--yes"], { loadControlPlane });
     expect(code).toBe(0);
@@ -80,14 +80,14 @@ describe("fairlead restore", () => {
     expect(asked).toMatchObject([["restore", { file: "one.tar.gz", dryRun: false }]]);
   });
 
-  test("says that a dry run changed nothing, and when nobody knows what happened since", async () => {
+  test("says that a dry run changed nothing, and when changes since the backup are not known", async () => {
     const { loadControlPlane } = operations({ restore: { ...restored, epoch: null, replaced: null, recheck: null } });
     const { out } = await run(["restore", "one.tar.gz", "--dry-run"], { loadControlPlane });
     expect(out).toContain("nothing was changed");
     expect(out).toContain("are not known here");
   });
 
-  test("does nothing where nobody can be asked, or says yes", async () => {
+  test("does nothing without --yes or a typed yes", async () => {
     const terminal = fakeTerminal({ input: "" });
     expect(await run(["restore", "one.tar.gz"], { terminal })).toMatchObject({
       code: 2,
@@ -105,7 +105,7 @@ describe("fairlead restore", () => {
 });
 
 describe("fairlead migrate", () => {
-  test("ends with 1 where there is something to do, and 0 where there is not", async () => {
+  test("--check exits with 1 when migrations are pending, and with 0 otherwise", async () => {
     const due = operations({ migrations: { applied: [], missing: ["0099-new"] } });
     const result = await run(["migrate", "--check"], due);
     expect(result).toMatchObject({ code: 1, out: "0099-new pending\n" });
@@ -117,7 +117,7 @@ describe("fairlead migrate", () => {
 });
 
 describe("fairlead doctor", () => {
-  test("prints a line a check, and fails where one does", async () => {
+  test("prints one line per check, and fails when a check fails", async () => {
     const findings = [
       { check: "disk", status: "ok", message: "9 GB free" },
       { check: "master key", status: "fail", message: "put it back" },
@@ -131,7 +131,7 @@ describe("fairlead doctor", () => {
 });
 
 describe("fairlead admin", () => {
-  test("log-level asks the server for a level and a time", async () => {
+  test("log-level sends the level and the duration to the server", async () => {
     const answer = { level: "debug", configured: "info", until: "2026-01-01T00:10:00.000Z" };
     const { loadControlPlane, asked } = operations({ setLogLevel: answer });
     const { out } = await run(["admin", "log-level", "debug", "--for", "10m"], { loadControlPlane });
@@ -140,7 +140,7 @@ describe("fairlead admin", () => {
     expect(await run(["admin", "log-level", "loud"])).toMatchObject({ code: 2 });
   });
 
-  test("rotate-master-key says where the former key is; forget-sealed does nothing unless it is told to", async () => {
+  test("rotate-master-key says that the old key is kept; forget-sealed does nothing without --yes", async () => {
     const rotation = { keyId: "new1", formerKeyId: "old1", resealed: { "provider.sealed_credential": 2 } };
     const rotated = await run(["admin", "rotate-master-key"], operations({ rotateMasterKey: rotation }));
     expect(rotated.out).toContain("provider.sealed_credential: 2 re-encrypted");

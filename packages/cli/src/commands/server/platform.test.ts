@@ -35,7 +35,7 @@ async function call(argv: readonly string[], answers: Record<string, Answer>): R
 }
 
 describe("calls to the platform host", () => {
-  test("node list shows identifier, status and reason of all nodes of the project", async () => {
+  test("node list shows the identifier, status and reason of every node in the project", async () => {
     const result = await call(["node", "list"], { "GET /v1/nodes": { body: { nodes: [node], nextPageToken: "" } } });
     expect(result.code).toBe(0);
     expect(result.out).toMatch(/ID +IDENTIFIER +STATUS/);
@@ -43,7 +43,7 @@ describe("calls to the platform host", () => {
     expect(host?.seen[0]).toMatchObject({ url: "/v1/nodes?projectId=prj_1&pageSize=200", authorization: "Bearer tok" });
   });
 
-  test("node list follows the pages to the last", async () => {
+  test("node list fetches all pages", async () => {
     const first = { nodes: [node], nextPageToken: "more" };
     const answers = [first, { nodes: [{ ...node, id: "nod_2" }], nextPageToken: null }];
     const result = await call(["node", "list", "--json"], {
@@ -53,7 +53,7 @@ describe("calls to the platform host", () => {
     expect(host?.seen[1]?.url).toBe("/v1/nodes?projectId=prj_1&pageSize=200&pageToken=more");
   });
 
-  test("node list of an empty project says how to make a node", async () => {
+  test("node list says how to create a node when the project has none", async () => {
     const result = await call(["node", "list"], { "GET /v1/nodes": { body: { nodes: [] } } });
     expect(result.out).toContain("fairlead node create");
   });
@@ -71,12 +71,12 @@ describe("calls to the platform host", () => {
     });
   });
 
-  test("node create refuses a preset that does not exist as bad usage", async () => {
+  test("node create rejects an unknown preset as a usage error", async () => {
     const result = await run(["node", "create", "Attic", "--preset", "magic"]);
     expect(result).toMatchObject({ code: 2, notes: expect.stringContaining("fairlead-demo") });
   });
 
-  test("node bootstrap-token prints nothing but the token on standard output", async () => {
+  test("node bootstrap-token prints only the token to standard output", async () => {
     const result = await call(["node", "bootstrap-token", "nod_1"], {
       "POST /v1/nodes/nod_1/bootstrap-tokens": { body: { token: "flb_x", expiresAt: node.createdAt } },
     });
@@ -85,7 +85,7 @@ describe("calls to the platform host", () => {
 });
 
 describe("failures", () => {
-  test("a refusal shows the host's own message, its code and the request id", async () => {
+  test("an error shows the host's message, its code and the request ID", async () => {
     const error = { message: "No such node.", code: "not_found", requestId: "req_7" };
     const result = await call(["node", "get", "nod_9"], { "GET /v1/nodes/nod_9": { status: 404, body: { error } } });
     expect(result).toMatchObject({ code: 1, notes: "fairlead: No such node. (not_found, req_7)\n" });
@@ -97,7 +97,7 @@ describe("failures", () => {
     expect(result.notes).toContain("`unset FAIRLEAD_TOKEN`");
   });
 
-  test("an answer that is not Fairlead's says so", async () => {
+  test("a response that is not Fairlead's is reported as such", async () => {
     const page = await call(["node", "list"], { "GET /v1/nodes": (response) => void response.end("<html>") });
     expect(page).toMatchObject({ code: 1, notes: expect.stringContaining("did not return JSON") });
     host?.close();
@@ -105,7 +105,7 @@ describe("failures", () => {
     expect(other.notes).toContain("invalid response (nodes)");
   });
 
-  test("a host that does not listen is named, with what to check", async () => {
+  test("an unreachable host is named, with what to check", async () => {
     const silent = await startStubHost({});
     silent.close();
     const env = { FAIRLEAD_BASE_URL: silent.url, FAIRLEAD_TOKEN: "tok", FAIRLEAD_PROJECT_ID: "prj_1" };
@@ -115,12 +115,12 @@ describe("failures", () => {
     });
   });
 
-  test("without a token or a login it says to run fairlead login", async () => {
+  test("a command without a token or a login says to run fairlead login", async () => {
     const result = await run(["node", "get", "nod_1"]);
     expect(result).toMatchObject({ code: 1, notes: expect.stringMatching(/not signed in.*Run `fairlead login/) });
   });
 
-  test("an unknown command is bad usage, and help is not", async () => {
+  test("an unknown command is a usage error, and --help is not", async () => {
     expect((await run(["nodes"])).code).toBe(2);
     const help = await run(["node", "list", "--help"]);
     expect(help).toMatchObject({ code: 0, out: expect.stringContaining("Examples:") });

@@ -48,7 +48,7 @@ describe("fairlead server", () => {
     expect(closed).toBe(1);
   });
 
-  test("shows the link for the first administrator while nobody is here, and nothing of it later", async () => {
+  test("shows the first-admin setup link only while there are no users", async () => {
     const link = "http://127.0.0.1:1/set-up/fli_x";
     for (const setUpUrl of [link, null]) {
       const terminal = fakeTerminal();
@@ -59,7 +59,7 @@ describe("fairlead server", () => {
     }
   });
 
-  test("ends at once, without closing, where another server has taken over the database", async () => {
+  test("exits immediately, without closing, when another server takes over the database", async () => {
     const terminal = fakeTerminal();
     const load = loadServer(
       () => undefined,
@@ -71,7 +71,7 @@ describe("fairlead server", () => {
     expect(terminal.printed.notes).toContain("taken over");
   });
 
-  test("a signal during start-up lets the start finish, then closes", async () => {
+  test("finishes starting, then closes, on a signal during startup", async () => {
     const terminal = fakeTerminal();
     const order: string[] = [];
     const load = loadServer(
@@ -85,7 +85,7 @@ describe("fairlead server", () => {
     expect(order).toEqual(["started", "closed"]);
   });
 
-  test("a second signal exits at once", async () => {
+  test("exits immediately on a second signal", async () => {
     const terminal = fakeTerminal();
     const load = loadServer(
       () => terminal.interrupt(),
@@ -98,7 +98,7 @@ describe("fairlead server", () => {
     expect(terminal.exits).toEqual([1]);
   });
 
-  test("a configuration that is wrong fails with its message", async () => {
+  test("fails with the message of an invalid configuration", async () => {
     const load: LoadControlPlane = () => Promise.reject(new CliError("The configuration is wrong."));
     expect(await run(["server"], { loadControlPlane: load })).toMatchObject({
       code: 1,

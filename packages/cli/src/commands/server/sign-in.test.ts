@@ -43,7 +43,7 @@ async function played<T>(work: Promise<T>): Promise<{ result: T; seconds: number
 }
 
 describe("fairlead login by device code", () => {
-  test("shows the page and the code, waits, and keeps the login for its owner only", async () => {
+  test("shows the page and the code, waits, and stores the login so that only its owner can read it", async () => {
     server.decisions.unshift("authorization_pending", "authorization_pending");
     const result = await login();
     expect(result).toMatchObject({ code: 0, out: `signed in to ${server.url} as ann@example.org\n` });
@@ -55,7 +55,7 @@ describe("fairlead login by device code", () => {
     expect(result.out + result.notes).not.toMatch(/access-1|refresh-1|the-device-code/);
   });
 
-  test("opens the page with the code filled in, unless told not to", async () => {
+  test("opens the page with the code filled in, unless --no-browser is set", async () => {
     const opened: string[] = [];
     const openBrowser = (url: string): boolean => opened.push(url) > 0;
     expect((await login({ openBrowser })).notes).toContain("Opening your browser");
@@ -63,20 +63,20 @@ describe("fairlead login by device code", () => {
     expect(opened).toEqual([`${server.url}/device?user_code=WDJB-MJHT`]);
   });
 
-  test("--json prints whom and where, and nothing secret", async () => {
+  test("prints the user and the platform with --json, and nothing secret", async () => {
     const result = await fairlead(`login --json --base-url ${server.url}`);
     expect(JSON.parse(result.out)).toMatchObject({ baseUrl: server.url, user: { email: "ann@example.org" } });
     expect(result.out).not.toMatch(/access-|refresh-/);
   });
 
-  test("ends the login that it replaces, so that no session is left that nobody holds", async () => {
+  test("revokes the login that it replaces, so that no unused session is left", async () => {
     await login();
     expect((await login()).code).toBe(0);
     expect(server.revoked).toEqual(["refresh-1"]);
     expect((await fairlead("whoami")).code).toBe(0);
   });
 
-  test("says that FAIRLEAD_TOKEN goes before the login", async () => {
+  test("says that FAIRLEAD_TOKEN takes precedence over the login", async () => {
     const result = await login({ env: { FAIRLEAD_TOKEN: "tok" } });
     expect(result).toMatchObject({ code: 0, notes: expect.stringContaining("`unset FAIRLEAD_TOKEN`") });
   });
@@ -84,19 +84,19 @@ describe("fairlead login by device code", () => {
   test.each([
     ["access_denied", "denied in the browser"],
     ["expired_token", "expired before it was approved"],
-  ] as const)("a code that ends as %s fails, says why, and keeps nothing", async (decision, message) => {
+  ] as const)("fails with the reason and stores nothing when the code ends as %s", async (decision, message) => {
     server.decisions.splice(0, 1, decision);
     expect(await login()).toMatchObject({ code: 1, notes: expect.stringContaining(message) });
     expect(existsSync(file())).toBe(false);
   });
 
-  test("a code that runs out by its own time fails", async () => {
+  test("fails when the code expires, even if the server still reports it as pending", async () => {
     server.timing.expiresIn = 0.05;
     server.decisions.splice(0, 1, "authorization_pending");
     expect(await login()).toMatchObject({ code: 1, notes: expect.stringContaining("expired") });
   });
 
-  test("slow_down adds five seconds to every later wait (RFC 8628 §3.5)", async () => {
+  test("adds five seconds to every later wait after slow_down (RFC 8628 §3.5)", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     server.timing.interval = 1;
     server.decisions.unshift("slow_down", "authorization_pending");
@@ -105,7 +105,7 @@ describe("fairlead login by device code", () => {
     expect(seconds).toBeGreaterThanOrEqual(1 + 6 + 6);
   });
 
-  test("a server that is away for a moment is asked again", async () => {
+  test("retries when the server is briefly unavailable", async () => {
     server.decisions.splice(0, 1, "authorization_pending");
     const work = login();
     await vi.waitUntil(() => server.paths.filter((path) => path === "/oauth/token").length > 0);
@@ -117,7 +117,7 @@ describe("fairlead login by device code", () => {
     expect(await work).toMatchObject({ code: 0 });
   });
 
-  test("Ctrl-C leaves at once with 130, however long the wait between two polls is", async () => {
+  test("exits with 130 immediately on Ctrl-C, however long the polling interval", async () => {
     server.timing.interval = 30;
     const terminal = fakeTerminal();
     const work = login({ terminal });
@@ -145,7 +145,7 @@ describe("fairlead login --with-token", () => {
     expect(expired).toMatchObject({ code: 1, notes: expect.stringContaining("Run `fairlead login --base-url") });
   });
 
-  test("keeps nothing where the platform refuses the token, or the text is no token, and does not repeat it", async () => {
+  test("stores nothing when the token is malformed or rejected, and does not print it", async () => {
     expect(await withToken(token)).toMatchObject({ code: 1 });
     const wrong = await withToken("flk_a-key-of-another-kind");
     expect(wrong).toMatchObject({ code: 2, notes: expect.stringContaining("This is not a session token") });
@@ -153,7 +153,7 @@ describe("fairlead login --with-token", () => {
     expect(existsSync(file())).toBe(false);
   });
 
-  test("is ended at the platform by a logout", async () => {
+  test("creates a login that `fairlead logout` ends on the platform", async () => {
     server.accept(token);
     await withToken(token);
     expect(await fairlead("logout")).toMatchObject({ code: 0 });
@@ -162,14 +162,14 @@ describe("fairlead login --with-token", () => {
 });
 
 describe("fairlead token", () => {
-  test("prints a token of the login that is good for a minute, renewed where the one before is not", async () => {
+  test("prints a token that is valid for at least a minute, renewed if necessary", async () => {
     await login();
     expect(await fairlead("token")).toMatchObject({ code: 0, out: "access-1\n" });
     const later = { ...systemClock, now: () => systemClock.now() + 590_000 };
     expect(await fairlead("token", { clock: later })).toMatchObject({ code: 0, out: "access-2\n" });
   });
 
-  test("prints FAIRLEAD_TOKEN where that is set, and says how to sign in where nothing is", async () => {
+  test("prints FAIRLEAD_TOKEN if it is set; with neither that nor a login, says how to sign in", async () => {
     expect((await fairlead("token", { env: { FAIRLEAD_TOKEN: "tok" } })).out).toBe("tok\n");
     expect(await fairlead("token")).toMatchObject({
       code: 1,
@@ -189,7 +189,7 @@ describe("fairlead login --web", () => {
   const web = (options?: RunOptions): ReturnType<typeof run> =>
     fairlead(`login --web --base-url ${server.url}`, options);
 
-  test("signs in by PKCE and a redirect to a port of this machine", async () => {
+  test("signs in with PKCE and a redirect to a local port", async () => {
     const answers: Response[] = [];
     const result = await web({ openBrowser: browser((answer) => answers.push(answer)) });
     expect(result).toMatchObject({ code: 0, out: expect.stringContaining("ann@example.org") });
@@ -198,7 +198,7 @@ describe("fairlead login --web", () => {
     expect(answers[0]?.headers.get("referrer-policy")).toBe("no-referrer");
   });
 
-  test("a refusal in the browser fails, in the terminal and on the page", async () => {
+  test("reports a denial in the browser, in the terminal and on the page", async () => {
     server.decisions.splice(0, 1, "access_denied");
     const pages: Response[] = [];
     const result = await web({ openBrowser: browser((page) => pages.push(page)) });
@@ -207,7 +207,7 @@ describe("fairlead login --web", () => {
     expect(await pages[0]?.text()).toContain("Sign-in failed");
   });
 
-  test("a request with another state is not the answer that it waits for", async () => {
+  test("ignores a redirect with another state", async () => {
     const statuses: number[] = [];
     const openBrowser = (page: string): boolean => {
       const redirectUri = new URL(page).searchParams.get("redirect_uri") ?? "";
@@ -221,7 +221,7 @@ describe("fairlead login --web", () => {
     expect(statuses).toEqual([404]);
   });
 
-  test("Ctrl-C leaves with 130 and closes the port", async () => {
+  test("exits with 130 and closes the port on Ctrl-C", async () => {
     const terminal = fakeTerminal();
     const work = web({ terminal });
     await vi.waitUntil(() => terminal.printed.notes.includes("Waiting for the browser"));
@@ -232,31 +232,31 @@ describe("fairlead login --web", () => {
   });
 });
 
-describe("where to sign in", () => {
-  test("plain http to another machine is refused before anything is sent, unless --insecure", async () => {
+describe("the sign-in address", () => {
+  test("is rejected before anything is sent if it is plain HTTP to another machine, unless --insecure", async () => {
     const refused = await fairlead("login --base-url http://ai.example.org");
     expect(refused).toMatchObject({ code: 2, notes: expect.stringMatching(/plain HTTP.*--insecure/) });
   });
 
-  test("a platform with another address says which one to use", async () => {
+  test("is rejected if the platform has another one, which the message names", async () => {
     server.metadata["issuer"] = "https://ai.example.org";
     const result = await login();
     expect(result).toMatchObject({ code: 1, notes: expect.stringContaining("--base-url https://ai.example.org") });
   });
 
-  test("something that is not Fairlead, and nothing at all, are told apart", async () => {
+  test("is reported differently when the server is not Fairlead and when there is no server", async () => {
     server.failWith = 404;
     expect((await login()).notes).toContain("Is it Fairlead?");
     server.close();
     expect((await login()).notes).toContain("Cannot reach the platform host");
   });
 
-  test("a server that names a page which is no web address is not believed", async () => {
+  test("is rejected if the server names a page that is not a web address", async () => {
     server.metadata["device_authorization_endpoint"] = `${server.url}/v1/me`;
     expect((await login()).code).toBe(1);
   });
 
-  test("later commands go where the last login went; --base-url and FAIRLEAD_BASE_URL go before it", async () => {
+  test("is used by later commands; --base-url and FAIRLEAD_BASE_URL take precedence", async () => {
     await login();
     expect((await fairlead("whoami")).out).toContain("ann@example.org");
     const elsewhere = await fairlead("whoami", { env: { FAIRLEAD_BASE_URL: "https://other.example.org" } });
@@ -281,7 +281,7 @@ describe("the stored login", () => {
     expect(result.out).toMatch(/prj_1 +Research +owner/);
   });
 
-  test("is renewed when its access token is about to run out, and the new tokens are kept", async () => {
+  test("is renewed when its access token is about to expire, and the new tokens are stored", async () => {
     await login();
     expect(await fairlead("whoami", { clock: later })).toMatchObject({ code: 0 });
     expect(JSON.stringify(stored())).toMatch(/access-2.*refresh-2/);
@@ -300,14 +300,14 @@ describe("the stored login", () => {
     expect([refreshes, server.replays]).toEqual([1, 0]);
   });
 
-  test("is renewed, and the call repeated once, when the host refuses an access token that should be good", async () => {
+  test("is renewed, and the call repeated once, when the host rejects an unexpired access token", async () => {
     await login();
     server.forgetAccess();
     expect(await fairlead("whoami")).toMatchObject({ code: 0 });
     expect(JSON.stringify(stored())).toContain("access-2");
   });
 
-  test("that was ended elsewhere says to sign in, and is forgotten", async () => {
+  test("is deleted when it was revoked elsewhere, and the command says to sign in", async () => {
     await login();
     server.endLogin();
     const result = await fairlead("whoami");
@@ -317,7 +317,7 @@ describe("the stored login", () => {
     expect(server.replays).toBe(1);
   });
 
-  test("survives a server that is away while it would be renewed", async () => {
+  test("is kept when the server is unavailable during a renewal", async () => {
     await login();
     server.failWith = 503;
     expect(await fairlead("whoami", { clock: later })).toMatchObject({
@@ -328,7 +328,7 @@ describe("the stored login", () => {
     expect(await fairlead("whoami", { clock: later })).toMatchObject({ code: 0 });
   });
 
-  test("Ctrl-C while it is renewed waits until the new tokens are kept", async () => {
+  test("is renewed and stored before the command exits on Ctrl-C", async () => {
     await login();
     const terminal = fakeTerminal();
     server.beforeRefresh = async () => terminal.interrupt();
@@ -338,7 +338,7 @@ describe("the stored login", () => {
     expect(server.replays).toBe(0);
   });
 
-  test("is refused, with advice, when others may read its file", async () => {
+  test("is rejected, with advice, when other users can read its file", async () => {
     await login();
     chmodSync(file(), 0o640);
     const result = await fairlead("whoami");
@@ -350,7 +350,7 @@ describe("the stored login", () => {
 });
 
 describe("fairlead logout", () => {
-  test("leaves the next commands to another platform that somebody is signed in to", async () => {
+  test("switches later commands to another platform that has a login", async () => {
     const other = await startStubOAuth();
     await fairlead(`login --base-url ${other.url}`);
     await login();
@@ -359,7 +359,7 @@ describe("fairlead logout", () => {
     other.close();
   });
 
-  test("ends the login at the platform and forgets it", async () => {
+  test("revokes the login on the platform and deletes it", async () => {
     await login();
     expect(await fairlead("logout")).toMatchObject({ code: 0, out: `signed out of ${server.url}\n` });
     expect(server.revoked).toEqual(["refresh-1"]);
@@ -367,7 +367,7 @@ describe("fairlead logout", () => {
     expect((await fairlead("whoami")).notes).toContain(`not signed in to ${server.url}`);
   });
 
-  test("forgets the login even when the platform is away, and says that its session lives on", async () => {
+  test("deletes the login even if the platform is unreachable, and says that the session still exists", async () => {
     await login();
     server.close();
     const result = await fairlead("logout");
@@ -378,7 +378,7 @@ describe("fairlead logout", () => {
     expect(stored().platforms).toEqual({});
   });
 
-  test("without a login it says so and succeeds", async () => {
+  test("succeeds without a login, and says so", async () => {
     expect(await fairlead(`logout --base-url ${server.url}`)).toMatchObject({
       code: 0,
       out: `not signed in to ${server.url}\n`,

@@ -11,7 +11,7 @@ import { answerStoreContract } from "./answer-store.contract.ts";
 import { AnswerStore } from "./answer-store.ts";
 
 for (const { name, open } of STORES) answerStoreContract(name, open);
-describe.each(STORES)("answers kept for repeats on $name", ({ open }) => {
+describe.each(STORES)("stored responses for idempotent retries on $name", ({ open }) => {
   let store: OpenedDatabase;
   let clock: TestClock;
   const call: RepeatableCall = { projectId: "prj_1", callerId: "key_1", key: "k", fingerprint: "f" };
@@ -43,7 +43,7 @@ describe.each(STORES)("answers kept for repeats on $name", ({ open }) => {
     return claim;
   };
 
-  test("are given byte by byte to a repeat within a day, and to none after", async () => {
+  test("are replayed byte for byte for a day, and not after that", async () => {
     const claim = await run();
     await claim.keep(answer);
     claim.release();
@@ -55,14 +55,14 @@ describe.each(STORES)("answers kept for repeats on $name", ({ open }) => {
     expect(await removeExpired(answers)).toBe(1);
   });
 
-  test("rest sealed", async () => {
+  test("are sealed at rest", async () => {
     await (await run()).keep({ ...answer, body: Buffer.from("the secret text") });
     const { sealed } = await store.db.selectFrom("kept_answer").select("sealed").executeTakeFirstOrThrow();
     expect(sealed).not.toContain("secret");
     expect(sealed).not.toContain(Buffer.from("secret text").toString("base64url").slice(0, 8));
   });
 
-  test("are refused to another call with the same key, while it runs and after", async () => {
+  test("are not replayed for a different call with the same key, during the first call or after it", async () => {
     const claim = await run();
     await expect(service.begin({ ...call, fingerprint: "g" })).rejects.toMatchObject({ code: "idempotency_mismatch" });
     await claim.keep(answer);
@@ -70,32 +70,32 @@ describe.each(STORES)("answers kept for repeats on $name", ({ open }) => {
     await expect(service.begin({ ...call, fingerprint: "g" })).rejects.toMatchObject({ code: "idempotency_mismatch" });
   });
 
-  test("let one of many that come at once run, and tell the others to come back", async () => {
+  test("let one of several simultaneous calls run, and ask the others to retry", async () => {
     const begun = await Promise.allSettled([1, 2, 3].map(() => service.begin(call)));
     expect(begun.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected"]);
     expect(begun[1]).toMatchObject({ reason: { code: "idempotency_in_progress", retryAfterSeconds: 2 } });
   });
 
-  test("are for the same key of the same caller alone", async () => {
+  test("belong to one key of one caller", async () => {
     await (await run()).keep(answer);
     for (const other of [{ key: "k2" }, { callerId: "key_2" }]) (await run(other)).release();
   });
 
-  test("free the key where nothing was kept, and where the process died in between", async () => {
+  test("free the key if nothing was stored or the process died during the call", async () => {
     (await run()).release();
     await run();
     service = newService();
     (await run()).release();
   });
 
-  test("are refused, and never run again, where they were too long", async () => {
+  test("that were too long to store reject a retry instead of running the call again", async () => {
     const claim = await run();
     await claim.keep(null);
     claim.release();
     await expect(service.begin(call)).rejects.toMatchObject({ code: "already_exists", param: "Idempotency-Key" });
   });
 
-  test("free the key where the store could not be asked", async () => {
+  test("free the key if the store was unreachable", async () => {
     const away = { find: () => Promise.reject(new Error("away")) };
     const answers = new AnswerStore(store.db);
     let isAway = true;

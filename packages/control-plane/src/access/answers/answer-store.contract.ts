@@ -16,24 +16,24 @@ export function answerStoreContract(name: string, open: OpenStore): void {
       for (const id of ["prj_1", "prj_2"]) await insertProject(store, id, "usr_1");
     });
     afterEach(() => store.close());
-    test("gives back what was put in, until it has run out", async () => {
+    test("returns a stored response until it expires", async () => {
       expect(await answers.find(call, 1)).toBeNull();
       await answers.put(call, record);
       expect(await answers.find(call, 99)).toEqual(record);
       expect(await answers.find(call, 100)).toBeNull();
     });
-    test("tells calls of other projects, callers and keys apart", async () => {
+    test("separates calls of different projects, callers and keys", async () => {
       await answers.put(call, record);
       for (const other of [{ projectId: "prj_2" }, { callerId: "key_2" }, { key: "A" }]) {
         expect(await answers.find({ ...call, ...other }, 1)).toBeNull();
       }
     });
-    test("replaces one that has run out", async () => {
+    test("replaces an expired response", async () => {
       await answers.put(call, record);
       await answers.put(call, { fingerprint: "g", sealed: null, expiresAt: 200 });
       expect(await answers.find(call, 150)).toEqual({ fingerprint: "g", sealed: null, expiresAt: 200 });
     });
-    test("deletes what has run out, in portions, and what a deleted project leaves", async () => {
+    test("deletes expired responses in batches, and those of a deleted project", async () => {
       for (const key of ["a", "b", "c"]) await answers.put({ ...call, key }, record);
       await answers.put({ ...call, projectId: "prj_2" }, { ...record, expiresAt: 101 });
       expect(await answers.deleteExpired(99, 2)).toBe(0);

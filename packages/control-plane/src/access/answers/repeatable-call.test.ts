@@ -68,7 +68,7 @@ async function callAndAnswer(
 }
 
 describe("a call with an Idempotency-Key", () => {
-  test("is made once; its repeat is answered the same, and says so", async () => {
+  test("is made once; a retry gets the same response, marked as a replay", async () => {
     const first = await callAndAnswer();
     const repeat = await stage.chat(CHAT, KEY);
     expect(await repeat.text()).toBe(await first.text());
@@ -85,7 +85,7 @@ describe("a call with an Idempotency-Key", () => {
     expect(stage.ends).toHaveLength(1);
   });
 
-  test("is refused when it is another call, or still runs", async () => {
+  test("is rejected if the key was used for a different call, or the first call is still running", async () => {
     const arrived = upstream.nextCall();
     const first = stage.chat(CHAT, KEY);
     const far = await arrived;
@@ -102,7 +102,7 @@ describe("a call with an Idempotency-Key", () => {
     expect(await other.json()).toMatchObject({ error: { code: "idempotency_mismatch", param: "Idempotency-Key" } });
   });
 
-  test("is another call for another key of the project, and without the header", async () => {
+  test("is a new call with another project key, or without the header", async () => {
     await callAndAnswer();
     stage.caller = { ...asKey("prj_1"), keyId: "key_2" };
     await callAndAnswer();
@@ -110,7 +110,7 @@ describe("a call with an Idempotency-Key", () => {
     expect(upstream.calls).toHaveLength(3);
   });
 
-  test("may be sent again when it failed: only good answers are kept", async () => {
+  test("can be retried after a failure: only successful responses are stored", async () => {
     for (const [status, body] of [
       [500, "{}"],
       [400, '{"error":{"message":"no"}}'],
@@ -134,7 +134,7 @@ describe("a call with an Idempotency-Key", () => {
     expect(store.records.size).toBe(1);
   });
 
-  test("goes on when its caller leaves, so that the repeat finds its answer", async () => {
+  test("continues when its caller disconnects, so that a retry gets the response", async () => {
     const leaving = new AbortController();
     const arrived = upstream.nextCall();
     const first = stage.chat(CHAT, { ...KEY, signal: leaving.signal });
@@ -178,7 +178,7 @@ describe("a call with an Idempotency-Key", () => {
   });
 
   // Menci/Floway#447: whoever reads on for a caller that left may read for ever.
-  test("goes on for no longer than any other when its caller left, and frees its key", async () => {
+  test("has the usual time limit after its caller disconnects, and then frees its key", async () => {
     await stage.close();
     await openStage({ limits: { totalMs: 10_000, idleMs: 5000, sweepMs: 5 } });
     const leaving = new AbortController();
@@ -198,7 +198,7 @@ describe("a call with an Idempotency-Key", () => {
     expect((await callAndAnswer()).status).toBe(200);
   });
 
-  test("ends as any other when its upstream fails after its caller left", async () => {
+  test("ends like any other when its upstream fails after its caller disconnects", async () => {
     const leaving = new AbortController();
     const arrived = upstream.nextCall();
     const first = stage.chat(CHAT, { ...KEY, signal: leaving.signal });
@@ -211,7 +211,7 @@ describe("a call with an Idempotency-Key", () => {
     expect((await callAndAnswer()).status).toBe(200);
   });
 
-  test("is answered whole although its answer is too long to keep; its repeat is refused, not made again", async () => {
+  test("gets its full response even if that is too long to store; a retry is rejected, not run again", async () => {
     const long = { ...ANSWER, text: "x".repeat(MAX_ANSWER_BYTES) };
     const arrived = upstream.nextCall();
     const first = stage.chat(CHAT, KEY);
@@ -226,7 +226,7 @@ describe("a call with an Idempotency-Key", () => {
     expect(await repeat.json()).toMatchObject({ error: { code: "already_exists" } });
   });
 
-  test("is answered although the store does not keep it", async () => {
+  test("gets its response even if the store cannot save it", async () => {
     store.away = true;
     const first = await callAndAnswer();
     expect(first.status).toBe(200);
@@ -235,8 +235,8 @@ describe("a call with an Idempotency-Key", () => {
 
   test.each([
     ["a stream", { ...CHAT, stream: true }, "k"],
-    ["a key that is none", CHAT, "k".repeat(256)],
-  ])("is refused for %s", async (_name, body, key) => {
+    ["an invalid key", CHAT, "k".repeat(256)],
+  ])("is rejected for %s", async (_name, body, key) => {
     const refused = await stage.chat(body, { headers: { "idempotency-key": key } });
     expect(refused.status).toBe(400);
     expect(await refused.json()).toMatchObject({ error: { code: "invalid_request", param: "Idempotency-Key" } });
@@ -245,7 +245,7 @@ describe("a call with an Idempotency-Key", () => {
     if (key === "k") expect((await callAndAnswer(CHAT, { headers: { "idempotency-key": key } })).status).toBe(200);
   });
 
-  test("is ended by a stop of the server like any other", async () => {
+  test("is ended by a server shutdown like any other", async () => {
     const arrived = upstream.nextCall();
     const running = stage.chat(CHAT, KEY);
     await arrived;

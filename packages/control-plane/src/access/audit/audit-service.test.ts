@@ -40,7 +40,7 @@ describe.each(STORES)("the audit log on $name", ({ open }) => {
   });
   afterEach(() => store.close());
 
-  test("tells who, what, where and by which request", async () => {
+  test("records who did what, where and in which request", async () => {
     await audit.record(store.db, entry({ detail: { secret: `flk_${"x".repeat(60)}`, n: 1 } }));
     expect(await log.list(ann, "prj_1", { page: PAGE })).toEqual([
       {
@@ -57,7 +57,7 @@ describe.each(STORES)("the audit log on $name", ({ open }) => {
     ]);
   });
 
-  test("takes what was not called for from nowhere, and hostile text of any length", async () => {
+  test("accepts events that no request caused, and hostile text of any length", async () => {
     const name = `\0'); drop table audit_event; -- <script>${"é".repeat(10_000)}`;
     const actor = { kind: "system", name: "local_admin" } as const;
     await audit.record(store.db, entry({ actor, projectId: null, resource: { type: "user", id: name, name } }));
@@ -66,7 +66,7 @@ describe.each(STORES)("the audit log on $name", ({ open }) => {
     expect(event?.resource.name).toHaveLength(256);
   });
 
-  test("is open to those whom the table of roles names, and says nothing to strangers", async () => {
+  test("is readable by the roles with permission, and hides the project from strangers", async () => {
     await expect(log.list(asUser("usr_mel"), "prj_1", { page: PAGE })).rejects.toMatchObject({
       code: "permission_denied",
     });
@@ -74,7 +74,7 @@ describe.each(STORES)("the audit log on $name", ({ open }) => {
     await expect(log.listAll(ann, { page: PAGE })).rejects.toMatchObject({ code: "permission_denied" });
   });
 
-  test("shows what belongs to no project to platform administrators alone", async () => {
+  test("shows events without a project only to platform administrators", async () => {
     await audit.record(store.db, entry());
     await audit.record(store.db, entry({ action: "user.create", projectId: null }));
     expect((await log.list(ann, "prj_1", { page: PAGE })).map(({ action }) => action)).toEqual(["project.create"]);
@@ -82,7 +82,7 @@ describe.each(STORES)("the audit log on $name", ({ open }) => {
     expect(all.map(({ action }) => action)).toEqual(["user.create", "project.create"]);
   });
 
-  test("forgets what is older than the stated days, and nothing younger", async () => {
+  test("deletes events older than the configured number of days, and no newer ones", async () => {
     await audit.record(store.db, entry());
     clock.advance(10 * DAY_MS);
     await audit.record(store.db, entry({ action: "project.rename" }));

@@ -30,12 +30,12 @@ export function auditStoreContract(name: string, open: OpenStore): void {
     });
     afterEach(() => store.close());
 
-    test("gives back what was put in", async () => {
+    test("returns what was stored", async () => {
       await audit.append(record("aud_1"));
       expect(await audit.list("prj_1", {}, { after: null, limit: 10 })).toEqual([record("aud_1")]);
     });
 
-    test("keeps a user's address as it was, also after the user is gone", async () => {
+    test("keeps a user's email address as it was, even after the user is deleted", async () => {
       await audit.append(record("aud_1"));
       await store.db.updateTable("user").set({ email: "other@example.org" }).execute();
       await audit.append(record("aud_2"));
@@ -45,7 +45,7 @@ export function auditStoreContract(name: string, open: OpenStore): void {
       expect(listed.map(({ actor }) => actor.email)).toEqual([null, "other@example.org", "usr_a@example.org"]);
     });
 
-    test("gives nodes and parts of the program no address of a user", async () => {
+    test("records no email address for nodes and system actors", async () => {
       await audit.append(record("aud_1", { actor: { type: "system", id: "usr_a", email: null } }));
       expect((await audit.listAll({}, { after: null, limit: 1 }))[0]?.actor).toEqual({
         type: "system",
@@ -54,7 +54,7 @@ export function auditStoreContract(name: string, open: OpenStore): void {
       });
     });
 
-    test("lists one project's alone, page by page, the newest first", async () => {
+    test("lists only the project's events, page by page, newest first", async () => {
       for (const id of ["aud_2", "aud_4", "aud_1"]) await audit.append(record(id));
       await audit.append(record("aud_3", { projectId: "prj_2" }));
       await audit.append(record("aud_5", { projectId: null }));
@@ -66,12 +66,12 @@ export function auditStoreContract(name: string, open: OpenStore): void {
       expect(await ids({})).toEqual(["aud_5", "aud_4", "aud_3", "aud_2", "aud_1"]);
     });
 
-    test("a project's list cannot be widened by a filter", async () => {
+    test("does not let a filter widen a project's list", async () => {
       await audit.append(record("aud_1", { projectId: "prj_2" }));
       expect(await audit.list("prj_1", { projectId: "prj_2" }, { after: null, limit: 10 })).toEqual([]);
     });
 
-    test("filters by action, actor and time, all together", async () => {
+    test("filters by action, actor and time in combination", async () => {
       await audit.append(record("aud_1", { at: 1000 }));
       await audit.append(record("aud_2", { at: 2000, action: "node.delete" }));
       await audit.append(record("aud_3", { at: 3000, actor: { type: "node", id: "nod_1", email: null } }));
@@ -83,14 +83,14 @@ export function auditStoreContract(name: string, open: OpenStore): void {
       expect(await ids({ actorId: "' or 1=1 --" })).toEqual([]);
     });
 
-    test("removes a bounded number of those before a moment", async () => {
+    test("deletes a limited number of events from before a given time", async () => {
       for (const at of [1, 2, 3]) await audit.append(record(`aud_${at}`, { at }));
       expect(await audit.deleteBefore(3, 1)).toBe(1);
       expect(await audit.deleteBefore(3, 10)).toBe(1);
       expect(await ids({})).toEqual(["aud_3"]);
     });
 
-    test("a transaction that fails leaves no record", async () => {
+    test("stores no event when the transaction fails", async () => {
       const work = store.db.transaction().execute(async (transaction) => {
         await new AuditStore(transaction).append(record("aud_1"));
         throw new Error("undone");

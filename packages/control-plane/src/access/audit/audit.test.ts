@@ -5,24 +5,24 @@ import { AUDIT_ACTION_NAMES, type AuditEventRecord, actorOf, auditDetail, auditT
 const A_KEY = `flk_0123456789abcdef_${"a".repeat(49)}`;
 const A_JWT = `eyJ${"a".repeat(20)}.eyJ${"b".repeat(20)}.${"c".repeat(43)}`;
 
-describe("what the log keeps of a text", () => {
+describe("text in the audit log", () => {
   test.each([
     ["a project key", A_KEY],
     ["a bootstrap token", `flb_${"b".repeat(80)}`],
     ["a one-time link", `fli_${"i".repeat(43)}`],
     ["a signed token", A_JWT],
-  ])("is never %s", (_what, credential) => {
+  ])("never contains %s", (_what, credential) => {
     expect(auditText(`my ${credential}, kept`)).toBe("my [credential], kept");
     expect(auditDetail({ name: credential, [credential]: 1 })).toEqual({ name: "[credential]", "[credential]": 1 });
   });
 
-  test("is the text itself where it holds nothing of the kind", () => {
+  test("is unchanged if it contains no credential", () => {
     const text = `Ünï '"<script>; -- flk_ eyJ Bearer`;
     expect(auditText(text)).toBe(text);
     expect(auditDetail({ text, n: 1, yes: true, none: null })).toEqual({ text, n: 1, yes: true, none: null });
   });
 
-  test("has no NUL, is bounded, and is not cut within a character", () => {
+  test("contains no NUL, is limited in length, and is never cut inside a character", () => {
     expect(auditText("a\0b")).toBe("ab");
     expect(auditText("x".repeat(10_000))).toBe(`${"x".repeat(255)}…`);
     expect(auditText(`${"x".repeat(254)}🔑🔑`)).toBe(`${"x".repeat(254)}…`);
@@ -30,7 +30,7 @@ describe("what the log keeps of a text", () => {
 });
 
 describe("the actor", () => {
-  test("is the user, the node, the part of the program, or the person for whom it acted", () => {
+  test("is the user, the node, the system component, or the user on whose behalf it acted", () => {
     expect(actorOf(asUser("usr_a"))).toEqual({ type: "user", id: "usr_a" });
     expect(actorOf({ kind: "node", nodeId: "nod_a", projectId: "prj_a" })).toEqual({ type: "node", id: "nod_a" });
     expect(actorOf({ kind: "system", name: "local_admin" })).toEqual({ type: "system", id: "local_admin" });
@@ -38,7 +38,7 @@ describe("the actor", () => {
   });
 });
 
-test("an event is told with its time as RFC 3339 and without an address where none is known", () => {
+test("an event has an RFC 3339 time, and no address if none is known", () => {
   const record: AuditEventRecord = {
     id: "aud_1",
     at: 0,
@@ -57,6 +57,6 @@ test("an event is told with its time as RFC 3339 and without an address where no
   });
 });
 
-test("actions are dotted names of a resource and what was done to it", () => {
+test("actions are dotted names of a resource and an operation", () => {
   for (const action of AUDIT_ACTION_NAMES) expect(action).toMatch(/^[a-z]+(\.[a-z_]+){1,2}$/);
 });

@@ -15,17 +15,17 @@ const ALL = [PLATFORM_ROUTES, DAEMON_ROUTES, RELAY_ROUTES, INFERENCE_ROUTES].fla
   Object.entries(routes),
 );
 
-test("docs/access.md is what the code says (regenerate it with `node scripts/generate-docs.ts`)", () => {
+test("docs/access.md matches the code (regenerate it with `node scripts/generate-docs.ts`)", () => {
   const page = new URL("../../../../../docs/access.md", import.meta.url);
   expect(readFileSync(page, "utf8")).toBe(accessReference());
 });
 
-test("the page tells of every operation and every route", () => {
+test("the page lists every operation and every route", () => {
   for (const operation of Object.keys(ROLES_BY_OPERATION)) expect(accessReference()).toContain(`| \`${operation}\` |`);
   for (const [route] of ALL) expect(accessReference()).toContain(`| \`${route}\` |`);
 });
 
-test("no route but an open one lets in a caller without a good credential, and all such callers get the same", () => {
+test("every non-public route rejects callers without a valid credential, all with the same error", () => {
   for (const [route, access] of ALL) {
     const outcomes = (["nobody", "malformed", "expired", "signedOut", "disabledKey"] as const).map((caller) =>
       outcomeFor(access, caller),
@@ -35,7 +35,7 @@ test("no route but an open one lets in a caller without a good credential, and a
   }
 });
 
-test("a credential of one host opens nothing on the other", () => {
+test("a credential for one host grants nothing on the other", () => {
   const foreign = {
     platform: ["key", "otherKey", "disabledKey", "worker", "connect"],
     inference: ["owner", "node", "browser", "connect"],

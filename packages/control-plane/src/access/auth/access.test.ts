@@ -16,7 +16,7 @@ function accessAs(role: Role | null, deleting = false): ProjectAccess {
 }
 
 describe("access", () => {
-  test("an owner may do everything, and a stronger role whatever a weaker one may", () => {
+  test("an owner may do everything, and each role everything that a weaker role may do", () => {
     for (const operation of operations) {
       const allowed = ROLES.map((role) => mayDo(role, operation));
       expect(allowed[0]).toBe(true);
@@ -24,18 +24,18 @@ describe("access", () => {
     }
   });
 
-  test("a viewer only reads", () => {
+  test("a viewer can only read", () => {
     const may = operations.filter((operation) => mayDo("viewer", operation));
     expect(may.filter((operation) => !/\.(read|list)$/.test(operation))).toEqual([]);
   });
 
-  test("to a stranger a project does not exist, whatever they ask for", async () => {
+  test("a stranger gets not_found for a project, whatever the operation", async () => {
     for (const operation of operations) {
       await expect(accessAs(null).require(ann, "prj_1", operation)).rejects.toMatchObject({ code: "not_found" });
     }
   });
 
-  test("a member is told which role it takes", async () => {
+  test("a member is told which role the operation requires", async () => {
     await expect(accessAs("viewer").require(ann, "prj_1", "key.create")).rejects.toMatchObject({
       code: "permission_denied",
       message: "Your role in this project is viewer. This requires owner or admin or member.",
@@ -43,7 +43,7 @@ describe("access", () => {
     await expect(accessAs("member").require(ann, "prj_1", "key.create")).resolves.toBe("member");
   });
 
-  test("projectsOf names only those where the caller may do it", async () => {
+  test("projectsOf returns only the projects in which the caller may perform the operation", async () => {
     expect(await accessAs("viewer").projectsOf(ann, "node.read")).toEqual(["prj_1"]);
     expect(await accessAs("viewer").projectsOf(ann, "node.create")).toEqual([]);
   });

@@ -49,19 +49,19 @@ describe("authenticate", () => {
 
   const bearer = (token: string): string => `Bearer ${token}`;
 
-  test("names the user of a session token, and whether they administer the platform just now", async () => {
+  test("returns the user of a session token, and whether they are a platform administrator now", async () => {
     const user = { kind: "user", userId: "usr_1", platformAdmin: true, sessionId: "sis_1" };
     expect(await authenticate(bearer(sessionToken), ["user"])).toEqual(user);
     expect(await authenticate(`bearer   ${sessionToken} `, ["user", "node"])).toEqual(user);
   });
 
-  test("names the node of an identity token", async () => {
+  test("returns the node of an identity token", async () => {
     const principal = { kind: "node", nodeId: "nod_1", projectId: "prj_1" };
     expect(await authenticate(bearer(nodeToken), ["user", "node"])).toEqual(principal);
   });
 
   test.each([undefined, "", "Bearer", "Bearer ", "Basic abc", "Bearer a b", "Bearer a\u0000b"])(
-    "%j is no credential, and the answer says what to send",
+    "rejects %j as a credential, and says what to send",
     async (header) => {
       await expect(authenticate(header, ["user", "node"])).rejects.toMatchObject({
         code: "invalid_credential",
@@ -70,19 +70,19 @@ describe("authenticate", () => {
     },
   );
 
-  test("tells which kind a call takes when another kind comes", async () => {
+  test("names the accepted kind of credential when it gets another kind", async () => {
     await expect(authenticate(bearer(nodeToken), ["user"])).rejects.toThrow(
       "This call requires a session token, not a node identity token.",
     );
     await expect(authenticate(bearer(sessionToken), ["node"])).rejects.toMatchObject({ code: "invalid_credential" });
   });
 
-  test("sends a project key to the inference host, and a bootstrap token to enrolment", async () => {
+  test("directs a project key to the inference host, and a bootstrap token to enrolment", async () => {
     await expect(authenticate(bearer("flk_whatever"), ["user"])).rejects.toThrow(/https:\/\/models\.example\.org/);
     await expect(authenticate(bearer("flb_whatever"), ["user", "node"])).rejects.toThrow(/\/v1\/nodes\/\{id\}\/enroll/);
   });
 
-  test("sends a worker-plane token to the inference host", async () => {
+  test("directs a worker-plane token to the inference host", async () => {
     const node = { nodeId: "nod_1", projectId: "prj_1", keyThumbprint: "thumb", ttlSeconds: 60 };
     const token = await tokens.issueWorker({ ...node, agentId: "agt_1", run: 1 });
     await expect(authenticate(bearer(token), ["user", "node"])).rejects.toMatchObject({
@@ -91,14 +91,14 @@ describe("authenticate", () => {
     });
   });
 
-  test("refuses a token whose session has ended or is somebody else's", async () => {
+  test("rejects a token whose session has ended or belongs to another user", async () => {
     session = null;
     await expect(authenticate(bearer(sessionToken), ["user"])).rejects.toMatchObject({ code: "invalid_credential" });
     session = { userId: "usr_2", platformAdmin: false };
     await expect(authenticate(bearer(sessionToken), ["user"])).rejects.toMatchObject({ code: "invalid_credential" });
   });
 
-  test("refuses a node that is gone, has moved, or has enrolled with another key", async () => {
+  test("rejects a node that was deleted, moved, or enrolled with another key", async () => {
     for (const found of [
       null,
       { projectId: "prj_2", signingKeyThumbprint: "thumb" },

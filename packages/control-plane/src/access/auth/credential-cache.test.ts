@@ -39,14 +39,14 @@ describe("verified tokens", () => {
   const issue = (): Promise<string> => tokens.issueSession({ userId: "usr_1", sessionId: "sis_1", ttlSeconds: 600 });
   const claims = { audience: "platform", userId: "usr_1", sessionId: "sis_1" };
 
-  test("are checked once, also by calls at once, and are there without waiting from then on", async () => {
+  test("are checked once, even by simultaneous calls, and are then returned synchronously", async () => {
     const token = await issue();
     expect(await Promise.all([verified.verify(token), verified.verify(token)])).toEqual([claims, claims]);
     expect(verified.verify(token)).toEqual(claims);
     expect(checks).toBe(1);
   });
 
-  test("run out when they would without being remembered: at their end and 60 s of skew", async () => {
+  test("expire exactly when uncached ones do: at their end plus 60 s of clock skew", async () => {
     const token = await issue();
     await verified.verify(token);
     clock.advance(659_000);
@@ -56,7 +56,7 @@ describe("verified tokens", () => {
     await expect(tokens.verify(token)).rejects.toMatchObject({ code: "expired_credential" });
   });
 
-  test("that were refused are not remembered, and any other byte is another token", async () => {
+  test("are cached only if valid, and a token that differs in any byte is a different token", async () => {
     const token = await issue();
     await verified.verify(token);
     for (const other of [`${token}x`, token.slice(0, -1), token.replace(".", "..")]) {
@@ -66,7 +66,7 @@ describe("verified tokens", () => {
     expect(checks).toBe(7);
   });
 
-  test("are checked anew when the ring has changed; a token whose key is gone is refused", async () => {
+  test("are checked again after the key ring changes; a token whose key was removed is rejected", async () => {
     const before = await issue();
     await verified.verify(before);
     await keyRing.rotate();

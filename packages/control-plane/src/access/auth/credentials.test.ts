@@ -95,7 +95,7 @@ describe("signed credentials", () => {
   const asWorker = (): Promise<unknown> => credentials.workers.authenticate(workerToken);
   const revoked = { code: "invalid_credential" };
 
-  test("ask the store once a second however many calls come", async () => {
+  test("cause one store read a second, however many calls are made", async () => {
     for (let call = 0; call < 10; call++) await asUser();
     expect(asked).toBe(1);
     clock.advance(1000);
@@ -103,7 +103,7 @@ describe("signed credentials", () => {
     expect(asked).toBe(2);
   });
 
-  test("a session that ended is refused at once when it is told of, and within a second when not", async () => {
+  test("of an ended session are rejected immediately with notice, and within a second without notice", async () => {
     await asUser();
     session = null;
     ended(["sis_1"]);
@@ -117,8 +117,8 @@ describe("signed credentials", () => {
 
   test.each([
     ["deleted", "removed", null],
-    ["enrolled anew", "status", { projectId: "prj_1", signingKeyThumbprint: "newer" }],
-  ] as const)("a node that was %s, and its workers, are refused at once", async (...[, aspect, now]) => {
+    ["enrolled again", "status", { projectId: "prj_1", signingKeyThumbprint: "newer" }],
+  ] as const)("of a node that was %s, and of its workers, are rejected immediately", async (...[, aspect, now]) => {
     await Promise.all([asNode(), asWorker()]);
     node = now;
     changes.emit({ aspect, nodeId: "nod_1", projectId: "prj_1" });
@@ -126,7 +126,7 @@ describe("signed credentials", () => {
     await expect(asWorker()).rejects.toMatchObject(revoked);
   });
 
-  test("a node that was deleted without a word is refused within a second, and so are its workers", async () => {
+  test("of a node deleted without notice, and of its workers, are rejected within a second", async () => {
     await Promise.all([asNode(), asWorker()]);
     node = null;
     clock.advance(1000);
@@ -137,32 +137,32 @@ describe("signed credentials", () => {
   const ENDS = [
     ["stopped", { live: false }],
     ["moved", { nodeId: "nod_2" }],
-    ["started anew", { run: 2 }],
+    ["restarted", { run: 2 }],
     ["deleted", null],
   ] as const;
 
-  test.each(ENDS)("an agent that was %s is refused at once when it is told of", async (...[, change]) => {
+  test.each(ENDS)("of an agent that was %s are rejected immediately with notice", async (...[, change]) => {
     expect(await asWorker()).toMatchObject({ agentId: "agt_1" });
     agent = change && agent && { ...agent, ...change };
     agentChanged({ agentId: "agt_1" });
     await expect(asWorker()).rejects.toMatchObject(revoked);
   });
 
-  test.each(ENDS)("an agent that was %s without a word is refused within a second", async (...[, change]) => {
+  test.each(ENDS)("of an agent that was %s are rejected within a second without notice", async (...[, change]) => {
     await asWorker();
     agent = change && agent && { ...agent, ...change };
     clock.advance(1000);
     await expect(asWorker()).rejects.toMatchObject(revoked);
   });
 
-  test("agents are asked for once a second however many calls come", async () => {
+  test("of agents cause one agent lookup a second, however many calls are made", async () => {
     clock.advance(1000);
     for (let call = 0; call < 10; call++) await asWorker();
     // The node and the agent.
     expect(asked).toBe(2);
   });
 
-  test("what cannot be checked is the store's fault and never the credential's, from the first second on", async () => {
+  test("that cannot be checked are reported as a store failure, never as invalid, from the first second", async () => {
     await Promise.all([asUser(), asWorker()]);
     session = null;
     const away = Object.assign(new Error("connect"), { code: "ECONNREFUSED" });

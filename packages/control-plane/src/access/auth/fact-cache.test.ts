@@ -6,7 +6,7 @@ interface Fact {
   readonly version: number;
 }
 
-describe("remembered facts", () => {
+describe("cached facts", () => {
   let clock: TestClock;
   let answers: PromiseWithResolvers<Fact | null>[];
   let cache: FactCache<Fact>;
@@ -41,7 +41,7 @@ describe("remembered facts", () => {
     for (const { resolve } of answers) resolve(null);
   });
 
-  test("are there without waiting for most of a second from the moment at which they were asked for", async () => {
+  test("are returned synchronously for most of a second after their read began", async () => {
     const found = cache.find("a");
     clock.advance(400);
     answer({ version: 1 });
@@ -53,7 +53,7 @@ describe("remembered facts", () => {
     expect(asked()).toBe(2);
   });
 
-  test("are read once for all who ask at once, each id for itself", async () => {
+  test("are read once for all simultaneous callers, each ID separately", async () => {
     const found = [cache.find("a"), cache.find("a"), cache.find("a")];
     expect(asked()).toBe(1);
     answer({ version: 1 });
@@ -62,14 +62,14 @@ describe("remembered facts", () => {
     expect(asked()).toBe(2);
   });
 
-  test("that there is no such thing is never remembered", async () => {
+  test("are never negative: a missing entry is not cached", async () => {
     const found = cache.find("a");
     answer(null);
     expect(await found).toBeNull();
     await known(1);
   });
 
-  test("what is gone is not remembered any more", async () => {
+  test("are dropped when the store no longer has them", async () => {
     await known(1);
     clock.advance(1000);
     const found = cache.find("a");
@@ -79,7 +79,7 @@ describe("remembered facts", () => {
     expect(asked()).toBe(3);
   });
 
-  test("what was forgotten is read anew", async () => {
+  test("are read again after they are forgotten", async () => {
     await known(1);
     cache.forget("a");
     await known(2);
@@ -90,10 +90,10 @@ describe("remembered facts", () => {
   });
 
   test.each([
-    ["one", (): void => cache.forget("a")],
-    ["some", (): void => cache.forgetAll(() => true)],
+    ["an entry", (): void => cache.forget("a")],
+    ["a group of entries", (): void => cache.forgetAll(() => true)],
   ])(
-    "an answer on its way while %s is forgotten is told to nobody who asks later, and not remembered",
+    "do not come from a read that was in progress while %s was forgotten, except for its own caller",
     async (_, forget) => {
       const before = cache.find("a");
       const [old] = answers;
@@ -108,7 +108,7 @@ describe("remembered facts", () => {
     },
   );
 
-  test("without grace a store's error is the answer, and is not remembered", async () => {
+  test("without a grace period are neither returned nor cached when the store fails", async () => {
     await known(1);
     clock.advance(1000);
     const found = cache.find("a");
@@ -117,7 +117,7 @@ describe("remembered facts", () => {
     await known(2);
   });
 
-  test("with grace they live on while the store fails, and it is asked about once a second", async () => {
+  test("with a grace period survive while the store fails, which is retried about once a second", async () => {
     cache = cacheWith({ graceMs: 10_000 });
     await known(1);
     clock.advance(1000);
@@ -131,7 +131,7 @@ describe("remembered facts", () => {
     await known(2);
   });
 
-  test("with grace nobody waits long for a store that does not answer", async () => {
+  test("with a grace period are returned without a long wait when the store does not respond", async () => {
     vi.useFakeTimers();
     cache = cacheWith({ graceMs: 10_000 });
     await known(1);
@@ -145,7 +145,7 @@ describe("remembered facts", () => {
     expect(await cache.find("a")).toEqual({ version: 2 });
   });
 
-  test("the grace ends, counted from the last good reading", async () => {
+  test("are dropped at the end of the grace period, counted from the last successful read", async () => {
     cache = cacheWith({ graceMs: 10_000 });
     await known(1);
     for (const seconds of [5, 4]) {
@@ -160,7 +160,7 @@ describe("remembered facts", () => {
     await expect(found).rejects.toThrow("away");
   });
 
-  test("what is forgotten while the store is asked does not live on", async () => {
+  test("that are forgotten during a store read do not survive in the grace period", async () => {
     cache = cacheWith({ graceMs: 10_000 });
     await known(1);
     clock.advance(1000);
@@ -170,7 +170,7 @@ describe("remembered facts", () => {
     await expect(found).rejects.toThrow("away");
   });
 
-  test("what nothing is known of is unavailable when the store does not answer for long, and is asked for anew", async () => {
+  test("that were never read are unavailable while the store does not respond, and are then read again", async () => {
     vi.useFakeTimers();
     const found = cache.find("a");
     const refused = expect(found).rejects.toMatchObject({ code: "unavailable", retryAfterSeconds: 1 });
@@ -179,7 +179,7 @@ describe("remembered facts", () => {
     await known(1);
   });
 
-  test("as many are remembered as were allowed, the least used forgotten first", async () => {
+  test("are limited in number, and the least recently used are dropped first", async () => {
     cache = cacheWith({ max: 2 });
     for (const id of ["a", "b", "c"]) {
       const found = cache.find(id);

@@ -21,7 +21,7 @@ interface Answer {
   readonly name: string;
 }
 
-describe.each(STORES)("a create with a key on $name", ({ open }) => {
+describe.each(STORES)("a create request with an Idempotency-Key on $name", ({ open }) => {
   let store: OpenedDatabase;
   let clock: TestClock;
   let ann: UserPrincipal;
@@ -54,21 +54,21 @@ describe.each(STORES)("a create with a key on $name", ({ open }) => {
   };
   const count = async (): Promise<number> => (await store.db.selectFrom("project").select("id").execute()).length;
 
-  test("answers a repeat as the first call, and makes nothing", async () => {
+  test("gets the first response when repeated, and creates nothing", async () => {
     const first = await create("one", { key: "k" });
     expect(first.replayed).toBe(false);
     expect(await create("one", { key: "k" })).toEqual({ answer: first.answer, replayed: true });
     expect(await count()).toBe(1);
   });
 
-  test("sent many times at once makes one resource, and every call answers it", async () => {
+  test("creates one resource when sent many times at the same time, and always gets the same response", async () => {
     const calls = await Promise.all(Array.from({ length: 8 }, () => create("one", { key: "k" })));
     expect(new Set(calls.map(({ answer }) => answer.id)).size).toBe(1);
     expect(calls.filter(({ replayed }) => !replayed)).toHaveLength(1);
     expect(await count()).toBe(1);
   });
 
-  test("is refused with another body", async () => {
+  test("is rejected with another body", async () => {
     await create("one", { key: "k" });
     await expect(create("two", { key: "k" })).rejects.toMatchObject({
       code: "idempotency_mismatch",
@@ -77,7 +77,7 @@ describe.each(STORES)("a create with a key on $name", ({ open }) => {
     expect(await count()).toBe(1);
   });
 
-  test("that showed a secret is refused from then on, naming what it made, and the secret is kept nowhere", async () => {
+  test("that returned a secret is rejected when repeated, naming the resource; the secret is not stored", async () => {
     const { answer } = await create("secret-name", { key: "k", secret: true });
     await expect(create("secret-name", { key: "k", secret: true })).rejects.toMatchObject({
       code: "already_exists",
@@ -87,7 +87,7 @@ describe.each(STORES)("a create with a key on $name", ({ open }) => {
     expect(JSON.stringify(kept)).not.toContain("secret-name");
   });
 
-  test("that asks somebody else is answered from what was kept before it asks again, to those who still may", async () => {
+  test("that calls a third party is replayed without another call, if the caller is still authorized", async () => {
     let asked = 0;
     let may = true;
     const call = { key: "k", userId: ann.userId, projectId: null, route: "POST /v1/projects" };
@@ -117,14 +117,14 @@ describe.each(STORES)("a create with a key on $name", ({ open }) => {
     expect(await order("one")).toMatchObject({ replayed: false });
   });
 
-  test("that failed is not kept: the repeat makes it", async () => {
+  test("that failed is not stored, so a repeat creates the resource", async () => {
     await store.db.deleteFrom("user").execute();
     await expect(create("one", { key: "k" })).rejects.toThrow();
     await insertUser(store, "usr_ann");
     expect(await create("one", { key: "k" })).toMatchObject({ replayed: false });
   });
 
-  test("whose answer cannot be kept leaves no resource behind", async () => {
+  test("leaves no resource behind if its response cannot be stored", async () => {
     const broken = service.create(
       { key: "k", userId: ann.userId, projectId: null, route: "POST /v1/projects", body: {} },
       {
@@ -140,7 +140,7 @@ describe.each(STORES)("a create with a key on $name", ({ open }) => {
     expect(await create("one", { key: "k" })).toMatchObject({ replayed: false });
   });
 
-  test("is a new call after 24 hours, and its record is removed", async () => {
+  test("is a new request after 24 hours, and its record is deleted", async () => {
     const first = await create("one", { key: "k" });
     clock.advance(IDEMPOTENCY_KEEP_MS - 1);
     const [retention] = repeatRetentions(store.longReads, clock);
@@ -154,7 +154,7 @@ describe.each(STORES)("a create with a key on $name", ({ open }) => {
     expect(await removeExpired(retention)).toBe(1);
   });
 
-  test("without a key is a new call every time", async () => {
+  test("is a new request every time if the key is omitted", async () => {
     await create("one");
     await create("one");
     expect(await count()).toBe(2);

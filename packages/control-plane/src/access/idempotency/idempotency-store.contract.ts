@@ -16,7 +16,7 @@ export function idempotencyStoreContract(name: string, open: OpenStore): void {
     });
     afterEach(() => store.close());
 
-    test("gives a key out once, and keeps the answer", async () => {
+    test("claims a key once, and stores the response", async () => {
       expect(await records.find(call)).toBeNull();
       expect(await records.claim(call, taken, 1)).toBe(true);
       await records.keep(call, { resourceId: "thg_1", answer: '{"ä":1}' });
@@ -24,21 +24,21 @@ export function idempotencyStoreContract(name: string, open: OpenStore): void {
       expect(await records.find(call)).toEqual({ ...taken, resourceId: "thg_1", answer: '{"ä":1}' });
     });
 
-    test("tells user, project, route and key apart", async () => {
+    test("separates users, projects, routes and keys", async () => {
       await records.claim(call, taken, 1);
       for (const other of [{ userId: "usr_2" }, { projectId: "" }, { route: "POST /v1/others" }, { key: "K" }]) {
         expect(await records.claim({ ...call, ...other }, taken, 1)).toBe(true);
       }
     });
 
-    test("gives a key out again once it has run out, without the old answer", async () => {
+    test("claims a key again after it expires, without the old response", async () => {
       await records.claim(call, taken, 1);
       await records.keep(call, { resourceId: "thg_1", answer: "{}" });
       expect(await records.claim(call, { fingerprint: "g", expiresAt: 200 }, 100)).toBe(true);
       expect(await records.find(call)).toEqual({ fingerprint: "g", expiresAt: 200, resourceId: "", answer: null });
     });
 
-    test("removes what has run out, so many at a time", async () => {
+    test("deletes expired records, a limited number at a time", async () => {
       for (const key of ["a", "b", "c"]) await records.claim({ ...call, key }, taken, 1);
       await records.claim(call, { fingerprint: "f", expiresAt: 101 }, 1);
       expect(await records.deleteExpired(99, 2)).toBe(0);

@@ -51,7 +51,7 @@ describe("the check of a project key", () => {
     check = new KeyCheck({ keys, use: { note: () => undefined }, clock });
   });
 
-  test("asks the store about once a second however many calls come, also for calls at once", async () => {
+  test("reads the store about once a second, however many calls are made, even at the same time", async () => {
     await Promise.all(Array.from({ length: 100 }, () => check.authenticate(value)));
     clock.advance(899);
     await check.authenticate(value);
@@ -61,21 +61,21 @@ describe("the check of a project key", () => {
     expect(asked).toBe(2);
   });
 
-  test("a key that was disabled behind our back stops within a second", async () => {
+  test("rejects a key within a second after it is disabled without a notification", async () => {
     await check.authenticate(value);
     row = { ...record, enabled: false };
     clock.advance(1000);
     await expect(check.authenticate(value)).rejects.toMatchObject({ code: "invalid_credential" });
   });
 
-  test("a key that was refused works as soon as it is enabled", async () => {
+  test("accepts a rejected key as soon as it is enabled", async () => {
     row = null;
     await expect(check.authenticate(value)).rejects.toMatchObject({ code: "invalid_credential" });
     row = record;
     await check.authenticate(value);
   });
 
-  test("a key stops when it runs out, remembered or not", async () => {
+  test("rejects an expired key, cached or not", async () => {
     row = { ...record, expiresAt: clock.now() + 500 };
     await check.authenticate(value);
     clock.advance(499);
@@ -84,14 +84,14 @@ describe("the check of a project key", () => {
     await expect(check.authenticate(value)).rejects.toMatchObject({ code: "expired_credential" });
   });
 
-  test("an unknown key is invalid; one that cannot be checked is unavailable, never invalid", async () => {
+  test("reports an unknown key as invalid, but one that cannot be checked as unavailable", async () => {
     row = null;
     await expect(check.authenticate(value)).rejects.toMatchObject({ code: "invalid_credential" });
     away = true;
     await expect(check.authenticate(value)).rejects.toMatchObject({ code: "unavailable", retryAfterSeconds: 1 });
   });
 
-  test("while the store is away a key in use works on for five minutes, and then cannot be checked", async () => {
+  test("accepts a key in use for five minutes while the store is unreachable, and then cannot check it", async () => {
     await check.authenticate(value);
     away = true;
     clock.advance(5 * MINUTE_MS - 1);
@@ -100,7 +100,7 @@ describe("the check of a project key", () => {
     await expect(check.authenticate(value)).rejects.toMatchObject({ code: "unavailable" });
   });
 
-  test("while the store is away a key still runs out", async () => {
+  test("rejects an expired key while the store is unreachable", async () => {
     row = { ...record, expiresAt: clock.now() + MINUTE_MS };
     await check.authenticate(value);
     away = true;
@@ -108,7 +108,7 @@ describe("the check of a project key", () => {
     await expect(check.authenticate(value)).rejects.toMatchObject({ code: "expired_credential" });
   });
 
-  test("a key that was revoked while the store was away stops within a second of its return", async () => {
+  test("rejects a key revoked during a store outage within a second after the store returns", async () => {
     await check.authenticate(value);
     away = true;
     clock.advance(MINUTE_MS);
@@ -119,7 +119,7 @@ describe("the check of a project key", () => {
     await expect(check.authenticate(value)).rejects.toMatchObject({ code: "invalid_credential" });
   });
 
-  test("a key that was forgotten does not live on without the store", async () => {
+  test("does not accept a forgotten key while the store is unreachable", async () => {
     await check.authenticate(value);
     check.forget(["key_1"]);
     away = true;
@@ -127,7 +127,7 @@ describe("the check of a project key", () => {
   });
 
   // BerriAI/litellm#18731: an expired key stood in the refusal, and so in everything that kept refusals.
-  test("no refusal says the credential that it refuses, nor does its cause", async () => {
+  test("never includes the rejected credential in an error or its cause", async () => {
     const refuse = async (secret: string): Promise<void> => {
       const refusal = await check.authenticate(secret).catch((error: unknown) => error);
       expect(refusal).toBeInstanceOf(DomainError);
@@ -144,7 +144,7 @@ describe("the check of a project key", () => {
     await refuse(value);
   });
 
-  test("credentials of another kind are told where they belong, without a look into the store", async () => {
+  test("directs other kinds of credentials to the right place, without reading the store", async () => {
     await expect(check.authenticate("flb_abc")).rejects.toThrow(/bootstrap token/);
     for (const text of ["sk-abc", "", value.slice(1), `${value.slice(0, -1)}!`, "flk_", "x".repeat(10_000)]) {
       await expect(check.authenticate(text)).rejects.toThrow(/not a complete project key/);

@@ -21,18 +21,18 @@ describe("a list of allowed models", () => {
     [["a/b"], "", false],
     [["a/*"], "a/*", true],
     [["__proto__"], "constructor", false],
-  ])("%j lets %j be called: %j", (list, model, allowed) => {
+  ])("%j allows %j: %j", (list, model, allowed) => {
     expect(isAllowedModel(list, model)).toBe(allowed);
   });
 });
 
-describe("limits as callers send them", () => {
+describe("limits in a request", () => {
   test.each([
     {},
     { modelAllowList: ["a/b", "a/*", "alias", "node-1/org/name:q4", "ä/ö"], requestsPerMinute: 1 },
     { modelAllowList: null, requestsPerMinute: null, tokensPerMinute: null, parallelCalls: null },
     { budget: { total: 0, daily: MAX_NANO_DOLLARS, monthly: null } },
-  ])("%j is taken", (limits) => {
+  ])("%j is accepted", (limits) => {
     expect(keyLimitsChangeSchema.parse(limits)).toEqual(limits);
   });
 
@@ -59,7 +59,7 @@ describe("limits as callers send them", () => {
     [{ modelAllowList: ["a\nb"] }, "modelAllowList.0"],
     [{ modelAllowList: ["x".repeat(257)] }, "modelAllowList.0"],
     [{ modelAllowList: Array.from({ length: 201 }, (_, n) => `m/${n}`) }, "modelAllowList"],
-  ])("%j is refused, and the field is named", (limits, path) => {
+  ])("%j is rejected, naming the field", (limits, path) => {
     const { error } = keyLimitsChangeSchema.safeParse(limits);
     expect(new Set(error?.issues.map((issue) => issue.path.join(".")))).toEqual(new Set([path]));
   });
@@ -68,7 +68,7 @@ describe("limits as callers send them", () => {
 describe("a change of limits", () => {
   const some = mergeLimits(NO_LIMITS, { modelAllowList: ["a/b"], parallelCalls: 2, budget: { daily: 5, total: 9 } });
 
-  test("leaves what it does not name, and lifts what is null, each field of the budget alone", () => {
+  test("keeps omitted fields and removes null ones, each field of the budget separately", () => {
     expect(mergeLimits(some, {})).toEqual(some);
     expect(mergeLimits(some, { parallelCalls: null, requestsPerMinute: 3, budget: { daily: null } })).toEqual({
       modelAllowList: ["a/b"],
@@ -80,13 +80,13 @@ describe("a change of limits", () => {
     expect(mergeLimits(some, { modelAllowList: null }).modelAllowList).toBeNull();
   });
 
-  test("replaces the list of models whole, and keeps each name once", () => {
+  test("replaces the whole list of models, and keeps each name once", () => {
     expect(mergeLimits(some, { modelAllowList: ["c/d", "c/*", "c/d"] }).modelAllowList).toEqual(["c/d", "c/*"]);
   });
 });
 
-describe("limits at rest", () => {
-  test("come back as they were", () => {
+describe("stored limits", () => {
+  test("are read back unchanged", () => {
     const limit = fc.option(fc.integer({ min: 1, max: 1e9 }));
     const amount = fc.option(fc.integer({ min: 0, max: MAX_NANO_DOLLARS }));
     const limits = fc.record({
@@ -102,7 +102,7 @@ describe("limits at rest", () => {
     fc.assert(property);
   });
 
-  test("of a row that an older program wrote are no limits where it knew none", () => {
+  test("are unlimited where a row of an older version has no field", () => {
     expect(limitsFromText("{}")).toEqual(NO_LIMITS);
     expect(limitsFromText('{"parallelCalls":2,"budget":{"daily":1}}')).toEqual({
       ...NO_LIMITS,

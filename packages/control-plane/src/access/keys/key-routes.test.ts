@@ -19,7 +19,7 @@ interface Answer {
   readonly body: unknown;
 }
 
-describe("the routes of project keys", () => {
+describe("the project key routes", () => {
   const dataDir = mkdtempSync(join(tmpdir(), "fairlead-keys-"));
   let config: Config;
   let server: RunningServer;
@@ -78,7 +78,7 @@ describe("the routes of project keys", () => {
     rmSync(dataDir, { recursive: true });
   });
 
-  test("a key is made as the interface says, and is told without its value from then on", async () => {
+  test("create a key as the interface defines, and return its value only once", async () => {
     const { keyValue, ...key } = await create();
     expect(keyValue).toMatch(/^flk_/);
     expect(key).toMatchObject({ name: "mine", enabled: true, expiresAt: null, lastUsedAt: null, previousSecret: null });
@@ -89,7 +89,7 @@ describe("the routes of project keys", () => {
     expect(await useKey(keyValue)).toBe(200);
   });
 
-  test("the list goes by pages and by who made them", async () => {
+  test("list keys page by page, and filter them by creator", async () => {
     for (let n = 0; n < 2; n++) await create();
     const first = listed.parse((await call(`GET ${keysPath}?pageSize=1`)).body);
     expect(first.keys).toHaveLength(1);
@@ -104,7 +104,7 @@ describe("the routes of project keys", () => {
     });
   });
 
-  test("a change counts on the inference host at once, and changes no more than it names", async () => {
+  test("apply a change on the inference host immediately, and change only the given fields", async () => {
     const { id, keyValue, ...rest } = await create({ limits: { parallelCalls: 2, budget: { daily: 5 } } });
     const changed = await call(`PATCH ${keysPath}/${id}`, { enabled: false, limits: { budget: { total: 9 } } });
     expect(changed).toEqual({
@@ -121,7 +121,7 @@ describe("the routes of project keys", () => {
     expect(await useKey(keyValue)).toBe(200);
   });
 
-  test("a rotation answers another value once; both work, or without an overlap the new one alone", async () => {
+  test("return a new value once per rotation; both values work, or only the new one without overlap", async () => {
     const made = await create();
     const path = `${keysPath}/${made.id}:rotate`;
     const first = withKey.parse((await call(`POST ${path}`)).body).key;
@@ -135,7 +135,7 @@ describe("the routes of project keys", () => {
     expect(await Promise.all(values.map(useKey))).toEqual([401, 401, 200]);
   });
 
-  test("a rotation that is sent again with its Idempotency-Key changes nothing; for another key it is a mistake", async () => {
+  test("do not repeat a rotation with the same Idempotency-Key, and reject that header for another key", async () => {
     const [made, other] = [await create(), await create()];
     const headers = { "idempotency-key": "rotate-once" };
     const rotate = (id: string): Promise<Answer> => call(`POST ${keysPath}/${id}:rotate`, {}, headers);
@@ -148,7 +148,7 @@ describe("the routes of project keys", () => {
     expect([await useKey(keyValue), await useKey(other.keyValue)]).toEqual([200, 200]);
   });
 
-  test("a deleted key is gone on both hosts", async () => {
+  test("delete a key on both hosts", async () => {
     const { id, keyValue } = await create();
     expect(await useKey(keyValue)).toBe(200);
     expect(await call(`DELETE ${keysPath}/${id}`)).toEqual({ status: 200, body: {} });
@@ -172,7 +172,7 @@ describe("the routes of project keys", () => {
     ["PATCH", "/KEY", { keyValue: "flk_x" }, "keyValue"],
     ["POST", "/KEY:rotate", { overlapSeconds: 30 * 24 * 3600 + 1 }, "overlapSeconds"],
     ["POST", "/KEY:rotate", { overlap: 1 }, "overlap"],
-  ])("%s …%s of %j is 400, and the field is named", async (...[method, path, body, param]) => {
+  ])("return 400 for %s …%s with %j, naming the field", async (...[method, path, body, param]) => {
     const { id } = await create();
     const answer = await call(`${method} ${keysPath}${path.replace("KEY", id)}`, body);
     expect(answer.status).toBe(400);
@@ -186,14 +186,14 @@ describe("the routes of project keys", () => {
     "a:b",
     "%00",
     "x".repeat(200),
-  ])("a key may be named %j; an id like that is 404, or 400", async (text) => {
+  ])("accept %j as a name, and return 404 or 400 for it as an ID", async (text) => {
     const name = text.slice(0, 80);
     expect((await create({ name })).name).toBe(name);
     const { status } = await call(`GET ${keysPath}/${encodeURIComponent(text)}`);
     expect([400, 404]).toContain(status);
   });
 
-  test("a session that has ended is refused at once, also where it was just used", async () => {
+  test("reject a session immediately after it ends, even if it was just used", async () => {
     const elsewhere = token;
     token = await tokenFor("bea@example.org");
     const sessions = z.object({ sessions: z.array(z.object({ id: z.string(), current: z.boolean() })) });

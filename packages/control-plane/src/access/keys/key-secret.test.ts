@@ -5,23 +5,23 @@ import { describe, expect, test } from "vitest";
 import { makeKey, parseKey } from "./key-secret.ts";
 
 describe("the value of a project key", () => {
-  test("has a form that scanners can find and check: prefix, public id, secret with checksum", () => {
+  test("has a format that scanners can detect and verify: prefix, public ID, secret with checksum", () => {
     const { value, publicId } = makeKey(randomBytes);
     expect(value).toMatch(/^flk_[0-9A-Za-z]{16}_[0-9A-Za-z]{49}$/);
     expect(value.startsWith(`flk_${publicId}_`)).toBe(true);
     expect(parseKey(value)).toEqual({ publicId });
   });
 
-  test("holds at least 32 bytes of randomness apart from its public part", () => {
+  test("contains at least 32 bytes of randomness besides its public part", () => {
     expect(43 * Math.log2(62)).toBeGreaterThan(256);
   });
 
-  test("differs every time", () => {
+  test("is different every time", () => {
     const values = new Set(Array.from({ length: 1000 }, () => makeKey(randomBytes).value));
     expect(values.size).toBe(1000);
   });
 
-  test("uses every character as often as any other, whatever the bytes favour", () => {
+  test("uses every character equally often, without modulo bias", () => {
     const counts = new Map<string, number>();
     for (let i = 0; i < 2000; i++) {
       for (const character of makeKey(randomBytes).value.slice(21, 64)) {
@@ -34,7 +34,7 @@ describe("the value of a project key", () => {
     for (const count of counts.values()) expect(Math.abs(count - expected)).toBeLessThan(8 * Math.sqrt(expected));
   });
 
-  test("with any one character changed is no key", () => {
+  test("is invalid with any one character changed", () => {
     const { value } = makeKey(randomBytes);
     fc.assert(
       fc.property(fc.nat(value.length - 1), fc.string({ minLength: 1, maxLength: 1 }), (at, character) => {
@@ -44,14 +44,14 @@ describe("the value of a project key", () => {
     );
   });
 
-  test("cut short, padded, or of another kind is no key", () => {
+  test("is invalid if it is cut short, padded, or of another kind", () => {
     const { value } = makeKey(randomBytes);
     for (const text of ["", "flk_", value.slice(0, -1), `${value}x`, ` ${value}`, `${value}\n`, value.toUpperCase()]) {
       expect(parseKey(text)).toBeNull();
     }
   });
 
-  test("is found and told from chance by what docs/keys.md says to scanners", () => {
+  test("is detected and verified by the description for scanners in docs/keys.md", () => {
     const page = readFileSync(new URL("../../../../../docs/keys.md", import.meta.url), "utf8");
     const documented = /^\\bflk_.*$/m.exec(page)?.[0] ?? "";
     const { value } = makeKey(randomBytes);

@@ -79,7 +79,7 @@ describe("the key service", () => {
   const audited = async (): Promise<readonly AuditEventRecord[]> =>
     (await new AuditStore(store.db).list("prj_1", {}, { after: null, limit: 50 })).toReversed();
 
-  test("a created key authenticates as its project, with whose it is and what it may", async () => {
+  test("authenticates a created key as its project, with its owner and limits", async () => {
     const { key, value } = await service.create(ann, {
       projectId: "prj_1",
       name: "mine",
@@ -100,7 +100,7 @@ describe("the key service", () => {
     });
   });
 
-  test("a key may be made disabled, or with an end; not with one that has passed", async () => {
+  test("creates a key disabled or with an expiry, but not with one in the past", async () => {
     const off = await service.create(ann, { projectId: "prj_1", name: "off", enabled: false });
     expect(await works(off.value)).toBe(false);
     const expiresAt = clock.now() + 1000;
@@ -114,7 +114,7 @@ describe("the key service", () => {
     });
   });
 
-  test("no secret is anywhere in the store, of keys that were made or rotated", async () => {
+  test("stores no secret of created and rotated keys", async () => {
     const made = await create();
     const again = await service.rotate(ann, { ...nameOf(made), overlapSeconds: 60 });
     const tables = [await store.db.selectFrom("project_key").selectAll().execute(), await audited()];
@@ -125,7 +125,7 @@ describe("the key service", () => {
     }
   });
 
-  test("strangers get 404 for everything, and nothing changes", async () => {
+  test("returns 404 to strangers for everything, and changes nothing", async () => {
     const made = await create();
     const name = nameOf(made);
     const calls = [
@@ -140,7 +140,7 @@ describe("the key service", () => {
     expect(await works(made.value)).toBe(true);
   });
 
-  test("viewers read keys, and can neither make nor change them", async () => {
+  test("lets viewers read keys, but not create or change them", async () => {
     const name = nameOf(await create());
     expect(await service.get(vic, name)).toMatchObject({ id: name.id });
     expect(await service.list(vic, "prj_1", { userId: null, after: null, limit: 10 })).toHaveLength(1);
@@ -153,7 +153,7 @@ describe("the key service", () => {
     for (const call of calls) await expect(call).rejects.toMatchObject({ code: "permission_denied" });
   });
 
-  test("members manage the keys that they made and no others'; admins and owners manage all", async () => {
+  test("lets members manage only the keys they created, and admins and owners all keys", async () => {
     const name = nameOf(await create(ann));
     for (const change of [
       service.update(bea, name, { name: "x" }),
@@ -169,7 +169,7 @@ describe("the key service", () => {
     await expect(service.get(ann, name)).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("a key of another project cannot be reached through one's own", async () => {
+  test("does not reach a key of another project through the caller's own project", async () => {
     const made = await create();
     await store.db.updateTable("project_key").set({ project_id: "prj_2" }).execute();
     for (const call of [
@@ -183,7 +183,7 @@ describe("the key service", () => {
     expect(await store.db.selectFrom("project_key").select("enabled").execute()).toEqual([{ enabled: 1 }]);
   });
 
-  test("changes count at once: disabling, enabling, limits, deletion", async () => {
+  test("applies changes immediately: disabling, enabling, limits and deletion", async () => {
     const made = await create();
     expect(await works(made.value)).toBe(true);
     await service.update(ann, nameOf(made), { enabled: false });
@@ -194,7 +194,7 @@ describe("the key service", () => {
     await expect(service.authenticate(made.value)).rejects.toMatchObject({ code: "invalid_credential" });
   });
 
-  test("an expiry that has passed is refused in a change, unless it is the present one", async () => {
+  test("rejects a past expiry in a change, unless it is the current one", async () => {
     const made = await create();
     const expiresAt = clock.now() + HOUR_MS;
     await service.update(ann, nameOf(made), { expiresAt });
@@ -207,7 +207,7 @@ describe("the key service", () => {
     expect(await works(made.value)).toBe(true);
   });
 
-  test("both secrets work during the overlap; the old one not a second longer", async () => {
+  test("accepts both secrets during the overlap, and the old one not a second longer", async () => {
     const made = await create();
     const next = await service.rotate(ann, { ...nameOf(made), overlapSeconds: 60 });
     expect(next.key).toMatchObject({ id: made.key.id, previous: { publicId: made.key.publicId } });
@@ -222,7 +222,7 @@ describe("the key service", () => {
     expect(await works(next.value)).toBe(true);
   });
 
-  test("without an overlap the old secret ends at once, also one that was just used", async () => {
+  test("ends the old secret immediately without an overlap, even if it was just used", async () => {
     const made = await create();
     expect(await works(made.value)).toBe(true);
     const next = await service.rotate(ann, { ...nameOf(made), overlapSeconds: 0 });
@@ -230,7 +230,7 @@ describe("the key service", () => {
     expect(await works(next.value)).toBe(true);
   });
 
-  test("rotating again within the overlap ends the oldest at once", async () => {
+  test("ends the oldest secret immediately if a key is rotated again during the overlap", async () => {
     const first = await create();
     const second = await service.rotate(ann, { ...nameOf(first), overlapSeconds: 3600 });
     expect(await works(first.value)).toBe(true);
@@ -242,14 +242,14 @@ describe("the key service", () => {
     ]);
   });
 
-  test("two rotations at once leave two secrets that work: the last and the one before it", async () => {
+  test("keeps the last two secrets valid after two simultaneous rotations", async () => {
     const made = await create();
     const both = await Promise.all([1, 2].map(() => service.rotate(ann, { ...nameOf(made), overlapSeconds: 3600 })));
     const alive = await Promise.all([made, ...both].map(({ value }) => works(value)));
     expect(alive).toEqual([false, true, true]);
   });
 
-  test("a disabled key that is rotated and enabled again does not take its old secret back", async () => {
+  test("does not restore the old secret when a disabled key is rotated and enabled again", async () => {
     const made = await create();
     await service.update(adm, nameOf(made), { enabled: false });
     const next = await service.rotate(adm, { ...nameOf(made), overlapSeconds: 3600 });
@@ -257,7 +257,7 @@ describe("the key service", () => {
     expect([await works(made.value), await works(next.value)]).toEqual([false, true]);
   });
 
-  test("a rotation that was sent twice under one Idempotency-Key happens once, and no secret is answered again", async () => {
+  test("rotates once for two requests with one Idempotency-Key, and does not return the secret again", async () => {
     const made = await create();
     const idempotency = new IdempotencyService({ db: store.db, clock });
     const call = { key: "k", userId: "usr_ann", projectId: "prj_1", route: "rotate", body: {} };
@@ -273,7 +273,7 @@ describe("the key service", () => {
     expect(await works(made.value)).toBe(true);
   });
 
-  test("keys of whoever leaves, or of a project that ends, stop as soon as they are forgotten", async () => {
+  test("rejects the keys of a former member or a deleted project as soon as they are forgotten", async () => {
     const mine = await create(ann);
     const other = await create(bea);
     const rotatedMine = await service.rotate(ann, { ...nameOf(mine), overlapSeconds: 3600 });
@@ -287,7 +287,7 @@ describe("the key service", () => {
     expect(await works(other.value)).toBe(false);
   });
 
-  test("when a key was used is told to a minute, of each secret", async () => {
+  test("reports the last use of each secret to the minute", async () => {
     const made = await create();
     const lastUsed = async (): Promise<readonly (number | null | undefined)[]> => {
       await use.close();
@@ -313,7 +313,7 @@ describe("the key service", () => {
     expect(await lastUsed()).toEqual([begun + 180_000, begun + 180_000]);
   });
 
-  test("a refused key leaves no trace of use", async () => {
+  test("records no use of a rejected key", async () => {
     const made = await create();
     await service.update(ann, nameOf(made), { enabled: false });
     await works(made.value);
@@ -321,7 +321,7 @@ describe("the key service", () => {
     expect(await service.get(ann, nameOf(made))).toMatchObject({ lastUsedAt: null });
   });
 
-  test("every change is recorded with what changed, and none without a change", async () => {
+  test("records every change with the changed fields, and nothing without a change", async () => {
     const made = await create();
     await service.update(ann, nameOf(made), { name: "mine", enabled: true, limits: {} });
     await service.update(ann, nameOf(made), { name: "new", limits: { budget: { daily: 5 } } });

@@ -42,7 +42,7 @@ export function keyStoreContract(name: string, open: OpenStore): void {
     });
     afterEach(() => store.close());
 
-    test("finds a key by its hash, as it was put in", async () => {
+    test("finds a key by its hash, as it was stored", async () => {
       const other: KeyRecord = {
         ...record,
         id: "key_2",
@@ -62,7 +62,7 @@ export function keyStoreContract(name: string, open: OpenStore): void {
       expect(await keys.findByHash("hash3")).toBeNull();
     });
 
-    test("finds a key by its id in its own project alone", async () => {
+    test("finds a key by its ID only in its own project", async () => {
       await keys.insert(record);
       for (const find of [keys.find.bind(keys), keys.findForUpdate.bind(keys)]) {
         expect(await find("prj_1", "key_1")).toEqual(record);
@@ -71,7 +71,7 @@ export function keyStoreContract(name: string, open: OpenStore): void {
       }
     });
 
-    test("changes and deletes a key in its own project alone", async () => {
+    test("changes and deletes a key only in its own project", async () => {
       await keys.insert(record);
       const settings = { name: "other", enabled: false, expiresAt: 5, limits };
       await keys.setSettings("prj_2", "key_1", settings);
@@ -94,7 +94,7 @@ export function keyStoreContract(name: string, open: OpenStore): void {
       expect(await keys.find("prj_1", "key_1")).toBeNull();
     });
 
-    test("notes when a key was used, and with which secret", async () => {
+    test("records when a key was used, and with which secret", async () => {
       await keys.insert({ ...record, previous });
       await keys.insert({ ...record, id: "key_2", publicId: "pub2", secretHash: "hash2" });
       await keys.setUsed([
@@ -106,7 +106,7 @@ export function keyStoreContract(name: string, open: OpenStore): void {
       expect(await keys.find("prj_1", "key_2")).toMatchObject({ lastUsedAt: 20, previous: null });
     });
 
-    test("lists a project's keys in order and by pages, all or those of one user", async () => {
+    test("lists a project's keys in order and page by page, all of them or those of one user", async () => {
       await insertProject(store, "prj_2", "usr_1");
       const add = (n: number, change: Partial<KeyRecord>): Promise<void> =>
         keys.insert({ ...record, id: `key_${n}`, publicId: `pub${n}`, secretHash: `hash${n}`, ...change });
@@ -134,7 +134,7 @@ export function keyStoreContract(name: string, open: OpenStore): void {
       expect((await keys.findByHash("hash4"))?.enabled).toBe(true);
     });
 
-    test("refuses a second key with the same hash or public id", async () => {
+    test("rejects a second key with the same hash or public ID", async () => {
       await keys.insert(record);
       for (const same of [{ publicId: "pub1" }, { secretHash: "hash1" }]) {
         const again = { ...record, id: "key_2", publicId: "pub2", secretHash: "hash2", ...same };
@@ -142,7 +142,7 @@ export function keyStoreContract(name: string, open: OpenStore): void {
       }
     });
 
-    test("keeps no key of a project that is gone", async () => {
+    test("keeps no key of a deleted project", async () => {
       await keys.insert(record);
       await store.db.deleteFrom("project").execute();
       expect(await keys.findByHash("hash1")).toBeNull();

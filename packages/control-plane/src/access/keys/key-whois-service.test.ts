@@ -53,14 +53,14 @@ describe("whois", () => {
   const make = async (name: string): Promise<Made> => madeSchema.parse(await api("POST", keys, { name })).key;
   const whois = (text: string): Promise<WhoisReport> => openLocalOperations(config).whoisKey({ text });
 
-  test("tells a good key by its public part and by its value", async () => {
+  test("identifies a valid key by its public part and by its value", async () => {
     const { id, keyId, keyValue } = await make("laptop");
     const good = { publicId: keyId, state: "good", key: { id, name: "laptop" } };
     expect(await whois(keyId)).toMatchObject(good);
     expect(await whois(`${keyValue}\n`)).toMatchObject(good);
   });
 
-  test("says who disabled a key, and when", async () => {
+  test("reports who disabled a key, and when", async () => {
     const { id, keyId } = await make("ci");
     await api("PATCH", `${keys}/${id}`, { enabled: false });
     expect(await whois(keyId)).toMatchObject({
@@ -70,7 +70,7 @@ describe("whois", () => {
     });
   });
 
-  test("says who deleted a key, and when, by the audit log", async () => {
+  test("reports who deleted a key, and when, from the audit log", async () => {
     const { id, keyId, keyValue } = await make("gone");
     await api("DELETE", `${keys}/${id}`);
     const deleted = {
@@ -83,13 +83,13 @@ describe("whois", () => {
     expect(await whois(keyValue)).toMatchObject(deleted);
   });
 
-  test("says since when a key has expired", async () => {
+  test("reports when a key expired", async () => {
     const expiresAt = new Date(Date.now() + 1500).toISOString();
     const { key } = madeSchema.parse(await api("POST", keys, { name: "short", expiresAt }));
     await expect.poll(() => whois(key.keyId)).toMatchObject({ state: "expired", since: expiresAt });
   });
 
-  test("tells a value that a rotation replaced, during the overlap and after it", async () => {
+  test("identifies a value that a rotation replaced, during the overlap and after it", async () => {
     const { id, keyId: first, keyValue } = await make("rotated");
     await api("POST", `${keys}/${id}:rotate`, { overlapSeconds: 60 });
     expect(await whois(first)).toMatchObject({ state: "good", key: { id } });
@@ -98,7 +98,7 @@ describe("whois", () => {
     expect(await whois(keyValue)).toMatchObject({ state: "replaced" });
   });
 
-  test("knows nothing of a foreign key, and refuses what is no key without repeating it", async () => {
+  test("does not know a foreign key, and rejects text that is not a key without repeating it", async () => {
     expect(await whois("0123456789abcdef")).toMatchObject({ state: "unknown", key: null });
     for (const text of ["", "sk-secret", "flk_0123456789abcdef_cut", "%%%%%%%%%%%%%%%%"]) {
       const failure = await whois(text).catch((error: unknown) => error);

@@ -29,7 +29,7 @@ const record: KeyRecord = {
 };
 
 describe("a project key", () => {
-  test("is told with the interface's fields and ours, and its value only where it is made", () => {
+  test("has the fields of the interface and ours, and its value only when it is created", () => {
     expect(toProjectKey(record, { now: 0 })).toEqual({
       id: "key_1",
       projectId: "prj_1",
@@ -48,7 +48,7 @@ describe("a project key", () => {
     expect(JSON.stringify(toProjectKey(record, { now: 0 }))).not.toContain(record.secretHash);
   });
 
-  test.each(["", "   ", "x".repeat(81), "two\nlines", "nul\0"])("may not be named %j", (name) => {
+  test.each(["", "   ", "x".repeat(81), "two\nlines", "nul\0"])("cannot be named %j", (name) => {
     expect(nameSchema.safeParse(name).success).toBe(false);
   });
 });
@@ -71,7 +71,7 @@ describe("a rotation", () => {
   const used = { ...record, lastUsedAt: 5 };
   const next = { publicId: "pub2", secretHash: "hash2", endsAt: 1000 };
 
-  test("keeps the present secret until its end, and drops the one before", () => {
+  test("keeps the current secret until the overlap ends, and drops the previous one", () => {
     const previous = { publicId: "pub", secretHash: record.secretHash, endsAt: 1000, lastUsedAt: 5 };
     expect(rotated(used, next)).toEqual({ ...used, publicId: "pub2", secretHash: "hash2", previous });
     expect(rotated(rotated(used, next), { publicId: "pub3", secretHash: "hash3", endsAt: 2000 }).previous).toEqual({
@@ -82,11 +82,11 @@ describe("a rotation", () => {
     });
   });
 
-  test("without an overlap leaves no other secret", () => {
+  test("keeps no other secret without an overlap", () => {
     expect(rotated(rotated(used, next), { publicId: "pub3", secretHash: "hash3", endsAt: null }).previous).toBeNull();
   });
 
-  test("shows the secret before it while that works, and not a moment longer", () => {
+  test("shows the previous secret while it works, and not a moment longer", () => {
     const key = rotated(used, next);
     expect(toProjectKey(key, { now: 999 })).toMatchObject({
       keyId: "pub2",
@@ -100,13 +100,13 @@ describe("a rotation", () => {
     expect(JSON.stringify(toProjectKey(key, { now: 0 }))).not.toContain(record.secretHash);
   });
 
-  test.each([-1, 0.5, 30 * 24 * 3600 + 1, "60", null])("takes no overlap of %j", (overlap) => {
+  test.each([-1, 0.5, 30 * 24 * 3600 + 1, "60", null])("rejects an overlap of %j", (overlap) => {
     expect(overlapSchema.safeParse(overlap).success).toBe(false);
   });
 });
 
-describe("what changed of a key", () => {
-  test("is told by the names of the fields", () => {
+describe("the changed fields of a key", () => {
+  test("are listed by name", () => {
     const limits = {
       ...NO_LIMITS,
       modelAllowList: ["a/b"],
@@ -123,7 +123,7 @@ describe("what changed of a key", () => {
     ]);
   });
 
-  test("is nothing where the same came again", () => {
+  test("are none if the same values are sent again", () => {
     const limited = { ...record, limits: { ...NO_LIMITS, modelAllowList: ["a/b"] } };
     expect(changedFields(limited, structuredClone(limited))).toEqual([]);
   });

@@ -40,7 +40,7 @@ describe.each(STORES)("a project's limits on $name", ({ open }) => {
   });
   afterEach(() => store.close());
 
-  test("are the server's until it sets its own, which count at once", async () => {
+  test("default to the server's until the project sets its own, which apply immediately", async () => {
     expect(await limits.effective("prj_1")).toEqual(server);
     await limits.update(ann, "prj_1", { requestsPerMinute: 5, parallelCalls: 2 });
     expect(await limits.effective("prj_1")).toEqual({ ...server, requestsPerMinute: 5, parallelCalls: 2 });
@@ -49,7 +49,7 @@ describe.each(STORES)("a project's limits on $name", ({ open }) => {
     expect(await limits.effective("prj_1")).toEqual({ ...server, parallelCalls: 2 });
   });
 
-  test("may be wider than the server's by a platform administrator's word alone", async () => {
+  test("can exceed the server's only if a platform administrator sets them", async () => {
     await expect(limits.update(ann, "prj_1", { tokensPerMinute: 9, requestsPerMinute: 101 })).rejects.toMatchObject({
       code: "permission_denied",
       param: "requestsPerMinute",
@@ -60,7 +60,7 @@ describe.each(STORES)("a project's limits on $name", ({ open }) => {
     expect(await limits.get(root, "prj_1")).toMatchObject({ requestsPerMinute: 500 });
   });
 
-  test("are read by members, changed by owners and administrators, and unknown to strangers", async () => {
+  test("are readable by members, changed by owners and administrators, and hidden from strangers", async () => {
     expect(await limits.get(asUser("usr_ben"), "prj_1")).toEqual(NO_CALL_LIMITS);
     await expect(limits.update(asUser("usr_ben"), "prj_1", { parallelCalls: 1 })).rejects.toMatchObject({
       code: "permission_denied",
@@ -74,14 +74,14 @@ describe.each(STORES)("a project's limits on $name", ({ open }) => {
     }
   });
 
-  test("leave a record of what changed, and none where nothing did", async () => {
+  test("record what changed, and nothing without a change", async () => {
     await limits.update(ann, "prj_1", { parallelCalls: 7 });
     await limits.update(ann, "prj_1", { parallelCalls: 7 });
     const events = await store.db.selectFrom("audit_event").select(["action", "detail"]).execute();
     expect(events).toEqual([{ action: "project.limits", detail: '{"parallelCalls":7}' }]);
   });
 
-  test("keep both of two changes that come at once", async () => {
+  test("keep both of two simultaneous changes", async () => {
     await Promise.all([
       limits.update(ann, "prj_1", { parallelCalls: 7 }),
       limits.update(ann, "prj_1", { tokensPerMinute: 70 }),

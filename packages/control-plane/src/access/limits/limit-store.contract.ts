@@ -19,12 +19,12 @@ export function limitStoreContract(name: string, open: OpenStore): void {
     });
     afterEach(() => store.close());
 
-    test("finds none where none were set", async () => {
+    test("finds no limits if none were set", async () => {
       expect(await limits.find("prj_1")).toEqual(NO_CALL_LIMITS);
       expect(await limits.findForUpdate("prj_1")).toEqual(NO_CALL_LIMITS);
     });
 
-    test("gives back what was set, in its own project alone", async () => {
+    test("returns what was set, only in its own project", async () => {
       for (const id of ["prj_1", "prj_2"]) await limits.findForUpdate(id);
       await limits.set("prj_1", some);
       expect(await limits.find("prj_1")).toEqual(some);
@@ -32,7 +32,7 @@ export function limitStoreContract(name: string, open: OpenStore): void {
       expect(await limits.find("prj_2")).toEqual(NO_CALL_LIMITS);
     });
 
-    test("keeps nothing of a change that was undone, and nothing of a project that is gone", async () => {
+    test("keeps nothing of a rolled-back change or of a deleted project", async () => {
       const broken = limits.transaction(async (own) => {
         await own.findForUpdate("prj_1");
         await own.set("prj_1", some);

@@ -32,7 +32,7 @@ async function callAndAnswer(headers: Record<string, string> = {}, body: object 
 const limitsOf = (response: Response): Record<string, string> =>
   Object.fromEntries([...response.headers].filter(([name]) => name.startsWith("x-ratelimit-")));
 describe("limits on the inference host", () => {
-  test("are told on every answer, good or bad, and refuse with all that a caller needs", async () => {
+  test("are reported in every response, and a rejection contains everything that a caller needs", async () => {
     stage.caller = asKey("prj_1", { requestsPerMinute: 2 });
     const told = (remaining: number, reset: string) => ({
       "x-ratelimit-limit-requests": "2",
@@ -57,14 +57,14 @@ describe("limits on the inference host", () => {
     expect(upstream.calls).toHaveLength(2);
   });
 
-  test("take the place of an upstream's own in the answer; without limits the upstream's are told", async () => {
+  test("replace the upstream's own headers in the response; without limits the upstream's are passed on", async () => {
     const theirs = { "x-ratelimit-limit-tokens": "9", "x-ratelimit-remaining-requests": "8" };
     expect(limitsOf(await callAndAnswer(theirs))).toEqual(theirs);
     project = { ...NO_CALL_LIMITS, requestsPerMinute: 5 };
     expect(limitsOf(await callAndAnswer(theirs))).not.toHaveProperty("x-ratelimit-limit-tokens");
   });
 
-  test("count the tokens that a call really used", async () => {
+  test("count the tokens that a call actually used", async () => {
     project = { ...NO_CALL_LIMITS, tokensPerMinute: 1000 };
     const usage = { prompt_tokens: 700, completion_tokens: 200, total_tokens: 900 };
     await callAndAnswer({}, { ...ANSWER, usage });
@@ -75,7 +75,7 @@ describe("limits on the inference host", () => {
     expect(((await refused.json()) as { error: { message: string } }).error.message).toContain("1,000 tokens");
   });
 
-  test("tell a call that can never fit not to come back", async () => {
+  test("tell the caller not to retry a call that can never fit", async () => {
     project = { ...NO_CALL_LIMITS, tokensPerMinute: 100 };
     const refused = await stage.chat();
     expect(refused.status).toBe(429);
@@ -83,14 +83,14 @@ describe("limits on the inference host", () => {
     expect(refused.headers.get("retry-after")).toBeNull();
   });
 
-  test("count a project's keys together", async () => {
+  test("count all keys of a project together", async () => {
     project = { ...NO_CALL_LIMITS, requestsPerMinute: 1 };
     expect((await callAndAnswer()).status).toBe(200);
     stage.caller = { ...asKey("prj_1"), keyId: "key_2" };
     expect((await stage.chat()).status).toBe(429);
   });
 
-  test("are an agent's own beside those of keys, and count in its project", async () => {
+  test("apply to agents separately from keys, and count agents in their project", async () => {
     stage.caller = asAgent("prj_1", { requestsPerMinute: 1 });
     const answer = await callAndAnswer();
     expect([answer.status, answer.headers.get("x-ratelimit-remaining-requests")]).toEqual([200, "0"]);
@@ -108,7 +108,7 @@ describe("limits on the inference host", () => {
   });
 });
 
-describe("a place of calls that run at once", () => {
+describe("a slot for a parallel call", () => {
   /** Whether another call is let in: one that is, ends at once. */
   async function isFree(): Promise<boolean> {
     const before = upstream.calls.length;
@@ -129,7 +129,7 @@ describe("a place of calls that run at once", () => {
 
   test.each<[string, (leave: () => void) => void]>([
     [
-      "its answer ended",
+      "its response ends",
       () => {
         const [far] = upstream.calls;
         far?.respond(200, SSE);
@@ -138,7 +138,7 @@ describe("a place of calls that run at once", () => {
       },
     ],
     [
-      "its upstream refused",
+      "its upstream rejects it",
       () => {
         const [far] = upstream.calls;
         far?.respond(400, JSON_TYPE);
@@ -146,9 +146,9 @@ describe("a place of calls that run at once", () => {
         far?.end();
       },
     ],
-    ["its upstream broke off before the answer", () => upstream.calls[0]?.cut()],
+    ["its upstream breaks off before the response", () => upstream.calls[0]?.cut()],
     [
-      "its upstream broke off in the answer",
+      "its upstream breaks off during the response",
       () => {
         const [far] = upstream.calls;
         far?.respond(200, SSE);
@@ -156,9 +156,9 @@ describe("a place of calls that run at once", () => {
         far?.cut();
       },
     ],
-    ["its caller left before the answer", (leave: () => void) => leave()],
+    ["its caller disconnects before the response", (leave: () => void) => leave()],
     [
-      "its caller left in the answer",
+      "its caller disconnects during the response",
       (leave: () => void) => {
         const [far] = upstream.calls;
         far?.respond(200, SSE);
@@ -166,7 +166,7 @@ describe("a place of calls that run at once", () => {
         leave();
       },
     ],
-  ])("is given back when %s", async (_name, end) => {
+  ])("is released when %s", async (_name, end) => {
     const leaving = new AbortController();
     const answered = stage.chat({ ...CHAT, stream: true }, { signal: leaving.signal });
     const read = answered.then((response) => response.text()).catch(() => "");
@@ -178,7 +178,7 @@ describe("a place of calls that run at once", () => {
     expect(await isFree()).toBe(true);
   });
 
-  test("is given back when the call was refused after it had been let in", async () => {
+  test("is released when the call is rejected after it was admitted", async () => {
     await stage.close();
     stage = new HostStage();
     stage.caller = asKey("prj_1", { parallelCalls: 1 });

@@ -33,16 +33,16 @@ function admit({ key = {}, project = {}, input = 10, output = 0, excess = 0, key
 }
 
 describe("calls without a limit", () => {
-  test("are told nothing and leave nothing behind", () => {
+  test("get no headers and leave no state behind", () => {
     expect(admit({})).toMatchObject({ headers: {}, refusal: null });
     expect(limiter.meters).toBe(0);
   });
 });
 
-describe("a limit of requests in a minute", () => {
+describe("a limit on requests per minute", () => {
   const key = { requestsPerMinute: 2 };
 
-  test("refuses the next one, telling which limit, of what, and when it may come", () => {
+  test("rejects the next request, saying which limit is reached and when to retry", () => {
     admit({ key });
     clock.advance(10_000);
     admit({ key });
@@ -59,7 +59,7 @@ describe("a limit of requests in a minute", () => {
     expect(admit({ key }).refusal).toBeNull();
   });
 
-  test("is not used up by calls that were refused", () => {
+  test("is not used up by rejected calls", () => {
     admit({ key });
     admit({ key });
     for (let n = 0; n < 5; n++) expect(admit({ key }).refusal).not.toBeNull();
@@ -68,7 +68,7 @@ describe("a limit of requests in a minute", () => {
     expect(limiter.refusals).toEqual(new Map([["key requests", 5]]));
   });
 
-  test("is each key's own, and a project's for all of its keys together", () => {
+  test("applies to each key separately, and to all keys of a project together", () => {
     const project = { requestsPerMinute: 3 };
     admit({ key, project });
     admit({ key, project });
@@ -77,16 +77,16 @@ describe("a limit of requests in a minute", () => {
     expect(admit({ key, project, keyId: "key_2" }).refusal?.message).toContain("This project's limit of 3");
   });
 
-  test("of two, the one that is nearer is told", () => {
+  test("is reported if it is closer to being reached than another", () => {
     const told = admit({ key: { requestsPerMinute: 100 }, project: { requestsPerMinute: 50 } });
     expect(told.headers["x-ratelimit-limit-requests"]).toBe("50");
   });
 });
 
-describe("a limit of tokens in a minute", () => {
+describe("a limit on tokens per minute", () => {
   const project = { tokensPerMinute: 1000 };
 
-  test("counts the estimate before the call and what it really was after it", () => {
+  test("counts the estimate before the call and the actual usage after it", () => {
     const first = admit({ project, input: 300, output: 300 });
     expect(first.headers["x-ratelimit-remaining-tokens"]).toBe("400");
     expect(admit({ project, input: 401 }).refusal?.message).toContain("has 400 left, and this call needs");
@@ -94,12 +94,12 @@ describe("a limit of tokens in a minute", () => {
     expect(admit({ project, input: 680 }).headers["x-ratelimit-remaining-tokens"]).toBe("0");
   });
 
-  test("gives everything back where nothing was generated", () => {
+  test("returns the whole estimate if nothing was generated", () => {
     admit({ project, input: 900 }).end(null);
     expect(admit({ project, input: 1000 }).refusal).toBeNull();
   });
 
-  test("counts a long answer while it is made, and lets nobody in until the debt is gone", () => {
+  test("counts a long response while it is generated, and admits no call until the debt is gone", () => {
     const long = admit({ project, input: 100 });
     for (let tokens = 0; tokens <= 2000; tokens += 10) long.generated(tokens);
     expect(admit({ project, input: 1 })).toMatchObject({
@@ -112,17 +112,17 @@ describe("a limit of tokens in a minute", () => {
     expect(admit({ project, input: 1 }).refusal).toBeNull();
   });
 
-  test("refuses for good what could never fit", () => {
+  test("permanently rejects a call that can never fit", () => {
     const { refusal } = admit({ project, input: 1001 });
     expect(refusal).toMatchObject({ final: true, retryAfterSeconds: undefined });
     expect(refusal?.message).toContain("This project's limit is 1,000 tokens per minute");
   });
 });
 
-describe("a limit of calls at the same time", () => {
+describe("a limit on parallel calls", () => {
   const key = { parallelCalls: 1 };
 
-  test("gives the place back at the end, once", () => {
+  test("releases the slot at the end, once", () => {
     const first = admit({ key });
     expect(admit({ key }).refusal).toMatchObject({ code: "rate_limit_exceeded", retryAfterSeconds: 1 });
     first.end(null);
@@ -133,7 +133,7 @@ describe("a limit of calls at the same time", () => {
   });
 });
 
-test("forgets keys that are idle, and none that runs", () => {
+test("drops idle keys, and none with running calls", () => {
   const key = { requestsPerMinute: 5, parallelCalls: 5 };
   admit({ key, keyId: "key_busy" });
   for (let n = 0; n < 1100; n++) admit({ key, keyId: `key_${n}` }).end(null);
@@ -144,14 +144,14 @@ test("forgets keys that are idle, and none that runs", () => {
   expect(admit({ key, keyId: "key_busy" }).refusal?.message).toContain("5 calls at a time");
 });
 
-describe("whatever comes in whatever order", () => {
+describe("any sequence of calls", () => {
   const event = fc.oneof(
     fc.record({ kind: fc.constant("call" as const), tokens: fc.integer({ min: 1, max: 60 }) }),
     fc.record({ kind: fc.constant("end" as const), which: fc.nat(), tokens: fc.option(fc.nat({ max: 60 })) }),
     fc.record({ kind: fc.constant("pass" as const), ms: fc.nat({ max: 40_000 }) }),
   );
 
-  test("no minute holds more requests or estimated tokens than the limit, and no more calls run than may", () => {
+  test("exceeds no limit on requests or estimated tokens in any minute, nor on parallel calls", () => {
     const limits = { requestsPerMinute: 5, tokensPerMinute: 100, parallelCalls: 3 };
     fc.assert(
       fc.property(fc.array(event, { maxLength: 80 }), (events) => {
@@ -196,7 +196,7 @@ describe("whatever comes in whatever order", () => {
     );
   });
 
-  test("calls that end as they were estimated never use more tokens than the limit in a minute", () => {
+  test("never uses more tokens in a minute than the limit, if the calls end as estimated", () => {
     const call = fc.record({ tokens: fc.integer({ min: 1, max: 60 }), pass: fc.nat({ max: 30_000 }) });
     fc.assert(
       fc.property(fc.array(call, { maxLength: 60 }), (calls) => {

@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { MinuteWindow } from "./minute-window.ts";
 
-describe("a window of a minute", () => {
-  test("counts what came within the last minute, and lets it go after that", () => {
+describe("a one-minute window", () => {
+  test("counts what was added within the last minute, and nothing older", () => {
     const window = new MinuteWindow();
     window.add(2, 500);
     window.add(3, 30_000);
@@ -13,7 +13,7 @@ describe("a window of a minute", () => {
     expect(window.count(91_000)).toBe(0);
   });
 
-  test("tells when how much of it is free again", () => {
+  test("returns when a given amount becomes free", () => {
     const window = new MinuteWindow();
     window.add(2, 500);
     window.add(3, 30_000);
@@ -24,7 +24,7 @@ describe("a window of a minute", () => {
     expect(window.msUntil(0, 40_000)).toBe(51_000);
   });
 
-  test("takes back what was counted too much, and nothing that is out of it already", () => {
+  test("takes back what was counted too much, and nothing that is no longer in the window", () => {
     const window = new MinuteWindow();
     const step = window.add(10, 0);
     window.takeBack(4, step, 1000);
@@ -36,7 +36,7 @@ describe("a window of a minute", () => {
     expect(window.count(61_000)).toBe(5);
   });
 
-  test("never tells less than what came in the minute before, and forgets at most a second too late", () => {
+  test("never counts less than the last minute contains, and drops entries at most a second late", () => {
     const steps = fc.array(fc.record({ pass: fc.nat({ max: 70_000 }), amount: fc.nat({ max: 9 }) }), { maxLength: 60 });
     fc.assert(
       fc.property(steps, (events) => {
@@ -56,7 +56,7 @@ describe("a window of a minute", () => {
     );
   });
 
-  test("keeps its word on when there is room", () => {
+  test("has room at the time it announced", () => {
     const steps = fc.array(fc.tuple(fc.nat({ max: 20_000 }), fc.nat({ max: 9 })), { minLength: 1, maxLength: 30 });
     fc.assert(
       fc.property(steps, fc.nat({ max: 40 }), (events, most) => {

@@ -12,7 +12,7 @@ const TELLING: ResponseViewOptions = {
 const OPENED = { sessionId: "ses_1", model: null, now: 1_800_000_000_000 };
 
 describe("the acknowledgement of /new", () => {
-  test("is the nine events of a short answer without usage, in order", () => {
+  test("consists of the nine events of a short response without usage, in order", () => {
     const events = eventsOf(acknowledgement(OPENED, TELLING));
     expect(responsesOrderProblems(events.slice(0, -1))).toEqual([]);
     expect(events.map((event) => (event as { type?: string }).type ?? event)).toEqual([
@@ -33,7 +33,7 @@ describe("the acknowledgement of /new", () => {
   });
 
   test.each([false, true])(
-    "is a role, a text, a finish and [DONE] in the chat dialect (usage asked for: %s)",
+    "consists of a role, a text, a finish and [DONE] in the chat dialect (usage requested: %s)",
     (includeUsage) => {
       const events = eventsOf(
         acknowledgement({ ...OPENED, model: "n/m" }, { ...TELLING, dialect: "chat", includeUsage }),

@@ -54,7 +54,7 @@ describe.each([
   ["responses", (call: ReadCall) => new ResponsesReader(call)],
   ["chat", (call: ReadCall) => new ChatReader(call)],
 ] as const)("%s", (dialect, make) => {
-  test("a whole answer is kept as the items of a response", () => {
+  test("keeps a complete response as its items", () => {
     const reader = make(CALL);
     read(reader, FRAMES[dialect]);
     const items = reader.items();
@@ -65,13 +65,13 @@ describe.each([
     expect(reader.response).toMatchObject({ status: "completed", metadata: { session_id: "ses_1" } });
   });
 
-  test("no end of an answer is sent before its commit", () => {
+  test("sends no end of a response before it is committed", () => {
     const { sent, held } = read(make(CALL), FRAMES[dialect]);
     expect(sent).not.toMatch(/\[DONE\]|response\.completed|"finish_reason":"tool_calls"/);
     expect(held).toContain("[DONE]");
   });
 
-  test("wherever an answer is cut, what was said until then is kept, once", () => {
+  test("keeps the text sent so far exactly once, wherever a response is cut", () => {
     for (let at = 0; at <= FRAMES[dialect].length; at++) {
       const reader = make(CALL);
       const { sent } = read(reader, FRAMES[dialect].slice(0, at));
@@ -83,7 +83,7 @@ describe.each([
     }
   });
 
-  test("wherever an answer is stopped, its stream ends in order", () => {
+  test("ends the stream in order, wherever a response is stopped", () => {
     for (let at = 0; at < FRAMES[dialect].length; at++) {
       const reader = make(CALL);
       const { sent } = read(reader, FRAMES[dialect].slice(0, at));
@@ -96,7 +96,7 @@ describe.each([
     }
   });
 
-  test("an end that could not be stored is told as a failure", () => {
+  test("reports a failure if the end could not be stored", () => {
     const reader = make(CALL);
     const { sent } = read(reader, FRAMES[dialect]);
     const events = eventsOf(sent + reader.failed(new DomainError("unavailable", "The store is away.")));
@@ -115,14 +115,14 @@ function saidIn(event: unknown): string[] {
   return (choices ?? []).map((choice) => choice.delta.content ?? "");
 }
 
-test("a chat caller gets the usage chunk only where they asked for it", () => {
+test("a chat caller gets the usage chunk only if they requested it", () => {
   const asked = read(new ChatReader({ ...CALL, body: { stream_options: { include_usage: true } } }), FRAMES.chat);
   const unasked = read(new ChatReader(CALL), FRAMES.chat);
   expect(asked.held).toContain('"total_tokens":18');
   expect(unasked.sent + unasked.held).not.toContain('"total_tokens":18');
 });
 
-test("an error in the middle of a stream is no end", () => {
+test("an error in the middle of a stream is not an end", () => {
   for (const reader of [new ChatReader(CALL), new ResponsesReader(CALL)]) {
     read(reader, [
       `event: error\ndata: {"type":"error","error":{"code":"insufficient_balance","message":"No money."}}\n\n`,
@@ -133,7 +133,7 @@ test("an error in the middle of a stream is no end", () => {
   }
 });
 
-test("items that an upstream tells of in its last event alone are kept", () => {
+test("items that an upstream sends only in its last event are kept", () => {
   const reader = new ResponsesReader(CALL);
   const item = { id: "msg_1", type: "message", role: "assistant", content: [{ type: "output_text", text: "Hi" }] };
   const response = { id: "resp_1", status: "completed", output: [item] };
@@ -143,7 +143,7 @@ test("items that an upstream tells of in its last event alone are kept", () => {
 
 const frameOf = (event: object): string => `data: ${JSON.stringify(event)}\n\n`;
 
-test("an item whose id changes from event to event is kept once", () => {
+test("an item whose ID changes from event to event is kept once", () => {
   const reader = new ResponsesReader(CALL);
   const item = (id: string, text: string) => ({
     id,
@@ -164,7 +164,7 @@ test("an item whose id changes from event to event is kept once", () => {
   expect(reader.items()).toEqual([done]);
 });
 
-test("items that share an index are kept apart, also where one is never finished", () => {
+test("items that share an index are kept separate, even if one is never finished", () => {
   const reader = new ResponsesReader(CALL);
   const text = { id: "msg_1", type: "message", role: "assistant", content: [] };
   const call = (args: string) => ({ id: "fc_1", type: "function_call", call_id: "a", name: "look", arguments: args });
@@ -180,7 +180,7 @@ test("items that share an index are kept apart, also where one is never finished
   expect(reader.items()).toMatchObject([{ id: "msg_1", content: [{ text: "Hi" }] }, call("{}")]);
 });
 
-test("calls without ids and indexes of their own are known by their call ids (lemonade-sdk/lemonade#3607)", () => {
+test("calls without their own IDs and indexes are identified by their call IDs (lemonade-sdk/lemonade#3607)", () => {
   const reader = new ResponsesReader(CALL);
   const call = (call_id: string, args: string) => ({ type: "function_call", call_id, name: "look", arguments: args });
   const calls = [call("fc_a", '{"a":1}'), call("fc_b", '{"b":2}')];

@@ -15,16 +15,16 @@ describe("a session's title", () => {
     ],
     ["a".repeat(80), `${"a".repeat(59)}…`],
     [`${"word ".repeat(11)}1234`, `${"word ".repeat(11)}1234`],
-  ])("of %j is %j", (question, title) => {
+  ])("for %j is %j", (question, title) => {
     expect(titleOf(question)).toBe(title);
   });
 
-  test("that a person gives loses direction marks too, and is empty without anything else", () => {
+  test("set by a user is stripped of direction marks too, and rejected if nothing else is left", () => {
     expect(titleSchema.parse("\u202etxt.exe\u202c")).toBe("txt.exe");
     expect(titleSchema.safeParse("\u2066\u2069 ").success).toBe(false);
   });
 
-  test("never cuts within what a reader sees as one character", () => {
+  test("is never cut inside what a reader sees as one character", () => {
     const family = "\u{1F468}\u200D\u{1F469}\u200D\u{1F467}";
     expect(titleOf(family.repeat(80))).toBe(`${family.repeat(59)}…`);
     const accented = "e\u0301";
@@ -32,7 +32,7 @@ describe("a session's title", () => {
     expect(titleOf("हिन्दी".repeat(40)).endsWith("…")).toBe(true);
   });
 
-  test("is one line of bounded length, of whole characters, whatever was asked", () => {
+  test("is one line of limited length and of whole characters, for any question", () => {
     const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 300 }), (question) => {
@@ -45,7 +45,7 @@ describe("a session's title", () => {
     );
   });
 
-  test("of a book is found without reading it all", () => {
+  test("is found for the text of a book without reading all of it", () => {
     expect(titleOf(`${"word ".repeat(1_000_000)}`)).toBe(`${"word ".repeat(11)}word…`);
   });
 });

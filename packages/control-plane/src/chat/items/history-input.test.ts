@@ -34,13 +34,13 @@ const told = (items: readonly ResponsesItem[]): unknown[] =>
 const build = (history: ReturnType<typeof stored>, turn: TurnToSend, contextTokens = 100_000): unknown[] =>
   told(buildInput(history, turn, { contextTokens }).input);
 
-describe("what a model is given", () => {
-  test("is the history, then the turn, with this turn's instructions before them", () => {
+describe("the input for a model", () => {
+  test("is the history followed by the turn, with this turn's instructions before them", () => {
     const turn = { ...asks("two"), instructions: [{ type: "message", role: "system", content: "Be brief." }] };
     expect(build(stored(question("one"), says("yes")), turn)).toEqual(["Be brief.", "one", "yes", "two"]);
   });
 
-  test("bears no ids and states, which only their maker knows", () => {
+  test("omits IDs and statuses, which only their origin knows", () => {
     const answer = says("yes", { id: "msg_1" });
     const { input } = buildInput(stored(question("one"), answer), asks("two"), { contextTokens: 9000 });
     expect(input[1]).toEqual({ type: "message", role: "assistant", content: [{ type: "output_text", text: "yes" }] });
@@ -55,7 +55,7 @@ describe("what a model is given", () => {
     ]);
   });
 
-  test("holds no call without an output, and no output without a call (letta#3273, ellmer#459, positron#15719)", () => {
+  test("contains no call without output, and no output without a call (letta#3273, ellmer#459, positron#15719)", () => {
     const history = stored(
       question("one"),
       says("let me"),
@@ -68,7 +68,7 @@ describe("what a model is given", () => {
     expect(build(history, asks("two"))).toEqual(["one", "let me", "c2", "c2", "so", "two"]);
   });
 
-  test("pairs calls by their place: engines give the same ids in every answer", () => {
+  test("pairs calls with outputs by position, since engines reuse IDs across responses", () => {
     const history = stored(
       question("one"),
       calls("call_0"),
@@ -81,12 +81,12 @@ describe("what a model is given", () => {
     expect(told(input)).toEqual(["one", "two", "call_0", "call_0", "so", "three"]);
   });
 
-  test("holds a partial answer as it is, and no empty one (mindroom PR #1362, dify#17191)", () => {
+  test("contains a partial response as it is, and no empty one (mindroom PR #1362, dify#17191)", () => {
     const history = stored(question("one"), says("half", { status: "incomplete" }), question("two"), says(""));
     expect(build(history, asks("three"))).toEqual(["one", "half", "two", "three"]);
   });
 
-  test("holds thinking while its calls are answered, where it can be taken back", () => {
+  test("contains reasoning that can be passed back, while its calls are being answered", () => {
     const sealed = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "x" };
     const open = { type: "reasoning", id: "rs_2", summary: [], content: [{ type: "reasoning_text", text: "hm" }] };
     const summary = { type: "reasoning", id: "rs_3", summary: [{ type: "summary_text", text: "hm" }] };
@@ -95,12 +95,12 @@ describe("what a model is given", () => {
     expect(build(history, asks("three"))).toEqual(["one", "yes", "two", "three"]);
   });
 
-  test("holds nothing of hosted tools", () => {
+  test("contains nothing of hosted tools", () => {
     const history = stored(question("one"), { type: "web_search_call", id: "ws_1", status: "completed" }, says("so"));
     expect(build(history, asks("two"))).toEqual(["one", "so", "two"]);
   });
 
-  test("is cut at whole exchanges, and tells how many items were cut (openclaw#52024, everruns PR #2039, Clawith#415)", () => {
+  test("is cut at whole exchanges, and says how many items were cut (openclaw#52024, everruns PR #2039, Clawith#415)", () => {
     const exchange = (name: string): ResponsesItem[] => [
       question(name),
       calls(name),
@@ -123,7 +123,7 @@ describe("what a model is given", () => {
     expect(cut(0)).toEqual([1, 17]);
   });
 
-  test("keeps the exchange whose calls are answered, however long it is", () => {
+  test("keeps the exchange whose calls are being answered, however long it is", () => {
     const history = stored(question("old"), says("yes"), question("one"), calls("c1"));
     expect(buildInput(history, gives(["c1", "x".repeat(10_000)]), { contextTokens: 100 })).toMatchObject({
       cutItems: 2,
@@ -131,7 +131,7 @@ describe("what a model is given", () => {
     expect(build(history, gives(["c1", "x".repeat(10_000)]), 100)).toEqual(["one", "c1", "c1"]);
   });
 
-  test("is well-formed for every history and every room", () => {
+  test("is well-formed for every history and every context size", () => {
     const id = fc.constantFrom("c1", "c2", "c3");
     const item = fc.oneof(
       fc.string({ maxLength: 40 }).map((text) => question(`q${text}`)),
@@ -164,7 +164,7 @@ describe("what a model is given", () => {
 });
 
 describe("a rendered history", () => {
-  test("holds messages alone, and none that was asked again", () => {
+  test("contains only messages, and none that were superseded", () => {
     const { items } = stored(
       question("one"),
       { type: "reasoning", summary: [] },
@@ -181,7 +181,7 @@ describe("a rendered history", () => {
     expect(renderHistory(rest)).toHaveLength(1);
   });
 
-  test("joins parts, and gives refusals for text", () => {
+  test("joins parts, and shows refusals as text", () => {
     const content = [{ type: "output_text", text: "a" }, { type: "refusal", refusal: "b" }, { type: "other" }, 7];
     expect(textOf({ type: "message", role: "assistant", content })).toBe("ab");
     expect(textOf({ role: "user", content: "plain" })).toBe("plain");
@@ -189,8 +189,8 @@ describe("a rendered history", () => {
   });
 });
 
-describe("an estimate", () => {
-  test("is a token for four bytes, and a thousand at least for what is attached", () => {
+describe("a token estimate", () => {
+  test("is one token for four bytes, and at least a thousand for an attachment", () => {
     expect(estimateTokens(question("a".repeat(400)))).toBe(104);
     expect(estimateTokens(question("ä".repeat(400)))).toBe(204);
     const image = (length: number): ResponsesItem => ({

@@ -8,8 +8,8 @@ const question = (text: string): object => ({
   content: [{ type: "input_text", text }],
 });
 
-describe("the turn of a body", () => {
-  test("is the last user message with all its parts; whatever was said before is ignored", () => {
+describe("the turn in a request body", () => {
+  test("is the last user message with all its parts; earlier messages are ignored", () => {
     const image = { type: "input_image", image_url: "data:image/png;base64,AA", detail: "auto" };
     const parts = [
       { type: "text", text: "What " },
@@ -36,14 +36,14 @@ describe("the turn of a body", () => {
     });
   });
 
-  test("takes what stands in `input` for messages, a text too, where there are none", () => {
+  test("is read from `input`, which may be a string, if there are no messages", () => {
     for (const body of [{ input: "hello" }, { input: [user("hello")] }, { messages: null, input: "hello" }]) {
       expect(readTurn(body)).toMatchObject({ kind: "question", text: "hello", items: [question("hello")] });
     }
     expect(readTurn({ messages: [user("this")], input: "not this" }).text).toBe("this");
   });
 
-  test("passes over references to items that are stored (vercel/ai#7543)", () => {
+  test("skips references to stored items (vercel/ai#7543)", () => {
     const input = [
       user("a"),
       { type: "item_reference", id: "msg_1" },
@@ -59,7 +59,7 @@ describe("the turn of a body", () => {
     expect(readTurn({ input: outputs })).toMatchObject({ kind: "outputs", items: [{ call_id: "c" }] });
   });
 
-  test("keeps instructions for itself, wherever they stand", () => {
+  test("keeps instructions separate, wherever they appear", () => {
     const messages = [
       { role: "system", content: "Be brief." },
       user("hello"),
@@ -70,7 +70,7 @@ describe("the turn of a body", () => {
     expect(instructions).toMatchObject([{ role: "system" }, { role: "developer", content: [{ text: "In verse." }] }]);
   });
 
-  test("is the tool outputs at the end, in either dialect", () => {
+  test("consists of the tool outputs at the end, in either dialect", () => {
     const call = {
       role: "assistant",
       tool_calls: [{ id: "c1", type: "function", function: { name: "f", arguments: "{}" } }],
@@ -94,23 +94,23 @@ describe("the turn of a body", () => {
     expect(readTurn({ messages: [...chat, user("thanks")] })).toMatchObject({ kind: "question", text: "thanks" });
   });
 
-  test("leaves what a client adds to its messages where it is", () => {
+  test("ignores fields that a client adds to its messages", () => {
     const message = { ...user("hello"), id: "local-1", createdAt: 5, parts: [{ type: "text" }], name: "Ann" };
     expect(readTurn({ messages: [message] }).items).toEqual([question("hello")]);
   });
 
-  test("may be an attachment without a word", () => {
+  test("may be an attachment without text", () => {
     const image = { type: "input_image", image_url: "https://example.org/a.png" };
     expect(readTurn({ messages: [user([image])] })).toMatchObject({ text: "", items: [{ content: [image] }] });
   });
 
   test.each<[string, Record<string, unknown>, string]>([
-    ["nothing", {}, "messages"],
-    ["no list", { messages: "hello" }, "messages"],
+    ["an empty body", {}, "messages"],
+    ["messages that are not a list", { messages: "hello" }, "messages"],
     ["an empty list", { messages: [] }, "messages"],
     ["an empty input", { input: [] }, "messages"],
     [
-      "no user",
+      "no user message",
       {
         messages: [
           { role: "system", content: "x" },
@@ -119,13 +119,13 @@ describe("the turn of a body", () => {
       },
       "messages",
     ],
-    ["no object", { messages: [user("a"), 7] }, "messages[1]"],
+    ["a message that is not an object", { messages: [user("a"), 7] }, "messages[1]"],
     ["an empty text", { messages: [user("  ")] }, "messages[0].content"],
-    ["no content", { messages: [{ role: "user" }] }, "messages[0].content"],
-    ["no text", { input: [user([{ type: "text", text: 5 }])] }, "input[0].content[0].text"],
-    ["no part", { messages: [user(["a"])] }, "messages[0].content[0]"],
-    ["an output of nothing", { messages: [user("a"), { role: "tool", content: "x" }] }, "messages[1].tool_call_id"],
-  ])("%s is refused by the field's name", (_what, body, param) => {
+    ["a message without content", { messages: [{ role: "user" }] }, "messages[0].content"],
+    ["a text that is not a string", { input: [user([{ type: "text", text: 5 }])] }, "input[0].content[0].text"],
+    ["a part that is not an object", { messages: [user(["a"])] }, "messages[0].content[0]"],
+    ["an output of no call", { messages: [user("a"), { role: "tool", content: "x" }] }, "messages[1].tool_call_id"],
+  ])("is rejected for %s, naming the field", (_what, body, param) => {
     expect(() => readTurn(body)).toThrow(expect.objectContaining({ code: "invalid_request", param }) as Error);
   });
 });

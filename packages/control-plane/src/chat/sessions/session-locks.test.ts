@@ -15,7 +15,7 @@ describe("SessionLocks", () => {
     return release;
   };
 
-  test("lets one turn at a time into a session, in the order in which they came", async () => {
+  test("allows one turn at a time in a session, in order of arrival", async () => {
     const order: string[] = [];
     const first = await taken();
     const second = taken().then((release) => {
@@ -34,12 +34,12 @@ describe("SessionLocks", () => {
     expect(locks.has("ses_1")).toBe(false);
   });
 
-  test("other sessions do not wait", async () => {
+  test("does not make other sessions wait", async () => {
     await taken("ses_1");
     await expect(taken("ses_2")).resolves.toBeTypeOf("function");
   });
 
-  test("says busy, and when to come back, where the wait is over", async () => {
+  test("reports busy, and when to retry, after the maximum wait", async () => {
     vi.useFakeTimers();
     try {
       await taken();
@@ -51,14 +51,14 @@ describe("SessionLocks", () => {
     }
   });
 
-  test("says busy at once where the line is full", async () => {
+  test("reports busy immediately if the queue is full", async () => {
     await taken();
     void taken().catch(() => undefined);
     void taken().catch(() => undefined);
     await expect(taken()).rejects.toMatchObject({ code: "session_busy" });
   });
 
-  test("who leaves while waiting takes no turn, and holds nobody up", async () => {
+  test("gives no turn to a caller that disconnects while waiting, and does not delay the others", async () => {
     const first = await taken();
     const leaving = new AbortController();
     const left = locks.take("ses_1", leaving.signal);
@@ -69,12 +69,12 @@ describe("SessionLocks", () => {
     await expect(next).resolves.toBeTypeOf("function");
   });
 
-  test("who has left before asks for nothing", async () => {
+  test("does nothing for a caller that has already disconnected", async () => {
     await expect(locks.take("ses_1", AbortSignal.abort())).resolves.toBeNull();
     expect(locks.has("ses_1")).toBe(false);
   });
 
-  test("a session that is given back twice is not given to two", async () => {
+  test("does not give a session to two turns if it is released twice", async () => {
     const first = await taken();
     const second = taken();
     first();

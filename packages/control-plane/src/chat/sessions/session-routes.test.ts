@@ -88,13 +88,13 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
     return [response.status, error.code];
   };
 
-  test("history without a session holds no messages, and no error (docs/interface.md §4.1)", async () => {
+  test("return an empty history, and no error, if no session is given (docs/interface.md §4.1)", async () => {
     for (const path of ["history", "history?sessionId="]) {
       expect(await (await send(path)).json()).toEqual({ messages: [] });
     }
   });
 
-  test("history holds role and content of what was said, in order", async () => {
+  test("return a history with the role and content of each message, in order", async () => {
     const id = await turn(null, 'one "quoted" <b>\n\u0000');
     await turn(id, "two");
     expect(await (await send(`history?sessionId=${id}`)).json()).toEqual({
@@ -107,7 +107,7 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
     });
   });
 
-  test("a session is there for its user in its project alone; everything else is 404", async () => {
+  test("are accessible only to their user in their project; everything else is 404", async () => {
     const id = await turn(null, "mine");
     const calls: [string, Sent][] = [
       [`history?sessionId=${id}`, {}],
@@ -137,7 +137,7 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
     { method: "DELETE" },
   ];
 
-  test("the newest turn is deleted for good, and then the one before it is the newest", async () => {
+  test("lose their newest turn permanently when it is deleted, and the turn before it is then the newest", async () => {
     const id = await turn(null, "one");
     await turn(id, "two");
     expect(await (await send(...removeTurn(id, await newestTurn(id)))).json()).toEqual({});
@@ -154,7 +154,7 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
     expect(await told(id)).toEqual(["four", "About four"]);
   });
 
-  test("a turn is deleted with what it superseded, and with what was withdrawn since", async () => {
+  test("lose a deleted turn together with what it superseded and what was withdrawn since", async () => {
     const id = await turn(null, "one");
     const first = await begin(id, "two");
     await turnLog.finish(first.turnId, { ...ANSWERED, status: "failed", items: [] });
@@ -167,7 +167,7 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
     expect((await turnLog.lastTurn(scope, id))?.turn.text).toBe("one");
   });
 
-  test("no other turn is deleted, nor one that runs", async () => {
+  test("do not allow deletion of any other turn, or of one that is running", async () => {
     const id = await turn(null, "one");
     const first = await newestTurn(id);
     await turn(id, "two");
@@ -183,14 +183,14 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
     expect(await told(id)).toEqual(["one", "About one", "two", "About two"]);
   });
 
-  test("no project is 400, another's project 403, no token 401", async () => {
+  test("return 400 without a project, 403 for another project, and 401 without a token", async () => {
     expect(await refused("sessions", { project: null })).toEqual([400, "missing_project_header"]);
     expect(await refused("history", { project: null })).toEqual([400, "missing_project_header"]);
     expect(await refused("sessions", { project: "prj_unknown" })).toEqual([403, "permission_denied"]);
     expect(await refused("sessions", { user: "nobody" })).toEqual([401, "invalid_credential"]);
   });
 
-  test("viewers read their own, and change nothing", async () => {
+  test("are readable by viewers who own them, but cannot be changed by them", async () => {
     const id = await turn(null, "from when I was a member", scopeOf(PROJECT, "usr_viewer"));
     const as = { user: "usr_viewer" };
     expect((await read("sessions", listSchema, as)).sessions).toHaveLength(1);
@@ -202,7 +202,7 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
     ]);
   });
 
-  test("the list begins with the newest activity, and its pages hold every session once", async () => {
+  test("are listed by latest activity, and the pages contain each session once", async () => {
     const ids: string[] = [];
     for (const text of ["one", "two", "three", "four", "five"]) ids.push(await turn(null, text));
     await turn(ids[1] ?? "", "two again");
@@ -217,7 +217,7 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
     expect(await refused("sessions?pageToken=nonsense")).toEqual([400, "invalid_request"]);
   });
 
-  test("sessions of one moment are listed once each", async () => {
+  test("are listed once each if their times are equal", async () => {
     const ids = await Promise.all(["a", "b", "c"].map(async (text) => (await begin(null, text)).sessionId));
     const first = await read("sessions?pageSize=2", listSchema);
     const second = await read(`sessions?pageSize=2&pageToken=${first.nextPageToken}`, listSchema);
@@ -225,7 +225,7 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
     expect(seen).toEqual(ids.toSorted().toReversed());
   });
 
-  test("a search finds parts of titles and texts in any capitals, and takes every sign for itself", async () => {
+  test("are found by parts of titles and texts in any case, with every character taken literally", async () => {
     const straße = await turn(null, "Wo ist die STRASSE nach Kölle?");
     const percent = await turn(null, "100% of_it! 'or 1=1");
     const found = async (query: string): Promise<string[]> =>
@@ -238,7 +238,7 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
     expect(await found("  ")).toEqual([percent, straße]);
   });
 
-  test("a search finds nothing of other people, nor of what was asked again", async () => {
+  test("are not found by the texts of other users, or by superseded ones", async () => {
     await turn(null, "secret", scopeOf(PROJECT, "usr_2"));
     const { sessionId, turnId } = await begin(null, "hello");
     const left = { status: "incomplete", why: "client_left", usage: null, response: null } as const;
@@ -247,7 +247,7 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
     expect((await read("sessions?query=secret", listSchema)).sessions).toEqual([]);
   });
 
-  test("a search goes on from page to page", async () => {
+  test("can be searched page by page", async () => {
     for (const text of ["cat 1", "dog", "cat 2", "cat 3"]) await turn(null, text);
     const first = await read("sessions?query=cat&pageSize=2", listSchema);
     expect(first.sessions.map(({ title }) => title)).toEqual(["cat 3", "cat 2"]);
@@ -255,7 +255,7 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
     expect(second).toMatchObject({ sessions: [{ title: "cat 1" }], nextPageToken: "" });
   });
 
-  test("a person's title stays whatever is asked then, and renaming is no activity (open-webui#13496)", async () => {
+  test("keep a title set by their user, and renaming is not an activity (open-webui#13496)", async () => {
     const id = await turn(null, "first");
     const other = await turn(null, "second");
     const metadata = { folder: "työ" };
@@ -277,14 +277,14 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
     [{ titel: "misspelt" }, "titel"],
     [{ metadata: { a: 1 } }, "metadata.a"],
     [{ metadata: Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`k${i}`, ""])) }, "metadata"],
-  ])("the change %j is refused", async (body, param) => {
+  ])("reject the change %j", async (body, param) => {
     const id = await turn(null, "hello");
     const response = await send(`sessions/${id}`, { method: "PATCH", body });
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ error: { code: "invalid_request", param } });
   });
 
-  test("a deleted session is gone with all its rows", async () => {
+  test("are deleted with all their rows", async () => {
     const id = await turn(null, "hello");
     const kept = await turn(null, "kept");
     expect(await read(`sessions/${id}`, z.strictObject({}), { method: "DELETE" })).toEqual({});
@@ -297,14 +297,14 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
     }
   });
 
-  test("a session that answers just now is not deleted (open-webui#26668)", async () => {
+  test("cannot be deleted while a response is running (open-webui#26668)", async () => {
     const { sessionId, turnId } = await begin(null, "hello");
     expect(await refused(`sessions/${sessionId}`, { method: "DELETE" })).toEqual([409, "session_busy"]);
     await turnLog.finish(turnId, { ...ANSWERED, items: [says("yes")] });
     await read(`sessions/${sessionId}`, z.strictObject({}), { method: "DELETE" });
   });
 
-  test("messages come in both directions, page by page, and what is new since a position", async () => {
+  test("return messages in both directions, page by page, and those since a position", async () => {
     const id = await turn(null, "one");
     for (const text of ["two", "three"]) await turn(id, text);
     const all = ["one", "About one", "two", "About two", "three", "About three"];
@@ -327,7 +327,7 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
     expect(await refused(`sessions/${id}/messages?pageToken=MTpub25l`)).toEqual([400, "invalid_request"]);
   });
 
-  test("the answer so far stands at the end while it runs, in every page's order", async () => {
+  test("show the response so far at the end while it runs, for pages in either order", async () => {
     const id = await turn(null, "one");
     const { turnId } = await begin(id, "two");
     const partial = [says("thinking", { id: "rs" }), says("half", { id: "msg_x", status: "incomplete" })];
@@ -350,7 +350,7 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
     expect(newest.messages[0]).toMatchObject({ id: "msg_x", turnId, status: "in_progress", role: "assistant" });
   });
 
-  test("a page that is opened again can tell a turn that runs from one that was stopped", async () => {
+  test("show on reload whether a turn is running or was stopped", async () => {
     const id = await turn(null, "one");
     const states = z.object({ running: z.boolean() });
     const listed = z.object({ sessions: z.array(states) });
@@ -369,7 +369,7 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
     expect(await seen()).toEqual({ session: false, list: false, newest: "incomplete" });
   });
 
-  test("large messages come in pages of fewer, and all of them", async () => {
+  test("return large messages completely, in shorter pages", async () => {
     const id = await turn(null, "x".repeat(200_000));
     for (const text of ["y".repeat(200_000), "z"]) await turn(id, text);
     const lengths: number[] = [];
@@ -385,7 +385,7 @@ describe.each(STORES)("stored sessions over HTTP on $name", ({ open }) => {
     expect(messages.map(({ content }) => content.length)).toEqual(lengths);
   });
 
-  test("an export is the whole session as one JSON file", async () => {
+  test("are exported completely as one JSON file", async () => {
     const id = await turn(null, "hello");
     const response = await send(`sessions/${id}/export`);
     expect(response.headers.get("content-disposition")).toBe(`attachment; filename="${id}.json"`);

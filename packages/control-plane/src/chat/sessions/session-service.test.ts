@@ -25,10 +25,10 @@ describe.each(STORES)("sessions on $name", ({ open }) => {
         .execute()
     ).length;
 
-  describe("that /new opens", () => {
+  describe("opened by /new", () => {
     const fresh = { model: "a/b", openedFrom: null };
 
-    test("are one for repeats within ten seconds, and another after", async () => {
+    test("are the same for repeats within ten seconds, and new after that", async () => {
       const first = await stage.chat.chatSessions.open(ANN, fresh);
       stage.clock.advance(10_000);
       expect(await stage.chat.chatSessions.open(ANN, fresh)).toEqual(first);
@@ -36,18 +36,18 @@ describe.each(STORES)("sessions on $name", ({ open }) => {
       expect((await stage.chat.chatSessions.open(ANN, fresh)).id).not.toBe(first.id);
     });
 
-    test("are one for repeats at the same moment", async () => {
+    test("are the same for simultaneous repeats", async () => {
       const opened = await Promise.all([1, 2, 3, 4].map(() => stage.chat.chatSessions.open(ANN, fresh)));
       expect(new Set(opened.map(({ id }) => id)).size).toBe(1);
     });
 
-    test("are new once something was said in the first, even where it got no answer", async () => {
+    test("are new once anything was said in the first, even without a response", async () => {
       const first = await stage.chat.chatSessions.open(ANN, fresh);
       await stage.turn(first.id, "hello", { ...LEFT, items: [] });
       expect((await stage.chat.chatSessions.open(ANN, fresh)).id).not.toBe(first.id);
     });
 
-    test("are other ones from another session, user or project", async () => {
+    test("are separate for another originating session, user or project", async () => {
       const opened = [
         await stage.chat.chatSessions.open(ANN, fresh),
         await stage.chat.chatSessions.open(ANN, { ...fresh, openedFrom: "ses_1" }),
@@ -62,14 +62,14 @@ describe.each(STORES)("sessions on $name", ({ open }) => {
       expect((await stage.chat.chatSessions.open(ANN, fresh)).id).not.toBe(sessionId);
     });
 
-    test("are none once they were deleted", async () => {
+    test("are new after the first was deleted", async () => {
       const first = await stage.chat.chatSessions.open(ANN, fresh);
       await stage.chat.chatSessions.delete(ANN, first.id);
       expect((await stage.chat.chatSessions.open(ANN, fresh)).id).not.toBe(first.id);
     });
   });
 
-  test("are named by their first question, once (open-webui#13496, #16508)", async () => {
+  test("are titled after their first question, once (open-webui#13496, #16508)", async () => {
     const { id } = await stage.chat.chatSessions.open(ANN, { model: null, openedFrom: null });
     expect(await stage.chat.chatSessions.require(ANN, id)).toMatchObject({ title: "", model: null });
     await stage.turn(id, "the first one");
@@ -80,7 +80,7 @@ describe.each(STORES)("sessions on $name", ({ open }) => {
     });
   });
 
-  test("go in portions, whose rest goes later where the process dies in between", async () => {
+  test("are deleted in batches, and the rest is deleted later if the process dies in between", async () => {
     const id = await stage.turn(null, "hello", { items: Array.from({ length: 450 }, () => says("x")) });
     const kept = await stage.turn(null, "kept");
     const session = await stage.chat.chatSessions.require(ANN, id);
@@ -92,7 +92,7 @@ describe.each(STORES)("sessions on $name", ({ open }) => {
     expect([await rows("chat_session"), await rows("chat_turn"), await rows("chat_item")]).toEqual([1, 1, 2]);
   });
 
-  test("are kept for ever, unless a setting says how long", async () => {
+  test("are kept forever, unless a retention is configured", async () => {
     const old = await stage.turn(null, "old");
     const answering = await stage.begin(null, asks("answering for days"));
     stage.clock.advance(30 * DAY_MS);
@@ -109,7 +109,7 @@ describe.each(STORES)("sessions on $name", ({ open }) => {
     expect((await ids()).toSorted()).toEqual([recent, busy].toSorted());
   });
 
-  test("go however many they are", async () => {
+  test("are all deleted when they expire, however many there are", async () => {
     for (let n = 0; n < 45; n++) await stage.turn(null, `old ${n}`);
     stage.clock.advance(31 * DAY_MS);
     const [sessions] = chatRetentions(stage.chat.chatRemoval, 30, stage.clock);
@@ -117,7 +117,7 @@ describe.each(STORES)("sessions on $name", ({ open }) => {
     expect(await ids()).toEqual([]);
   });
 
-  test("go with their project, and only with one that is being deleted", async () => {
+  test("are deleted with their project, and only if it is being deleted", async () => {
     const id = await stage.turn(null, "hello");
     const other = await stage.turn(null, "other");
     const remove = (): Promise<void> => stage.chat.chatRemoval.removeAll("prj_1", new AbortController().signal);
@@ -128,13 +128,13 @@ describe.each(STORES)("sessions on $name", ({ open }) => {
     expect([await rows("chat_session"), await rows("chat_turn"), await rows("chat_item")]).toEqual([0, 0, 0]);
   });
 
-  test("go with the project's row as well", async () => {
+  test("are deleted with the project's row as well", async () => {
     await stage.turn(null, "hello");
     await stage.store.db.deleteFrom("project").where("id", "=", "prj_1").execute();
     expect([await rows("chat_session"), await rows("chat_turn"), await rows("chat_item")]).toEqual([0, 0, 0]);
   });
 
-  test("that go while they answer take the answer with them", async () => {
+  test("that are deleted while a response is running lose that response too", async () => {
     const { sessionId, turnId } = await stage.begin(null, asks("hello"));
     await stage.store.db.updateTable("chat_session").set({ deleted_at: 1 }).where("id", "=", sessionId).execute();
     await stage.chat.turnLog.finish(turnId, { ...ANSWERED, items: [says("yes")] });
@@ -143,7 +143,7 @@ describe.each(STORES)("sessions on $name", ({ open }) => {
     expect(await rows("chat_item")).toBe(0);
   });
 
-  test("forget after a day what they keep for repeats", async () => {
+  test("drop after a day what they store for retries", async () => {
     const { turnId } = await stage.begin(null, asks("hello"), { idempotencyKey: "k" });
     await stage.chat.turnLog.finish(turnId, { ...ANSWERED, items: [says("yes")], response: { id: "resp_1" } });
     const forget = async (): Promise<(string | null)[]> => {
@@ -156,7 +156,7 @@ describe.each(STORES)("sessions on $name", ({ open }) => {
     expect(await forget()).toEqual([null]);
   });
 
-  test("keep no answer of a turn that nobody can repeat", async () => {
+  test("store no response for a turn that cannot be retried", async () => {
     await stage.turn(null, "hello", { response: { id: "resp_1" } });
     const turns = await stage.store.db.selectFrom("chat_turn").select("response").execute();
     expect(turns).toEqual([{ response: null }]);

@@ -5,7 +5,7 @@ import { migrate } from "../../installation/db/migrations/migrate.ts";
 import { openDatabase } from "../../installation/db/open.ts";
 import { ANN, ChatLogStage, calls, gives, LEFT } from "./chat-log.fixture.ts";
 
-test("no statement of chats looks through a whole table", async () => {
+test("no chat statement scans a whole table", async () => {
   const statements = new Set<string>();
   const stage = await ChatLogStage.open(async () => {
     const store = openDatabase(

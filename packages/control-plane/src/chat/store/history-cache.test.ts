@@ -84,8 +84,8 @@ const step = fc.oneof(
   fc.record({ ask: fc.constantFrom(asks("now"), gives(["c1", "o"])), contextTokens: fc.nat(8000) }),
 );
 
-describe("a history that is known", () => {
-  test("gives models what the stored one would have given them, whatever was added or superseded since", async () => {
+describe("a cached history", () => {
+  test("gives models the same input as the stored one, whatever was added or superseded since", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 60, size: "max" }), async (steps) => {
         const stored = new CountedSession();
@@ -103,7 +103,7 @@ describe("a history that is known", () => {
     );
   });
 
-  test("is not read again: a turn reads what the turn before has added", async () => {
+  test("is not read again: a turn reads only what the previous turn added", async () => {
     const stored = new CountedSession();
     const cache = new HistoryCache();
     for (let n = 0; n < 500; n++) stored.append([asks(`question ${n}`).items[0] ?? {}, says("x".repeat(400))]);
@@ -117,7 +117,7 @@ describe("a history that is known", () => {
     }
   });
 
-  test("takes a bounded part of the memory: the session that was read longest ago is forgotten", async () => {
+  test("uses a limited amount of memory, and the least recently read session is dropped", async () => {
     const cache = new HistoryCache({ maxBytes: 20_000, maxSessionBytes: 10_000 });
     const sessions = Array.from({ length: 5 }, (_, n) => {
       const stored = new CountedSession();

@@ -53,8 +53,8 @@ const sessionOf = (count: number): ReturnType<typeof newSession> => {
   );
 };
 
-describe("what is read of a history", () => {
-  test("of ten thousand messages is what has room, and the sizes of a few more", async () => {
+describe("the part of a history that is read", () => {
+  test("is, of ten thousand messages, what fits plus the sizes of a few more", async () => {
     const messages = Array.from({ length: 5000 }, (_, n) => [
       asks(`question ${n}`).items[0] ?? {},
       says("x".repeat(400)),
@@ -67,7 +67,7 @@ describe("what is read of a history", () => {
     expect(items.sizes).toBeLessThanOrEqual(tail.length + 2 * 256);
   });
 
-  test("gives models what the whole history would have given them", async () => {
+  test("gives models the same input as the whole history", async () => {
     const item = fc.oneof(
       fc.nat(2000).map((length) => asks(`q${"x".repeat(length)}`).items[0] ?? {}),
       fc.nat(2000).map((length) => says("x".repeat(length + 1))),

@@ -55,7 +55,7 @@ function isReplaced(last: ModelTurn | undefined, text: string, now: number): boo
   return last.how === "broken" || last.how === "died";
 }
 
-test("a history is what its questions and answers make of it, whatever is repeated, left, stopped, broken off or lost", async () => {
+test("a history follows from its questions and responses, whatever is repeated, abandoned, stopped, cut off or lost", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(stepArb, { minLength: 1, maxLength: 14 }), async (steps) => {
       const stage = await ChatLogStage.open(openMemoryStore);

@@ -3,14 +3,14 @@ import { STORES } from "../../testing.fixture.ts";
 import { buildInput } from "../items/history-input.ts";
 import { ANN, ANSWERED, asks, BROKEN, ChatLogStage, calls, gives, LEFT, says, scopeOf } from "./chat-log.fixture.ts";
 
-describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
+describe.each(STORES)("the turn log on $name", ({ open }) => {
   let stage: ChatLogStage;
   beforeEach(async () => {
     stage = await ChatLogStage.open(open);
   });
   afterEach(() => stage.close());
 
-  test("two items a turn, in order, however often it is read (hermes-agent#95137, mastra#4350, dify#2726)", async () => {
+  test("stores two items a turn, in order and on every read (hermes-agent#95137, mastra#4350, dify#2726)", async () => {
     const id = await stage.turn(null, "one");
     for (const text of ["two", "three", "four"]) await stage.turn(id, text);
     const said = ["one", "two", "three", "four"].flatMap((text) => [`user: ${text}`, "assistant: yes"]);
@@ -18,12 +18,12 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
     expect(await stage.chat.chatSessions.require(ANN, id)).toMatchObject({ messageCount: 8, itemCount: 8 });
   });
 
-  test("the question is there before anything is answered (eneo#349)", async () => {
+  test("stores the question before anything is answered (eneo#349)", async () => {
     const { sessionId } = await stage.begin(null, asks("hello"));
     expect(await stage.said(sessionId)).toEqual(["user: hello"]);
   });
 
-  test("what was flushed is told while the turn runs, and once after its end (open-webui#29596)", async () => {
+  test("returns flushed items while the turn runs, and once after its end (open-webui#29596)", async () => {
     const { sessionId, turnId } = await stage.begin(null, asks("hello"));
     await stage.chat.turnLog.flush(turnId, [says("It", { id: "msg_a", status: "incomplete" })]);
     expect(await stage.said(sessionId)).toEqual(["user: hello", "assistant: It"]);
@@ -37,7 +37,7 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
     expect(await stage.said(sessionId)).toEqual(["user: hello", "assistant: It is so"]);
   });
 
-  test("a turn ends once, and takes nothing more then", async () => {
+  test("ends a turn once, and accepts nothing for it afterwards", async () => {
     const { sessionId, turnId } = await stage.begin(null, asks("hello"));
     await stage.chat.turnLog.finish(turnId, { ...ANSWERED, items: [says("yes")] });
     await stage.chat.turnLog.flush(turnId, [says("late")]);
@@ -45,7 +45,7 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
     expect(await stage.said(sessionId)).toEqual(["user: hello", "assistant: yes"]);
   });
 
-  test("a process that died leaves what it had flushed, and a session that goes on (chatbot#1060, ragflow#13128)", async () => {
+  test("keeps what a crashed process had flushed, in a session that can continue (chatbot#1060, ragflow#13128)", async () => {
     const { sessionId, turnId } = await stage.begin(null, asks("hello"));
     await stage.begin(null, asks("nobody answered"));
     await stage.chat.turnLog.flush(turnId, [says("half", { status: "in_progress" })]);
@@ -57,7 +57,7 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
     expect(await stage.said(sessionId)).toEqual(["user: hello", "assistant: half", "user: go on", "assistant: yes"]);
   });
 
-  test("a turn that nobody runs any more makes nobody wait: its begin was stored, and its process never heard of it", async () => {
+  test("does not wait for an orphaned turn, whose start was stored but never confirmed to its process", async () => {
     const { turnLog } = stage.restarted(2);
     const call = {
       dialect: "responses",
@@ -85,20 +85,20 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
     ]);
   });
 
-  test("a second turn while one runs is told to wait, and leaves no trace (open-design#5490)", async () => {
+  test("asks a second turn to wait while one is running, and stores nothing of it (open-design#5490)", async () => {
     const { sessionId } = await stage.begin(null, asks("hello"));
     const second = stage.begin(sessionId, asks("me too"));
     await expect(second).rejects.toMatchObject({ code: "session_busy", retryAfterSeconds: 2 });
     expect(await stage.said(sessionId)).toEqual(["user: hello"]);
   });
 
-  test("of two that begin in one session at the same moment, one runs", async () => {
+  test("runs one of two turns that begin in a session at the same time", async () => {
     const id = await stage.turn(null, "hello");
     const both = await Promise.allSettled([stage.begin(id, asks("a")), stage.begin(id, asks("b"))]);
     expect(both.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
   });
 
-  test("a session is its user's in its project alone", async () => {
+  test("makes a session accessible only to its user in its project", async () => {
     const id = await stage.turn(null, "hello");
     for (const scope of [scopeOf("prj_1", "usr_ben"), scopeOf("prj_2", "usr_ann")]) {
       const found = stage.begin(id, asks("mine?"), { scope });
@@ -109,7 +109,7 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
     await expect(stage.begin("ses_x' or 1=1 --", asks("mine?"))).rejects.toMatchObject({ code: "session_not_found" });
   });
 
-  test("the answer's ids are kept as they were streamed, and one that comes again gets another", async () => {
+  test("keeps the response's IDs as they were streamed, and replaces repeated ones", async () => {
     const items = [says("a", { id: "msg_0" }), says("b", { id: "msg_0" }), says("c", { id: "x".repeat(500) })];
     const id = await stage.turn(null, "one", { items });
     await stage.turn(id, "two", { items });
@@ -120,7 +120,7 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
     expect(ids.filter((own) => own.length > 40)).toEqual([]);
   });
 
-  test("hostile text comes back as it was", async () => {
+  test("returns hostile text unchanged", async () => {
     const text = "'; drop table chat_item; -- <script>\u0000\u{1F468}‍\u{1F469}‍\u{1F467} \ud800 עברית %_!".padEnd(
       10_000,
       "ä",
@@ -129,7 +129,7 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
     expect(await stage.said(id)).toEqual([`user: ${text}`, `assistant: ${text}`]);
   });
 
-  test("usage stands on the last item of an answer", async () => {
+  test("records usage with the last item of a response", async () => {
     const usage = { inputTokens: 7, cachedInputTokens: 0, outputTokens: 3, reasoningTokens: 0 };
     const id = await stage.turn(null, "one", { items: [calls("c1"), says("b")], usage });
     const page = { after: null, before: null, order: "asc", limit: 100 } as const;
@@ -138,7 +138,7 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
   });
 
   describe("asking again", () => {
-    test("what got no answer is superseded, however long ago (open-design PR #509, sourcelens#207)", async () => {
+    test("supersedes what got no response, however long ago (open-design PR #509, sourcelens#207)", async () => {
       const id = await stage.turn(null, "hello", { ...BROKEN, items: [] });
       stage.clock.advance(3_600_000);
       const { history } = await stage.begin(id, asks("hello"));
@@ -154,7 +154,7 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
       expect(await stage.said(id)).toEqual(["user: hello", "assistant: yes"]);
     });
 
-    test("after its caller left supersedes within a minute, and follows after it", async () => {
+    test("supersedes a turn whose caller disconnected within the last minute, and follows an older one", async () => {
       const id = await stage.turn(null, "hello", { ...LEFT, items: [says("half")] });
       stage.clock.advance(60_000);
       await stage.turn(id, "hello", { ...LEFT, items: [says("other half")] });
@@ -164,20 +164,20 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
       expect(await stage.said(id)).toHaveLength(4);
     });
 
-    test("what was answered, or stopped by a person, follows", async () => {
+    test("follows a turn that was answered, or stopped by a user", async () => {
       const id = await stage.turn(null, "go on");
       await stage.turn(id, "go on", { status: "incomplete", why: "stopped", items: [says("half")] });
       await stage.turn(id, "go on");
       expect(await stage.said(id)).toHaveLength(6);
     });
 
-    test("another question never supersedes", async () => {
+    test("with another question never supersedes", async () => {
       const id = await stage.turn(null, "hello", { ...BROKEN, items: [] });
       await stage.turn(id, "hello!");
       expect(await stage.said(id)).toEqual(["user: hello", "user: hello!", "assistant: yes"]);
     });
 
-    test("keeps what was superseded, readable in the whole session", async () => {
+    test("keeps what was superseded readable in the whole session", async () => {
       const id = await stage.turn(null, "hello", { ...LEFT, items: [says("half")] });
       await stage.turn(id, "hello");
       const { items } = await stage.chat.chatHistory.whole(ANN, id, { withSuperseded: true });
@@ -186,7 +186,7 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
       expect(statuses).toEqual(["superseded", "superseded", "completed", "completed"]);
     });
 
-    test("the last turn replaces it, even when it was answered", async () => {
+    test("with the last turn replaces it, even if it was answered", async () => {
       const id = await stage.turn(await stage.turn(null, "one"), "two");
       const last = await stage.chat.turnLog.lastTurn(ANN, id);
       expect(last).toMatchObject({ turn: asks("two"), model: "node/model", dialect: "responses" });
@@ -199,7 +199,7 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
       await expect(again).rejects.toMatchObject({ code: "session_busy" });
     });
 
-    test("there is no last turn in a new session", async () => {
+    test("finds no last turn in a new session", async () => {
       const { id } = await stage.chat.chatSessions.open(ANN, { model: null, openedFrom: null });
       expect(await stage.chat.turnLog.lastTurn(ANN, id)).toBeNull();
     });
@@ -208,7 +208,7 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
   describe("tool calls", () => {
     const pair = [says("let me see"), calls("c1"), calls("c2")];
 
-    test("their outputs go on without a question, every round of them stored (open-webui#27363)", async () => {
+    test("continue with outputs instead of a question, and every round is stored (open-webui#27363)", async () => {
       const id = await stage.turn(null, "weather?", { items: pair });
       await stage.turn(id, gives(["c1", "sun"], ["c2", "rain"]), { items: [calls("c3")] });
       const { history, items } = await stage.begin(id, gives(["c3", "snow"]));
@@ -225,21 +225,21 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
       ]);
     });
 
-    test("outputs that were given before are not stored again (deepagents PR #6321)", async () => {
+    test("do not store outputs again that were given before (deepagents PR #6321)", async () => {
       const id = await stage.turn(null, "weather?", { items: pair });
       await stage.turn(id, gives(["c1", "sun"]), { ...BROKEN, items: [] });
       const { items } = await stage.begin(id, gives(["c1", "sun"], ["c2", "rain"]));
       expect(items).toMatchObject([{ call_id: "c2" }]);
     });
 
-    test("a repeat of outputs that got no answer supersedes them", async () => {
+    test("supersede outputs that got no response when these are repeated", async () => {
       const id = await stage.turn(null, "weather?", { items: pair });
       await stage.turn(id, gives(["c1", "a"], ["c2", "b"]), { ...LEFT, items: [says("ha")] });
       await stage.turn(id, gives(["c1", "a"], ["c2", "b"]));
       expect(await stage.chat.chatSessions.require(ANN, id)).toMatchObject({ itemCount: 7, messageCount: 3 });
     });
 
-    test("outputs of no open call are refused, and leave no trace", async () => {
+    test("reject outputs without an open call, and store nothing of them", async () => {
       const id = await stage.turn(null, "weather?", { items: pair });
       const refusal = { code: "invalid_request", param: "messages" };
       await expect(stage.begin(id, gives(["c9", "?"]))).rejects.toMatchObject(refusal);
@@ -250,7 +250,7 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
       expect(sessions).toHaveLength(1);
     });
 
-    test("an output takes the form of its call", async () => {
+    test("determine the type of their outputs", async () => {
       const custom = { type: "custom_tool_call", call_id: "c1", name: "patch", input: "x" };
       const id = await stage.turn(null, "patch it", { items: [custom] });
       const { items } = await stage.begin(id, gives(["c1", "done"]));
@@ -262,7 +262,7 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
     const response = { id: "resp_1", output: [] };
     const call = { idempotencyKey: "k", requestHash: "h" };
 
-    test("replays what was answered, for a day, without a session of its own", async () => {
+    test("replays a response for a day, without opening another session", async () => {
       const { turnId, sessionId } = await stage.begin(null, asks("hello"), call);
       await stage.chat.turnLog.finish(turnId, { ...ANSWERED, items: [says("yes")], response });
       const stored = { sessionId, turnId, dialect: "responses", response };
@@ -275,7 +275,7 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
       expect(await stage.begin(sessionId, asks("hello"), call)).toMatchObject({ sessionId });
     });
 
-    test("is another's for another caller and project", async () => {
+    test("is separate for another caller and project", async () => {
       const { turnId } = await stage.begin(null, asks("hello"), call);
       await stage.chat.turnLog.finish(turnId, { ...ANSWERED, items: [says("yes")], response });
       for (const scope of [scopeOf("prj_1", "usr_ben"), scopeOf("prj_2", "usr_ann")]) {
@@ -284,7 +284,7 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
       }
     });
 
-    test("is refused for another call, and while its call runs", async () => {
+    test("is rejected for another call, and while its call is running", async () => {
       const { turnId, sessionId } = await stage.begin(null, asks("hello"), call);
       await expect(stage.chat.turnLog.find(ANN, call)).rejects.toMatchObject({
         code: "session_busy",
@@ -297,7 +297,7 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
       await expect(stage.begin(sessionId, asks("bye"), other)).rejects.toMatchObject({ code: "idempotency_mismatch" });
     });
 
-    test("of a call that failed asks again in the session that it had opened, in place of the first", async () => {
+    test("of a failed call asks again in the session it opened, replacing the first question", async () => {
       const { turnId, sessionId } = await stage.begin(null, asks("hello"), call);
       await stage.chat.turnLog.finish(turnId, { ...LEFT, items: [says("half")] });
       stage.clock.advance(3_600_000);
@@ -307,7 +307,7 @@ describe.each(STORES)("what is stored of turns on $name", ({ open }) => {
       expect(await stage.said(sessionId)).toEqual(["user: hello"]);
     });
 
-    test("of two at the same moment lets one run, and opens one session", async () => {
+    test("of two simultaneous calls lets one run, and opens one session", async () => {
       const begin = (): Promise<unknown> => stage.begin(null, asks("hello"), call);
       const both = await Promise.allSettled([begin(), begin(), begin()]);
       expect(both.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected", "rejected"]);

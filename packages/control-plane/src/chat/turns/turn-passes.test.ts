@@ -78,7 +78,7 @@ describe.each([
 ] as const)("a turn in the %s dialect on an upstream that speaks %s", (dialect, spoken) => {
   const frames = UPSTREAM_FRAMES[spoken];
 
-  test("parses its body once, resolves its model once, and cuts and parses each event once", async () => {
+  test("parses its body once, resolves its model once, and splits and parses each event once", async () => {
     stage.place(
       "a",
       (far) => {

@@ -38,8 +38,8 @@ const stop = (session: string | null): Promise<Response> =>
   stage.ask(`/v1/chat/sessions/${session}:stop`, {}, { project: PROJECT });
 const HALF = ["user: Go on.", "assistant: Half said (incomplete)"];
 
-describe("a caller who leaves", () => {
-  test("ends the model's work at once; what was said is kept, and the next turn knows it", async () => {
+describe("a caller that disconnects", () => {
+  test("stops the model immediately; the partial response is kept and is part of the next turn", async () => {
     const { answer, far, session, upstream } = await halfSaid();
     await answer.leave();
     await vi.waitFor(() => expect(far.closed).toBe(true));
@@ -54,7 +54,7 @@ describe("a caller who leaves", () => {
     });
   });
 
-  test("loses nothing where the answer is to go on", async () => {
+  test("loses nothing if the response is configured to continue", async () => {
     const { answer, far, session } = await halfSaid({ onLeave: "continue" });
     await answer.leave();
     far.write(wordChunk(", whole"));
@@ -66,7 +66,7 @@ describe("a caller who leaves", () => {
   });
 
   test.each([false, true])(
-    "and asks again where the answer goes on gets that answer, once (in a named session: %s)",
+    "and asks again while the response continues gets that response, once (in a named session: %s)",
     async (named) => {
       stage = new ChatStage();
       await stage.openChat({ onLeave: "continue" });
@@ -93,7 +93,7 @@ describe("a caller who leaves", () => {
     },
   );
 
-  test("in the chat dialect, after the finish and before [DONE], has the whole answer stored", async () => {
+  test("in the chat dialect, after the finish and before [DONE], gets the whole response stored", async () => {
     const { answer, far, session } = await halfSaid({}, { path: "/v1/chat/completions", body: { stream: true } });
     far.write('data: {"id":"c","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n');
     await answer.leave();
@@ -102,7 +102,7 @@ describe("a caller who leaves", () => {
     });
   });
 
-  test("before anything was said leaves the question, and no answer", async () => {
+  test("before anything was generated leaves the question and no response", async () => {
     stage = new ChatStage();
     await stage.openChat();
     const upstream = stage.place("a");
@@ -118,8 +118,8 @@ describe("a caller who leaves", () => {
   });
 });
 
-describe("a turn that is stopped", () => {
-  test("ends its stream in order, keeps what was said, and lets the next turn in", async () => {
+describe("stopping a turn", () => {
+  test("ends its stream in order, keeps the partial response, and admits the next turn", async () => {
     const { answer, far, session } = await halfSaid();
     expect(await (await stop(session)).json()).toEqual({ stopped: true });
     const events = await answer.end();
@@ -135,7 +135,7 @@ describe("a turn that is stopped", () => {
     expect([...stage.counters.turns()]).toEqual([["stopped", 1]]);
   });
 
-  test("ends with a finish and [DONE] in the chat dialect", async () => {
+  test("ends the stream with a finish and [DONE] in the chat dialect", async () => {
     const { answer, session } = await halfSaid({}, { path: "/v1/chat/completions", body: { stream: true } });
     await stop(session);
     const events = await answer.end();
@@ -144,7 +144,7 @@ describe("a turn that is stopped", () => {
     expect(await stage.history(session)).toEqual(HALF);
   });
 
-  test("before its first word is answered with an empty, finished stream", async () => {
+  test("before its first word returns an empty, finished stream", async () => {
     stage = new ChatStage();
     await stage.openChat();
     const upstream = stage.place("a");
@@ -158,7 +158,7 @@ describe("a turn that is stopped", () => {
     expect(await stage.history(session)).toEqual(["user: Slow?"]);
   });
 
-  test("is answered with what there is where no stream was asked for", async () => {
+  test("returns the partial response if no stream was requested", async () => {
     stage = new ChatStage();
     await stage.openChat();
     const upstream = stage.place("a", (far) => {
@@ -178,7 +178,7 @@ describe("a turn that is stopped", () => {
     expect(told.events[0]).toMatchObject({ status: "incomplete", output: [{ content: [{ text: "Half" }] }] });
   });
 
-  test("can be stopped after its caller has left it running", async () => {
+  test("works after its caller has disconnected and left it running", async () => {
     const { answer, far, session } = await halfSaid({ onLeave: "continue" });
     await answer.leave();
     await stop(session);
@@ -186,7 +186,7 @@ describe("a turn that is stopped", () => {
     expect(far.closed).toBe(true);
   });
 
-  test("of somebody else is not there", async () => {
+  test("of another user returns 404", async () => {
     const { session, answer } = await halfSaid();
     const response = await stage.ask(`/v1/chat/sessions/${session}:stop`, {}, { user: "usr_2" });
     expect(response.status).toBe(404);
@@ -197,12 +197,12 @@ describe("a turn that is stopped", () => {
 
 describe("an upstream that breaks off", () => {
   const breaks: Record<string, (far: ScriptedUpstream["calls"][number]) => void> = {
-    "its connection": (far) => far.cut(),
+    "by closing the connection": (far) => far.cut(),
     "in the middle of an event": (far) => {
       far.write('data: {"id":"c","choi');
       far.cut();
     },
-    "with a clean end that is none": (far) => far.end(),
+    "with a clean but premature end": (far) => far.end(),
     "with an error": (far) => {
       far.write('data: {"error":{"message":"Out of memory.","code":"oom"}}\n\n');
       far.end();
@@ -210,7 +210,7 @@ describe("an upstream that breaks off", () => {
   };
 
   test.each(Object.keys(breaks))(
-    "%s: the caller is told, what was said is kept, and the same question takes its place",
+    "%s: reports a failure, keeps the partial response, and is replaced when the question is repeated",
     async (how) => {
       const { answer, far, session } = await halfSaid();
       breaks[how]?.(far);
@@ -226,7 +226,7 @@ describe("an upstream that breaks off", () => {
   );
 });
 
-test("what was said so far is stored while the answer goes on", async () => {
+test("a partial response is stored while the response continues", async () => {
   const { answer, far } = await halfSaid();
   const partial = async (): Promise<string> =>
     JSON.stringify(await stage.store?.db.selectFrom("chat_turn").select("partial").execute());
@@ -237,7 +237,7 @@ test("what was said so far is stored while the answer goes on", async () => {
   await answer.end();
 });
 
-test("a server that stops keeps what was said, and tells its callers", async () => {
+test("a server shutdown keeps partial responses, and tells their callers", async () => {
   const { answer, session } = await halfSaid();
   await stage.host?.drain(0);
   await stage.turns?.close();
@@ -246,7 +246,7 @@ test("a server that stops keeps what was said, and tells its callers", async () 
   expect(await stage.history(session)).toEqual(HALF);
 });
 
-test("a reader who does not read holds the model up, and leaves by the idle time", async () => {
+test("a caller that does not read slows the model, and is disconnected after the idle time", async () => {
   stage = new ChatStage();
   await stage.openChat({ host: { limits: { idleMs: 60_000, sweepMs: 10 } } });
   const upstream = stage.place("a", begin);

@@ -41,10 +41,10 @@ describe.each(ROUTES)("POST %s", (path) => {
   };
   const hi = { messages: [{ role: "user", content: "Hi" }] };
 
-  describe("refuses before anything is stored:", () => {
+  describe("before anything is stored, returns", () => {
     beforeEach(() => open());
 
-    test("400 without the project's header", async () => {
+    test("400 without the project header", async () => {
       expect(await ask(hi, { project: null })).toMatchObject({
         status: 400,
         code: "missing_project_header",
@@ -60,7 +60,7 @@ describe.each(ROUTES)("POST %s", (path) => {
       [{ messages: [{ role: "assistant", content: "Hi" }] }],
       [{ messages: [{ role: "user", content: "" }] }],
       [{ messages: ["Hi"] }],
-    ])("400 for the messages of %j", async (body) => {
+    ])("400 for invalid messages: %j", async (body) => {
       const refused = await ask(body);
       expect(refused).toMatchObject({
         status: 400,
@@ -70,19 +70,19 @@ describe.each(ROUTES)("POST %s", (path) => {
       expect(refused.headers.get("x-should-retry")).toBe("false");
     });
 
-    test("400 with `param: n` for several answers: a session goes on with one", async () => {
+    test("400 with `param: n` for several choices, since a session continues with one", async () => {
       for (const n of [2, 0, "2", []]) {
         expect(await ask({ ...hi, n })).toMatchObject({ status: 400, code: "invalid_request", param: "n" });
       }
     });
 
-    test("400 with `param: stream` for what is neither true nor false", async () => {
+    test("400 with `param: stream` for a value that is neither true nor false", async () => {
       for (const stream of ["true", 1, {}]) {
         expect(await ask({ ...hi, stream })).toMatchObject({ status: 400, code: "invalid_request", param: "stream" });
       }
     });
 
-    test("400 for what is no JSON, and no object", async () => {
+    test("400 for a body that is not JSON, or not an object", async () => {
       const init = {
         method: "POST",
         headers: { authorization: "Bearer usr_1", "service-project-id": "prj_1", "content-type": "application/json" },
@@ -93,7 +93,7 @@ describe.each(ROUTES)("POST %s", (path) => {
       }
     });
 
-    test("400 with `param: model` for a model that is not there, and for what is no name", async () => {
+    test("400 with `param: model` for an unknown model, and for an invalid name", async () => {
       expect(await ask({ ...hi, model: "no/model" })).toMatchObject({
         status: 400,
         code: "invalid_request",
@@ -106,13 +106,13 @@ describe.each(ROUTES)("POST %s", (path) => {
       expect(await ask(hi, { user: "nobody" })).toMatchObject({ status: 401, code: "invalid_credential" });
     });
 
-    test("403 for who has no access to the project, and for viewers", async () => {
+    test("403 for users without access to the project, and for viewers", async () => {
       expect(await ask(hi, { user: "usr_3" })).toMatchObject({ status: 403, code: "permission_denied" });
       expect(await ask(hi, { project: "prj_unknown" })).toMatchObject({ status: 403, code: "permission_denied" });
       expect(await ask(hi, { user: "usr_viewer" })).toMatchObject({ status: 403, code: "permission_denied" });
     });
 
-    test("404 for a session that is not there, or not the caller's", async () => {
+    test("404 for a session that does not exist or belongs to another user", async () => {
       stage.place("a", saying("Hi."));
       const { session } = await stage.say("Hi", { user: "usr_2" });
       for (const named of [session, "ses_unknown", "' or 1=1 --"]) {
@@ -120,7 +120,7 @@ describe.each(ROUTES)("POST %s", (path) => {
       }
     });
 
-    test("503 where no model is named, and none is the default", async () => {
+    test("503 if no model is named and there is no default", async () => {
       stage.defaultModel = null;
       expect(await ask(hi)).toMatchObject({ status: 503, code: "not_configured", param: "model" });
     });
@@ -137,7 +137,7 @@ describe.each(ROUTES)("POST %s", (path) => {
     [503, "not_configured"],
     [503, "unavailable"],
   ] as const)(
-    "%s where money says %s; the question is stored, and asked again it is there once",
+    "returns %s if billing reports %s; the question is stored, and still only once after a retry",
     async (status, code) => {
       let billing = failing(code);
       await open({ host: { billing: { open: (call) => billing.open(call) } } });
@@ -153,7 +153,7 @@ describe.each(ROUTES)("POST %s", (path) => {
 
   test.each([
     ["an upstream that fails", answering(500, { message: "Oops.", code: null }), "upstream_failed"],
-    ["an upstream that is not reached", (far: ScriptedCall) => far.cut(), "upstream_failed"],
+    ["an unreachable upstream", (far: ScriptedCall) => far.cut(), "upstream_failed"],
     ["a refused credential", answering(401, { message: "Bad key." }), "upstream_rejected_credentials"],
     ["silence", (far: ScriptedCall) => far.fail(new DomainError("upstream_timeout", "Silent.")), "upstream_timeout"],
     [
@@ -161,7 +161,7 @@ describe.each(ROUTES)("POST %s", (path) => {
       (far: ScriptedCall) => far.fail(new DomainError("no_running_engine", "None.")),
       "no_running_engine",
     ],
-  ])("502 for %s", async (_what, play, code) => {
+  ])("returns 502 for %s", async (_what, play, code) => {
     await open({ host: { limits: { maxAttempts: 1 } } });
     stage.place("a", play);
     for (const stream of [true, false]) {
@@ -171,7 +171,7 @@ describe.each(ROUTES)("POST %s", (path) => {
     }
   });
 
-  test("an upstream's refusal of the call is 400, in its words and our form; any other is 502", async () => {
+  test("returns 400 with the upstream's message if it rejects the call, and 502 for its other errors", async () => {
     await open({ host: { limits: { maxAttempts: 1 } } });
     let error = { message: "Too long.", type: "invalid_request_error", code: "context_length_exceeded", param: null };
     let status = 400;
@@ -194,7 +194,7 @@ describe.each(ROUTES)("POST %s", (path) => {
     expect(overloaded).toMatchObject({ status: 502, code: "overloaded", message: "node:a: Overloaded." });
   });
 
-  test("a picture that the model does not take is 400, and does not spoil the session", async () => {
+  test("returns 400 for an image that the model does not accept, without spoiling the session", async () => {
     await open();
     let play: (far: ScriptedCall) => void = saying("Hi.");
     const upstream = stage.place("a", (far) => play(far));
@@ -222,7 +222,7 @@ describe.each(ROUTES)("POST %s", (path) => {
     ]);
   });
 
-  test("errors of a session that is there bear its name", async () => {
+  test("names the session in errors of an existing session", async () => {
     await open();
     stage.place("a", saying("Hi."));
     const { session } = await stage.say("Hi");
@@ -230,7 +230,7 @@ describe.each(ROUTES)("POST %s", (path) => {
     expect(await ask({ ...hi, model: "no/model" }, { session })).toMatchObject({ status: 400, session });
   });
 
-  test("409 when the line has taken too long; then the client may come again", async () => {
+  test("returns 409 after too long in the queue; then the caller may retry", async () => {
     await open({ line: { waitMs: 5, places: 1 } });
     stage.place("a");
     const { session } = await stage.say("/new");
@@ -245,14 +245,14 @@ describe.each(ROUTES)("POST %s", (path) => {
     await first;
   });
 
-  test("503 when the host has too much to do, or stops", async () => {
+  test("returns 503 if the host is overloaded or shutting down", async () => {
     await open({ host: { limits: { maxCallsInFlight: 0 } } });
     expect(await ask(hi)).toMatchObject({ status: 503, code: "overloaded" });
     await stage.host?.drain(0);
     expect(await ask(hi)).toMatchObject({ status: 503, code: "unavailable" });
   });
 
-  test("OPTIONS is 204 without a body, and without a credential", async () => {
+  test("returns 204 without a body for OPTIONS, without a credential", async () => {
     await open();
     const response = await fetch(`${stage.platformUrl}${path}`, { method: "OPTIONS" });
     expect(response.status).toBe(204);
@@ -270,7 +270,7 @@ describe("CORS", () => {
     });
   beforeEach(() => open({ origins: [origin] }));
 
-  test("lets pages of a configured origin call, and read the session's name, never with credentials", async () => {
+  test("lets pages of a configured origin call and read the session name, never with credentials", async () => {
     const asked = await preflight(origin, { "access-control-request-headers": "authorization, x-stainless-os" });
     expect(asked.status).toBe(204);
     expect(asked.headers.get("access-control-allow-origin")).toBe(origin);
@@ -286,14 +286,14 @@ describe("CORS", () => {
     }
   });
 
-  test("a page can read why it was refused", async () => {
+  test("lets a page read why it was rejected", async () => {
     const told = await stage.say("Hi", { headers: { origin }, user: "nobody" });
     expect(told.status).toBe(401);
     expect(told.headers.get("access-control-allow-origin")).toBe(origin);
   });
 
   test.each(["https://evil.example", "https://chat.example.com.evil.example", "null"])(
-    "is silent for %s",
+    "sends no headers for %s",
     async (from) => {
       const asked = await preflight(from);
       expect(asked.status).toBe(204);
@@ -302,7 +302,7 @@ describe("CORS", () => {
     },
   );
 
-  test("does not repeat what is no list of header names", async () => {
+  test("does not repeat an invalid list of header names", async () => {
     const asked = await preflight(origin, { "access-control-request-headers": "a b; c" });
     expect(asked.headers.get("access-control-allow-headers")).not.toContain(";");
   });

@@ -14,8 +14,8 @@ afterEach(() => stage.closeChat());
 
 const failing = (far: ScriptedCall): void => far.cut();
 
-describe("a first question without a session's name", () => {
-  test("that got no answer goes on in the session that it opened, however often it is repeated", async () => {
+describe("a first question without a session name", () => {
+  test("that got no response continues in the session it opened, however often it is repeated", async () => {
     let play = failing;
     stage.place("a", (far) => play(far));
     const refused = [await stage.say("Hi"), await stage.say("Hi"), await stage.say("Hi")];
@@ -25,12 +25,12 @@ describe("a first question without a session's name", () => {
     expect(await stage.history(told.session)).toEqual(["user: Hi", "assistant: Hello."]);
   });
 
-  test("that was answered begins a new session when it is asked again", async () => {
+  test("that was answered opens a new session when it is asked again", async () => {
     stage.place("a", saying("Hello."));
     expect((await stage.say("Hi")).session).not.toBe((await stage.say("Hi")).session);
   });
 
-  test("of somebody else, or another one, begins a session of its own", async () => {
+  test("from another user, or with another text, opens a session of its own", async () => {
     stage.place("a", failing);
     const { session } = await stage.say("Hi");
     expect((await stage.say("Hi", { user: "usr_2" })).session).not.toBe(session);
@@ -40,7 +40,7 @@ describe("a first question without a session's name", () => {
   });
 });
 
-test("a client that repeats a 502 by itself doubles no question and no answer", async () => {
+test("a client that retries a 502 duplicates no question and no response", async () => {
   let calls = 0;
   stage.place("a", (far) => (++calls < 3 ? failing(far) : saying("At last.")(far)));
   const { session } = await stage.say("/new");
@@ -48,7 +48,7 @@ test("a client that repeats a 502 by itself doubles no question and no answer", 
   expect(await stage.history(session)).toEqual(["user: Hi", "assistant: At last."]);
 });
 
-describe("Idempotency-Key", () => {
+describe("an Idempotency-Key", () => {
   const key = { "idempotency-key": "k 1" };
 
   test.each([
@@ -56,7 +56,7 @@ describe("Idempotency-Key", () => {
     ["chat", "/v1/chat/completions"],
     ["responses", "/v1/chat/responses"],
     ["responses", "/v1/chat/completions"],
-  ] as const)("of a %s upstream, %s: what is stored names the model as it can be called", async (speaks, path) => {
+  ] as const)("with a %s upstream on %s stores the model under the name callers use", async (speaks, path) => {
     const frames = UPSTREAM_FRAMES[speaks];
     const play = (far: ScriptedCall): void => {
       begin(far);
@@ -77,7 +77,7 @@ describe("Idempotency-Key", () => {
     ["/v1/chat/responses", false],
     ["/v1/chat/completions", true],
     ["/v1/chat/completions", false],
-  ])("%s (stream: %s): a repeat is answered the same without a model, in the same session", async (path, stream) => {
+  ])("on %s (stream: %s) replays the response in the same session, without calling a model", async (path, stream) => {
     const upstream = stage.place("a", (far) =>
       stream || path.endsWith("responses") ? saying("Once.")(far) : whole(far),
     );
@@ -96,7 +96,7 @@ describe("Idempotency-Key", () => {
     expect(await stage.history(second.headers.get("service-session-id"))).toEqual(["user: Hi", "assistant: Once."]);
   });
 
-  test("with another body is 409", async () => {
+  test("with another body returns 409", async () => {
     stage.place("a", saying("Once."));
     await stage.say("Hi", { headers: key });
     const told = await stage.say("Ho", { headers: key });
@@ -104,7 +104,7 @@ describe("Idempotency-Key", () => {
     expect(told.events[0]).toMatchObject({ error: { code: "idempotency_mismatch" } });
   });
 
-  test("of a turn that failed is asked anew, once", async () => {
+  test("of a failed turn asks the model again, once", async () => {
     let play = failing;
     stage.place("a", (far) => play(far));
     const { session } = await stage.say("Hi", { headers: key });
@@ -133,7 +133,7 @@ describe(":regenerate", () => {
   const regenerate = (session: string | null, body: object = {}, user = "usr_1") =>
     stage.ask(`/v1/chat/sessions/${session}:regenerate`, body, { user });
 
-  test("answers the last question again; the answer before is out of the history and of the model's input", async () => {
+  test("answers the last question again; the previous response leaves the history and the model's input", async () => {
     let count = 0;
     const upstream = stage.place("a", (far) => saying(`Answer ${++count}.`)(far));
     const { session } = await stage.say("One");
@@ -154,7 +154,7 @@ describe(":regenerate", () => {
     expect(await bodyOf(upstream)).toMatchObject({ messages: { length: 3 } });
   });
 
-  test("takes JSON for an answer where no stream is asked for, and no body at all", async () => {
+  test("returns JSON if no stream is requested, and accepts a request without a body", async () => {
     stage.place("a", saying("Hello."));
     const { session } = await stage.say("Hi");
     expect(await (await regenerate(session, { stream: false })).json()).toMatchObject({ object: "response" });
@@ -165,7 +165,7 @@ describe(":regenerate", () => {
     expect(await bare.text()).toContain("response.completed");
   });
 
-  test("of an empty session is 400, of somebody else's 404", async () => {
+  test("returns 400 for an empty session, and 404 for one of another user", async () => {
     const { session } = await stage.say("/new");
     expect((await regenerate(session)).status).toBe(400);
     expect((await regenerate(session, {}, "usr_2")).status).toBe(404);
@@ -173,7 +173,7 @@ describe(":regenerate", () => {
 });
 
 describe("two turns of one session", () => {
-  test("run one after the other, and the second knows the first one's answer", async () => {
+  test("run one after the other, and the second includes the first one's response", async () => {
     const upstream = stage.place("a");
     const { session } = await stage.say("/new");
     const first = stage.say("One", { session });
@@ -195,7 +195,7 @@ describe("two turns of one session", () => {
     expect(await stage.history(session)).toEqual(["user: One", "assistant: 1", "user: Two", "assistant: 2"]);
   });
 
-  test("of which the second leaves the line: it leaves no trace", async () => {
+  test("leave no trace of the second if it leaves the queue", async () => {
     const upstream = stage.place("a");
     const { session } = await stage.say("/new");
     const first = stage.say("One", { session });

@@ -41,8 +41,8 @@ async function open(): Promise<AwayLog> {
   return log;
 }
 
-describe("a store that is away", () => {
-  test("before a turn begins: 503, and no model is asked", async () => {
+describe("an unreachable store", () => {
+  test("before a turn begins returns 503, and no model is called", async () => {
     const log = await open();
     const upstream = stage.place("a", saying("Hi."));
     log.away.add("begin");
@@ -56,7 +56,7 @@ describe("a store that is away", () => {
     ["/v1/chat/responses", "response.failed"],
     ["/v1/chat/completions", '"error"'],
   ])(
-    "at the commit: %s tells of a failure and of no end; asked again when it is back, the question stands once",
+    "at the commit: %s reports a failure and no end; the question is stored once when it is asked again later",
     async (path, failure) => {
       const log = await open();
       stage.place("a", saying("Said."));
@@ -73,14 +73,14 @@ describe("a store that is away", () => {
     },
   );
 
-  test("at the commit of an answer that is no stream: 503", async () => {
+  test("at the commit of a response without a stream returns 503", async () => {
     const log = await open();
     stage.place("a", saying("Said."));
     log.away.add("finish");
     expect((await stage.say("Hi", { body: { stream: false } })).status).toBe(503);
   });
 
-  test("in the middle of an answer costs nothing but what a crash would", async () => {
+  test("in the middle of a response costs no more than a crash would", async () => {
     const log = await open();
     stage.place("a", saying("Said."));
     log.away.add("flush");
@@ -90,7 +90,7 @@ describe("a store that is away", () => {
   });
 });
 
-test("outputs of tools that nobody called for are refused, and are no turn", async () => {
+test("tool outputs that no call requested are rejected, and are not a turn", async () => {
   await open();
   const upstream = stage.place("a", saying("Hi."));
   const { session } = await stage.say("Hi");
@@ -100,7 +100,7 @@ test("outputs of tools that nobody called for are refused, and are no turn", asy
   expect(upstream.calls).toHaveLength(1);
 });
 
-test("what a dialect cannot say is refused, and the session goes on", async () => {
+test("content that a dialect cannot express is rejected, and the session can continue", async () => {
   await open();
   stage.place("a", saying("Hi."));
   const file = { type: "input_file", file_url: "https://example.org/a.pdf" };
@@ -112,7 +112,7 @@ test("what a dialect cannot say is refused, and the session goes on", async () =
   expect(await stage.history(told.session)).toEqual(["user: Never mind.", "assistant: Hi."]);
 });
 
-test("what the upstream refuses as its caller's mistake does not spoil the session", async () => {
+test("a request that the upstream rejects as invalid does not spoil the session", async () => {
   await open();
   const refusing = (far: ScriptedCall): void => {
     far.respond(400, { "content-type": "application/json" });
@@ -129,7 +129,7 @@ test("what the upstream refuses as its caller's mistake does not spoil the sessi
   expect(await stage.history(session)).toEqual(["user: One", "assistant: Hi.", "user: Two", "assistant: Fine."]);
 });
 
-test("history that does not fit is cut for the model alone, and the caller is told how much", async () => {
+test("history that does not fit is cut only for the model, and the caller is told how much", async () => {
   await open();
   const upstream = stage.place("a", saying("x".repeat(400)), { contextTokens: 400 });
   const { session } = await stage.say("first");
@@ -144,7 +144,7 @@ test("history that does not fit is cut for the model alone, and the caller is to
 });
 
 test.each(STORES)(
-  "$name: a session goes on from turn to turn, and from one dialect to the other",
+  "$name: a session continues from turn to turn, and from one dialect to the other",
   async ({ open: openStore }) => {
     stage = new ChatStage();
     await stage.openChat({ open: openStore });

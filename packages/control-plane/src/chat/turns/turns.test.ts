@@ -13,7 +13,7 @@ const typesIn = (events: readonly unknown[]): unknown[] =>
   events.map((event) => (event as { type?: string }).type ?? event);
 
 describe("POST /v1/chat/responses", () => {
-  test("a first turn opens a session, streams the answer in order, and names the session in header and metadata", async () => {
+  test("opens a session, streams the response in order, and names the session in header and metadata", async () => {
     stage.place("a", saying("Hel", "lo"));
     const told = await stage.say("Hi");
     expect(told.status).toBe(200);
@@ -32,7 +32,7 @@ describe("POST /v1/chat/responses", () => {
     });
   });
 
-  test("the next turn gives the model what was said before, and what follows the end of an answer finds it stored", async () => {
+  test("gives the model the earlier turns, and has everything stored when the response ends", async () => {
     const upstream = stage.place("a", saying("Your name is Ada."));
     const first = await stage.say("I am Ada.");
     const second = await stage.say("Who am I?", { session: first.session });
@@ -46,7 +46,7 @@ describe("POST /v1/chat/responses", () => {
     });
   });
 
-  test("earlier messages of the body are ignored; system messages count for this turn alone", async () => {
+  test("ignores earlier messages in the body; system messages apply to this turn only", async () => {
     const upstream = stage.place("a", saying("Yes."));
     const messages = [
       { role: "system", content: "Be brief." },
@@ -64,7 +64,7 @@ describe("POST /v1/chat/responses", () => {
     expect(JSON.stringify(two)).not.toMatch(/Be brief|Forged/);
   });
 
-  test("other fields go on as they were submitted", async () => {
+  test("passes other fields on as they were sent", async () => {
     const upstream = stage.place("a", saying("Yes."), { protocols: ["responses", "chat"] });
     await stage.say("Hi", { body: { temperature: 0.25, top_p: 0.5, vendor_field: { x: [1] }, metadata: { a: "b" } } });
     expect(await bodyOf(upstream, 0)).toMatchObject({
@@ -76,14 +76,14 @@ describe("POST /v1/chat/responses", () => {
     });
   });
 
-  test("`input` is read where `messages` is absent", async () => {
+  test("reads `input` if `messages` is absent", async () => {
     const upstream = stage.place("a", saying("Yes."));
     const response = await stage.ask("/v1/chat/responses", { input: "Plain text" });
     await response.text();
     expect(await bodyOf(upstream, 0)).toMatchObject({ messages: [{ role: "user", content: "Plain text" }] });
   });
 
-  test("`stream: false` is answered with the finished JSON object", async () => {
+  test("returns the finished JSON object for `stream: false`", async () => {
     stage.place("a", saying("Hel", "lo"));
     const told = await stage.say("Hi", { body: { stream: false } });
     expect(told.headers.get("content-type")).toMatch(/^application\/json/);
@@ -95,7 +95,7 @@ describe("POST /v1/chat/responses", () => {
     });
   });
 
-  test("the model is the body's, else the session's last, else the default", async () => {
+  test("uses the model of the body, else the session's last, else the default", async () => {
     const upstream = stage.place("a", saying("Yes."));
     const first = await stage.say("1");
     await stage.say("2", { session: first.session, body: { model: "other/model" } });
@@ -108,7 +108,7 @@ describe("POST /v1/chat/responses", () => {
 });
 
 describe("POST /v1/chat/completions", () => {
-  test("goes on with the same session in its own dialect, and streams where it is asked to", async () => {
+  test("continues the same session in its own dialect, and streams if requested", async () => {
     const upstream = stage.place("a", saying("Ada", "."));
     const first = await stage.say("I am Ada.");
     const told = await stage.sayChat("Who am I?", { session: first.session, body: { stream: true } });
@@ -126,7 +126,7 @@ describe("POST /v1/chat/completions", () => {
     });
   });
 
-  test("answers JSON where no stream is asked for, and stores it", async () => {
+  test("returns JSON if no stream is requested, and stores the response", async () => {
     const answer = {
       id: "c",
       object: "chat.completion",
@@ -145,7 +145,7 @@ describe("POST /v1/chat/completions", () => {
     expect(await bodyOf(upstream, 1)).toMatchObject({ messages: [{}, { role: "assistant", content: "Whole." }, {}] });
   });
 
-  test("calls of tools are answered in either dialect, whichever asked", async () => {
+  test("accepts tool outputs in either dialect, whichever made the calls", async () => {
     const call = { index: 0, id: "call_1", type: "function", function: { name: "look", arguments: "{}" } };
     let turn = 0;
     const upstream = stage.place("a", (far) => {
@@ -177,7 +177,7 @@ describe("POST /v1/chat/completions", () => {
 
 describe("/new", () => {
   test.each(["/new", "  /new\n", [{ type: "text", text: "/new" }]])(
-    "%j begins a session without calling a model",
+    "as %j opens a session without calling a model",
     async (content) => {
       const upstream = stage.place("a", saying("Never."));
       const told = await stage.say("", { body: { messages: [{ role: "user", content }] } });
@@ -191,7 +191,7 @@ describe("/new", () => {
     },
   );
 
-  test("leaves the session that it was said in, and is an event stream even where none is asked for", async () => {
+  test("opens another session than the one it is sent in, with an event stream even if none is requested", async () => {
     stage.place("a", saying("Hello."));
     const first = await stage.say("Hi");
     for (const say of [stage.say.bind(stage), stage.sayChat.bind(stage)]) {
@@ -202,7 +202,7 @@ describe("/new", () => {
     }
   });
 
-  test("a repeat within ten seconds finds the session that it opened, as long as that is empty", async () => {
+  test("repeated within ten seconds returns the session that it opened, as long as that is empty", async () => {
     stage.place("a", saying("Hello."));
     const first = await stage.say("/new");
     expect((await stage.say("/new")).session).toBe(first.session);
@@ -213,7 +213,7 @@ describe("/new", () => {
     expect((await stage.say("/new")).session).not.toBe(second.session);
   });
 
-  test("within a longer text it is ordinary", async () => {
+  test("within a longer text is ordinary text", async () => {
     const upstream = stage.place("a", saying("Ok."));
     await stage.say("What does /new do?");
     expect(upstream.calls).toHaveLength(1);

@@ -10,7 +10,7 @@ describe("the agents of a project that is being deleted", () => {
   });
   afterEach(() => world.close());
 
-  test("are void and off their nodes at once, and gone with their nodes", async () => {
+  test("are invalid and off their nodes immediately, and are removed with their nodes", async () => {
     const node = await world.node("Rack 1");
     const { id } = await world.running(node);
     const idle = await world.create(node);
@@ -25,7 +25,7 @@ describe("the agents of a project that is being deleted", () => {
     expect(await world.find(id)).toBeNull();
   });
 
-  test("are left for the next start when the server stops", async () => {
+  test("are left for the next start if the server stops", async () => {
     const node = await world.node("Rack 1");
     const { id } = await world.running(node);
     const stop = AbortSignal.abort();

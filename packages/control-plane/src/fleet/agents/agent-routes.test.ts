@@ -20,7 +20,7 @@ interface Answer {
   readonly replayed: boolean;
 }
 
-describe("the routes of agents", () => {
+describe("the agent routes", () => {
   const dataDir = mkdtempSync(join(tmpdir(), "fairlead-agents-"));
   let config: Config;
   let server: RunningServer;
@@ -90,7 +90,7 @@ describe("the routes of agents", () => {
     expect(agentConfigSchema.parse((await call(`GET /v1/agents/${agent.id}/config`)).body)).toEqual({ port: 9000 });
   });
 
-  test("the same call with the same key makes one agent", async () => {
+  test("a repeated call with the same idempotency key creates one agent", async () => {
     const key = { "idempotency-key": "once" };
     const first = await call("POST /v1/agents", made({ name: "Once" }), key);
     const second = await call("POST /v1/agents", made({ name: "Once" }), key);
@@ -100,24 +100,32 @@ describe("the routes of agents", () => {
 
   test.each([
     ["an unknown field", { lifecycleState: "running" }, "lifecycleState"],
-    ["a provider that is no node", { runtimeProvider: "cloud:large" }, "runtimeProvider"],
-    ["a node that is none", { runtimeProvider: `node:nod_${"0".repeat(26)}` }, "runtimeProvider"],
-    ["a connector that is none", { connectorSlugs: ["fax"] }, "connectorSlugs[0]"],
+    ["a provider that is not a node", { runtimeProvider: "cloud:large" }, "runtimeProvider"],
+    ["an unknown node", { runtimeProvider: `node:nod_${"0".repeat(26)}` }, "runtimeProvider"],
+    ["an unknown connector", { connectorSlugs: ["fax"] }, "connectorSlugs[0]"],
     ["an empty guest", { guest: "" }, "guest"],
     ["a guest with white space", { guest: "a b" }, "guest"],
     ["a name of 81 characters", { name: "x".repeat(81) }, "name"],
     ["a config with an unknown field", { config: { prot: 1 } }, "config.prot"],
-    ["a probe that agents have not", { config: { health: { probe: "completion" } } }, "config.health.probe"],
-    ["a secret that is no variable", { config: { secrets: { "a.b": { as: "env" } } } }, "config.secrets.a.b"],
-    ["a secret in its token's place", { config: { secrets: { [TOKEN]: { as: "file" } } } }, `config.secrets.${TOKEN}`],
-    ["a misspelt limit", { limits: { parallelcalls: 1 } }, "limits.parallelcalls"],
-  ])("%s is refused by its name", async (_, more, param) => {
+    ["a probe that agents do not support", { config: { health: { probe: "completion" } } }, "config.health.probe"],
+    [
+      "a secret whose name is not a valid variable",
+      { config: { secrets: { "a.b": { as: "env" } } } },
+      "config.secrets.a.b",
+    ],
+    [
+      "a secret with the name of the agent's token",
+      { config: { secrets: { [TOKEN]: { as: "file" } } } },
+      `config.secrets.${TOKEN}`,
+    ],
+    ["a misspelled limit", { limits: { parallelcalls: 1 } }, "limits.parallelcalls"],
+  ])("%s is rejected with the field's name", async (_, more, param) => {
     const { status, body } = await call("POST /v1/agents", made(more));
     expect(status).toBe(400);
     expect(withError.parse(body).error).toMatchObject({ code: "invalid_request", param });
   });
 
-  test("agents are listed in pages, by their project alone", async () => {
+  test("agents are listed in pages, and only those of the project", async () => {
     await create({ name: "A" });
     await create({ name: "B" });
     const first = listed.parse((await call(`GET /v1/agents?projectId=${projectId}&pageSize=1`)).body);
@@ -129,7 +137,7 @@ describe("the routes of agents", () => {
     expect((await call("GET /v1/agents?projectId=prj_other")).status).toBe(404);
   });
 
-  test("it is changed, and its history says by whom", async () => {
+  test("an agent can be changed, and its history says who changed it", async () => {
     const { id } = await create();
     const changed = await call(`PATCH /v1/agents/${id}`, { name: "Day", config: { env: { A: "b" } } });
     expect(agentSchema.parse(changed.body)).toMatchObject({ name: "Day", runtimeProvider });
@@ -138,7 +146,7 @@ describe("the routes of agents", () => {
     expect((await call(`PATCH /v1/agents/${id}`, { projectId: "prj_2" })).status).toBe(400);
   });
 
-  test("a start on a node without a daemon is refused, a stop is not, and a deleted agent is gone", async () => {
+  test("a start on a node without a daemon is refused, a stop is not, and a deleted agent is not found", async () => {
     const { id } = await create();
     const start = await call(`POST /v1/agents/${id}:start`);
     expect(start.status).toBe(409);

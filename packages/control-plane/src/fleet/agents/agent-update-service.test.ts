@@ -6,7 +6,7 @@ import type { UpdateAgent } from "./agent-update-service.ts";
 import { type AgentFixture, agentFixture } from "./definition/agent.fixture.ts";
 import type { AgentRecord } from "./definition/agent.ts";
 
-describe.each(STORES)("what people write of agents on $name", ({ open }) => {
+describe.each(STORES)("changes to agents on $name", ({ open }) => {
   let world: AgentFixture;
   let node: string;
 
@@ -22,7 +22,7 @@ describe.each(STORES)("what people write of agents on $name", ({ open }) => {
   const envOf = async (): Promise<Record<string, string> | undefined> =>
     (await world.nodes.reports.desiredState(node)).workloads[0]?.env;
 
-  test("a created one is kept as it was written, without limits where none are set", async () => {
+  test("a created agent is stored as given, without limits where none are set", async () => {
     const config: AgentConfig = { env: { TASK: "„<b>'; --" } };
     const limits = { parallelCalls: 2 };
     const { id } = await world.create(node, { name: "Nächtlich", connectorSlugs: ["slack", "slack"], config, limits });
@@ -32,7 +32,7 @@ describe.each(STORES)("what people write of agents on $name", ({ open }) => {
     expect(await world.agents.list(VIEWER, PROJECT, { limit: 9, after: null })).toEqual([agent]);
   });
 
-  test("nobody creates one without the right to, on another project's node, or with an unknown connector", async () => {
+  test("creating an agent requires permission, a node of the same project, and known connectors", async () => {
     const input = { projectId: PROJECT, name: "x", guest: "x", connectorSlugs: [], config: {}, limits: {} };
     const runtimeProvider = `node:${node}`;
     await expect(world.agents.create(VIEWER, { ...input, runtimeProvider })).rejects.toMatchObject({
@@ -50,7 +50,7 @@ describe.each(STORES)("what people write of agents on $name", ({ open }) => {
     expect(await world.agents.list(OWNER, PROJECT, { limit: 9, after: null })).toEqual([]);
   });
 
-  test("a stranger finds no agent, nor its history, nor a list", async () => {
+  test("a stranger cannot find an agent, its history or the list", async () => {
     const { id } = await world.create(node);
     const notFound = { code: "not_found" };
     await expect(world.agents.get(STRANGER, id)).rejects.toMatchObject(notFound);
@@ -59,7 +59,7 @@ describe.each(STORES)("what people write of agents on $name", ({ open }) => {
     await expect(world.agentChanging.update(STRANGER, id, { force: false })).rejects.toMatchObject(notFound);
   });
 
-  test("a change of one that runs is a new generation of its node's desired state, and goes on running", async () => {
+  test("a change to a running agent makes a new generation of the desired state, and it keeps running", async () => {
     const { id } = await world.running(node);
     const before = await generation();
     world.nodes.clock.advance(1000);
@@ -72,7 +72,7 @@ describe.each(STORES)("what people write of agents on $name", ({ open }) => {
     expect(newest).toMatchObject({ kind: "update_requested", lifecycleState: null, message });
   });
 
-  test("what changes nothing is no event and no new generation; a new name is none either", async () => {
+  test("a change without effect makes no event and no new generation; a new name makes no new generation", async () => {
     const { id } = await world.running(node);
     const before = await generation();
     const events = (await world.kinds(id)).length;
@@ -94,7 +94,7 @@ describe.each(STORES)("what people write of agents on $name", ({ open }) => {
     expect(await connectors()).toEqual(["http", "slack"]);
   });
 
-  test("its history holds what its daemon tells of it, each once, and nothing that another node says", async () => {
+  test("the history contains each event of the node's daemon once, and nothing from other nodes", async () => {
     const other = await world.node("Rack 2");
     const { id } = await world.running(node);
     const told = { id: "1", at: "", kind: "workload_exited", workloadId: id, message: "it ended with code 1" };
@@ -106,7 +106,7 @@ describe.each(STORES)("what people write of agents on $name", ({ open }) => {
     expect(events).toMatchObject([{ agentId: id, lifecycleState: null, message: "it ended with code 1" }]);
   });
 
-  test("one that does not run is moved without a start; one that runs, not to where it could not", async () => {
+  test("a stopped agent moves without starting; a running one moves only to a node where it can run", async () => {
     const bare = (await world.nodes.create("Bare", null)).id;
     const idle = await world.create(node);
     const moved = await update(idle.id, { runtimeProvider: `node:${bare}` });

@@ -61,7 +61,7 @@ afterAll(async () => {
 const get = async (url: string, headers: Record<string, string> = {}) => app.inject({ method: "GET", url, headers });
 
 describe("the list of builds", () => {
-  test("is for everybody, and goes on page by page", async () => {
+  test("is public and paginated", async () => {
     const first = daemonBuildListSchema.parse((await get("/v1/daemon-builds?pageSize=2")).json());
     expect(first.daemonBuilds.map(({ version }) => version)).toEqual(["1.2.3", "1.2.2"]);
     const rest = await get(`/v1/daemon-builds?pageSize=2&pageToken=${first.nextPageToken}`);
@@ -71,13 +71,13 @@ describe("the list of builds", () => {
     });
   });
 
-  test("tells the release of the server, by which daemons are measured where no build is offered", async () => {
+  test("contains the version of the server, which daemons are compared with when there is no build", async () => {
     expect((await get("/v1/daemon-builds")).json()).toMatchObject({ serverVersion: "1.2.3" });
   });
 });
 
 describe("a download", () => {
-  test("is the tar, under a tag that changes with it", async () => {
+  test("is the archive, with an ETag that changes with it", async () => {
     const answer = await get(`/v1/daemon-builds/${FILE}`);
     expect(answer.body).toBe(CONTENT);
     expect(answer.headers).toMatchObject({ etag: `"${sha256}"`, "content-length": "10", "accept-ranges": "bytes" });
@@ -85,14 +85,14 @@ describe("a download", () => {
     expect((await get(`/v1/daemon-builds/${FILE}`, { "if-none-match": `"${sha256}"` })).statusCode).toBe(304);
   });
 
-  test("goes on in the middle", async () => {
+  test("can be resumed", async () => {
     const answer = await get(`/v1/daemon-builds/${FILE}`, { range: "bytes=4-" });
     expect(answer.statusCode).toBe(206);
     expect(answer.body).toBe("456789");
     expect(answer.headers["content-range"]).toBe("bytes 4-9/10");
   });
 
-  test("has a checksum beside it", async () => {
+  test("has a checksum next to it", async () => {
     expect((await get(`/v1/daemon-builds/${FILE}.sha256`)).body).toBe(`${sha256}  ${FILE}\n`);
   });
 
@@ -102,13 +102,13 @@ describe("a download", () => {
     "..%2f..%2f..%2fetc%2fpasswd",
     "%E2%80%AE",
     "fairlead-daemon-9.9.9-linux-x64.tar.gz",
-  ])("leads nowhere else: %s", async (name) => {
+  ])("finds no other file: %s", async (name) => {
     expect((await get(`/v1/daemon-builds/${name}`)).statusCode).toBe(404);
   });
 });
 
 describe("the install script", () => {
-  test("holds the address of the settings, whatever host a request names", async () => {
+  test("contains the address from the settings, whatever host a request names", async () => {
     const answer = await get("/install.sh", { host: "evil.example", "x-forwarded-host": "evil.example" });
     expect(answer.headers["content-type"]).toBe("text/plain; charset=utf-8");
     expect(answer.body).toContain(`platform_url='${PUBLIC_URL}'\noffered_version='1.2.3'\n`);

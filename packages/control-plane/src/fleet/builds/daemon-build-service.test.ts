@@ -29,14 +29,14 @@ function place(folder: string, version: string, content = "tar"): string {
   return join(root, folder, version);
 }
 
-describe("the builds that are offered", () => {
-  test("are none where no folder is there", async () => {
+describe("the available builds", () => {
+  test("are none if there is no folder", async () => {
     expect(await service.list()).toEqual([]);
     expect(await service.forNewNodes()).toBeNull();
     expect(lines).toEqual([]);
   });
 
-  test("appear without a restart, and an operator's own goes before the one that was brought along", async () => {
+  test("appear without a restart, and an operator's own build takes precedence over the bundled one", async () => {
     place("brought", "1.0.0", "brought");
     expect(await service.forNewNodes()).toMatchObject({ version: "1.0.0" });
     const own = place("own", "1.0.0", "own");
@@ -44,7 +44,7 @@ describe("the builds that are offered", () => {
     expect(await service.list()).toHaveLength(1);
   });
 
-  test("leave out a broken one, and say so once", async () => {
+  test("exclude a broken build, which is logged once", async () => {
     place("own", "1.0.0");
     const broken = place("own", "1.1.0");
     await writeFile(join(broken, "manifest.json"), '{"version":"../../etc"}');
@@ -55,7 +55,7 @@ describe("the builds that are offered", () => {
     expect(lines[0]).toContain("1.1.0");
   });
 
-  test("are not found where the tar is not as long as it should be, or by a path", async () => {
+  test("do not include an archive of the wrong size, or one named by a path", async () => {
     const folder = place("own", "1.0.0");
     await writeFile(join(folder, nameOf("1.0.0")), "half");
     await expect(service.find(nameOf("1.0.0"))).rejects.toMatchObject({ code: "not_found" });

@@ -18,24 +18,24 @@ function build(version: string, committedAt: string): DaemonBuild {
 const old = build("1.10.0", "2026-01-01T00:00:00Z");
 const recent = build("1.9.1", "2026-02-01T00:00:00Z");
 
-describe("which build", () => {
-  test("the newest is the one that was committed last, whatever its number", () => {
+describe("the choice of a build", () => {
+  test("sorts builds by commit time, whatever their version", () => {
     expect(newestFirst([old, recent]).map(({ version }) => version)).toEqual(["1.9.1", "1.10.0"]);
   });
 
-  test("new nodes get the server's own version, else the newest, else none", () => {
+  test("gives new nodes the server's own version, otherwise the newest, otherwise none", () => {
     expect(buildForNewNodes([recent, old], "1.10.0")).toBe(old);
     expect(buildForNewNodes([old, recent], "2.0.0")).toBe(recent);
     expect(buildForNewNodes([], "2.0.0")).toBeNull();
   });
 
-  test("a token names the version and the checksum of each architecture", () => {
+  test("names the version and the checksum of each architecture in a token", () => {
     expect(nameBuild(old)).toEqual({ version: "1.10.0", sha256: { x64: sha256 } });
   });
 });
 
 describe("downloads", () => {
-  test("a tar and its checksum are found by their names alone", () => {
+  test("an archive and its checksum are found only by their names", () => {
     const name = "fairlead-daemon-1.9.1-linux-x64.tar.gz";
     expect(findDownload([old, recent], name)).toMatchObject({ kind: "archive", build: recent });
     expect(findDownload([recent], `${name}.sha256`)).toEqual({
@@ -46,7 +46,7 @@ describe("downloads", () => {
   });
 
   test.each(["fairlead-daemon-1.9.1-linux-arm64.tar.gz", "manifest.json", "../1.9.1/manifest.json", ".sha256", ""])(
-    "nothing else is: %s",
+    "nothing else is found: %s",
     (name) => {
       expect(findDownload([old, recent], name)).toBeNull();
     },
@@ -62,18 +62,18 @@ describe("ranges", () => {
     ["bytes=-3", { first: 7, last: 9 }],
     ["bytes=-30", { first: 0, last: 9 }],
     ["bytes=9-400", { first: 9, last: 9 }],
-  ])("%s is sent", (header, range) => {
+  ])("%s is served", (header, range) => {
     expect(byteRange(header, 10, validator)).toEqual(range);
   });
 
   test.each([undefined, "bytes=10-", "bytes=5-4", "bytes=-", "bytes=-0", "bytes=0-1,3-4", "items=0-1", "bytes=a-b"])(
-    "%s leads to the whole file",
+    "%s returns the whole file",
     (header) => {
       expect(byteRange(header, 10, validator)).toBeNull();
     },
   );
 
-  test("of a file that changed meanwhile the whole is sent", () => {
+  test("a file that changed in the meantime is sent whole", () => {
     expect(byteRange("bytes=0-3", 10, { ...validator, ifRange: '"b"' })).toBeNull();
     expect(byteRange("bytes=0-3", 10, { ...validator, ifRange: '"a"' })).not.toBeNull();
   });

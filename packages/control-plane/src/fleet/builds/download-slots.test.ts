@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { BoundCounters } from "../../telemetry/bounds/bound-counters.ts";
 import { DownloadSlots } from "./download-slots.ts";
 
-test("one network holds a number of downloads, all of them together another, and a slot that is given back is free", () => {
+test("downloads are limited per network and in total, and a released slot is free again", () => {
   const bounds = new BoundCounters();
   const slots = new DownloadSlots(bounds, { perNetwork: 2, total: 3 });
   const giveBack = slots.take("a");

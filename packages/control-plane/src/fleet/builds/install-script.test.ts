@@ -17,7 +17,7 @@ test("the shell reads exactly the platform's address and the version", () => {
 });
 
 test.each(["https://a/'; touch /tmp/x; '", "https://a/$(id)`id`\\", "https://a/$&$'", "https://a/\n#"])(
-  "an address is only ever a word: %j",
+  "an address is always a single word to the shell: %j",
   (publicUrl) => {
     expect(runRendered(publicUrl, "1")).toBe(`${publicUrl}|1`);
   },

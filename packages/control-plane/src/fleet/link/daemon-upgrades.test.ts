@@ -39,7 +39,7 @@ function ask(route: NodeUpgradeRoute | undefined, nodeId: string, pathOf = nodeI
   }
 }
 
-test("a node that reconnects in a tight loop takes no other node's place, for links and tunnels alike", () => {
+test("a node that reconnects in a tight loop takes no capacity from other nodes, for links and tunnels alike", () => {
   for (const route of routes) {
     const loop = Array.from({ length: 100 }, () => ask(route, "nod_loop"));
     expect(loop.filter((outcome) => outcome === "in")).toHaveLength(BURST);
@@ -50,14 +50,14 @@ test("a node that reconnects in a tight loop takes no other node's place, for li
   expect(Object.fromEntries(bounds.counts)).toEqual({ links_of_node: 98, tunnels_of_node: 98 });
 });
 
-test("a node that was turned away for the fleet's sake keeps its own turns", () => {
+test("a node that is rejected by the fleet's limit does not use up its own", () => {
   const [link] = routes;
   for (let n = 0; n < PER_SECOND; n++) ask(link, `nod_${n}`);
   const refused = Array.from({ length: 3 * BURST }, () => ask(link, "nod_late"));
   expect(new Set(refused)).toEqual(new Set(["overloaded"]));
 });
 
-test("another node's path costs nobody anything", () => {
+test("a request for another node's path does not count for either node", () => {
   const [link] = routes;
   const wrong = Array.from({ length: 100 }, () => ask(link, "nod_a", "nod_b"));
   expect(new Set(wrong)).toEqual(new Set(["not_found"]));

@@ -123,7 +123,7 @@ async function flood(
 }
 
 describe("a node that floods its link", () => {
-  it("writes so many events as its rate allows, and other nodes and people are served meanwhile", async () => {
+  it("writes only as many events as its rate allows, and other nodes and users are still served", async () => {
     const link = await open();
     const honest = await open("/other");
     const flooding = flood(link, (n) => link.send("mutation", "events", batch(String(n))));
@@ -138,7 +138,7 @@ describe("a node that floods its link", () => {
     expect(await honest.call("mutation", "heartbeat", HEARTBEAT)).toMatchObject({ result: { type: "data" } });
   });
 
-  it("gains nothing from a new link, and is told of in its history once an hour", async () => {
+  it("gains nothing from a new link, and the flood is in its history once an hour", async () => {
     for (let turn = 0; turn < 3; turn++) {
       const link = await open();
       await flood(link, (n) => link.send("mutation", "events", batch(`${turn}.${n}`)));
@@ -174,7 +174,7 @@ describe("a node that floods its link", () => {
     // The library itself cuts off who sends pings faster than it can answer them.
     ["pings", (link: RawLink) => Promise.race([ponged(link), link.closed])],
     ["pongs", (link: RawLink) => link.socket.pong()],
-    ["texts of the keep-alive", (link: RawLink) => link.socket.send("PONG")],
+    ["keep-alive texts", (link: RawLink) => link.socket.send("PONG")],
   ])("closes the link of a node that sends too many messages: %s", async (_what, send) => {
     const link = await open();
     link.socket.setMaxListeners(0);
@@ -207,7 +207,7 @@ describe("a node that floods its link", () => {
     parsed.mockRestore();
   });
 
-  it("takes a batch of as many calls as may be open, and closes the link at a larger one", async () => {
+  it("accepts a batch up to the limit of concurrent calls, and closes the link on a larger one", async () => {
     const link = await open();
     const calls = (size: number) =>
       Array.from({ length: size }, () => link.message("mutation", "heartbeat", HEARTBEAT));
@@ -230,7 +230,7 @@ describe("a node that floods its link", () => {
     slow.resolve();
   });
 
-  it("does nothing any more for a link that it has closed, whether or not the daemon reads that", async () => {
+  it("ignores further messages of a link that it has closed, whether or not the daemon reads the close", async () => {
     const link = await open();
     const beats = vi.spyOn(fixture.reports, "heartbeat");
     const deep = `[${"[".repeat(100)}`;
@@ -259,7 +259,7 @@ describe("subscriptions", () => {
     expect(computed).toHaveBeenCalledTimes(1);
   });
 
-  it("20,000 of them cost no more than the rate allows, and a change after them no more than one computation", async () => {
+  it("20,000 subscriptions cost no more than the rate allows, and a later change is computed at most once", async () => {
     const computed = vi.spyOn(fixture.reports, "desiredState");
     const link = await open();
     for (let n = 0; n < 20_000; n++) link.send("subscription", "desiredState", {});
@@ -300,7 +300,7 @@ describe("fields", () => {
     expect(await rowsOf(nodeId)).toBe(0);
   });
 
-  it("rejects a list that is too long without a look at its items", async () => {
+  it("rejects a list that is too long without reading its items", async () => {
     const link = await open();
     const items = Array.from({ length: 1900 }, () => ({}));
     const reply = await link.call("mutation", "events", items);

@@ -25,7 +25,7 @@ test("ends a link that does not say hello in time, and no other", () => {
   expect(greetings.nodes).toBe(0);
 });
 
-test("the time that our response takes is not the daemon's", () => {
+test("does not count the time of the server's response", () => {
   const slow = open("a", "slow");
   slow.answering();
   vi.advanceTimersByTime(2 * HELLO_MS);
@@ -38,7 +38,7 @@ test("the time that our response takes is not the daemon's", () => {
   expect(ended).toEqual(["refused link_hello"]);
 });
 
-test("a refused hello does not prolong the time", () => {
+test("does not extend the time after a refused hello", () => {
   const link = open("a", "link");
   vi.advanceTimersByTime(HELLO_MS - 1);
   link.answering();

@@ -104,14 +104,14 @@ describe("the daemon link", () => {
     expect(await session.hello({ ...HELLO, protocolVersions: daemon })).toMatchObject({ protocolVersion: agreed });
   });
 
-  it("a server that has given version 1 up refuses a daemon that speaks nothing else, and plainly says so", async () => {
+  it("a server without version 1 refuses a daemon that speaks only that, and says so", async () => {
     const session = newHub([2, 3]).connect(nodeId, () => undefined);
     await expect(session.hello(HELLO)).rejects.toThrow(
       "This server supports protocol 2, 3; the daemon supports 1. Update the older of the two.",
     );
   });
 
-  it("gives a node's place to the daemon that says hello last, and tells the one before why", async () => {
+  it("replaces the link when another daemon of the node says hello, and tells the first one why", async () => {
     const { port } = server.address() as AddressInfo;
     const first = new WebSocket(`ws://127.0.0.1:${port}/`);
     const closed = new Promise<number>((resolve) => first.once("close", resolve));
@@ -124,7 +124,7 @@ describe("the daemon link", () => {
     await expect(second.heartbeat.mutate({ epoch: "e", generation: 1 })).resolves.toBeDefined();
   });
 
-  it("a third link that has not said hello ends the first, with a reason", async () => {
+  it("a third link without a hello closes the first, with a reason", async () => {
     const { port } = server.address() as AddressInfo;
     const open = async (): Promise<WebSocket> => {
       const socket = new WebSocket(`ws://127.0.0.1:${port}/`);
@@ -142,7 +142,7 @@ describe("the daemon link", () => {
     await vi.waitFor(() => expect(links.open).toBe(2));
   });
 
-  it("leaves the place of a newer link alone when an older one ends late", () => {
+  it("keeps the newer link when an older one closes late", () => {
     const holders = new LinkHolders();
     const [first, second, third] = [vi.fn(), vi.fn(), vi.fn()];
     holders.take(nodeId, first);
@@ -152,17 +152,17 @@ describe("the daemon link", () => {
     expect([first, second, third].map((end) => end.mock.calls.length)).toEqual([1, 1, 0]);
   });
 
-  it("tells a daemon that speaks no common version which of the two to update", async () => {
+  it("tells a daemon without a common version which side to update", async () => {
     await expect(connect().hello.mutate({ ...HELLO, protocolVersions: [99] })).rejects.toThrow(/update the older/i);
   });
 
-  it("gives tokens of agents to the node of the link, whatever a message says", async () => {
+  it("issues agent tokens only for the link's own node, whatever a message says", async () => {
     const request = { workloadId: "agt_1", nodeId: "nod_other" };
     const answer = await connect().workerToken.query(request);
     expect(answer).toEqual({ state: "issued", token: `${nodeId} agt_1`, expiresIn: 3600 });
   });
 
-  it("takes a node for unreachable as soon as its daemon says goodbye, whatever was still under way", async () => {
+  it("makes a node unreachable as soon as its daemon says goodbye, whatever is still in progress", async () => {
     const desired = await fixture.reports.desiredState(nodeId);
     const ready = { id: nodeId, workloadReports: [reportFor(desired)], operatingSystem: "", workerImageDigest: "" };
     await fixture.reports.ready(nodeId, ready);
@@ -175,7 +175,7 @@ describe("the daemon link", () => {
     expect(await fixture.statusOf(nodeId)).toBe("unreachable");
   });
 
-  it("does not take the goodbye of a daemon whose place another one has", async () => {
+  it("ignores the goodbye of a daemon that was replaced", async () => {
     const desired = await fixture.reports.desiredState(nodeId);
     const ready = { id: nodeId, workloadReports: [reportFor(desired)], operatingSystem: "", workerImageDigest: "" };
     await fixture.reports.ready(nodeId, ready);
@@ -194,7 +194,7 @@ describe("the daemon link", () => {
     await expect(connect().hello.mutate(newer)).resolves.toMatchObject({ protocolVersion: 1 });
   });
 
-  it("tells a daemon of the agents beside the engine", async () => {
+  it("sends a daemon the agents together with the engine", async () => {
     agents.place(nodeId, ["agt_1"]);
     await fixture.store.db.transaction().execute((within) => fixture.agentHosts.replanWithin(within, nodeId));
     const client = connect();
@@ -206,7 +206,7 @@ describe("the daemon link", () => {
     expect(workloads.map(({ workloadId }) => workloadId)).toEqual([`${nodeId}-engine`, "agt_1"]);
   });
 
-  it("sends the desired state at once, and again when it changes", async () => {
+  it("sends the desired state immediately, and again when it changes", async () => {
     const seen: DesiredState[] = [];
     const subscription = connect().desiredState.subscribe({}, { onData: ({ data }) => seen.push(data) });
     cleanups.push(() => subscription.unsubscribe());
@@ -217,7 +217,7 @@ describe("the daemon link", () => {
     expect(seen[1]?.workloads).toEqual([]);
   });
 
-  it("gives a daemon its own node's secrets alone, sealed, and takes nothing else for a name", async () => {
+  it("returns only secrets of the daemon's own node, encrypted, and accepts only valid names", async () => {
     const other = (await fixture.createEnrolled("Other")).node.id;
     await fixture.nodeSecrets.put(OWNER, nodeId, { name: "MINE", value: "canary-mine" });
     await fixture.nodeSecrets.put(OWNER, other, { name: "THEIRS", value: "canary-theirs" });
@@ -229,7 +229,7 @@ describe("the daemon link", () => {
     await expect(client.secret.query({ name: `../${other}/THEIRS` })).rejects.toThrow();
   });
 
-  it("keeps what a daemon observes, and does not make the node active by it", async () => {
+  it("stores a daemon's observations without making the node active", async () => {
     const desired = await fixture.reports.desiredState(nodeId);
     const observation = { epoch: desired.epoch, generation: 1, workloadReports: [reportFor(desired)] };
     await connect().observe.mutate(observation);
@@ -237,7 +237,7 @@ describe("the daemon link", () => {
     expect(await fixture.statusOf(nodeId)).toBe("starting");
   });
 
-  it("ends at once for a node that is disconnected", async () => {
+  it("closes immediately when a node is disconnected", async () => {
     const client = connect();
     await client.heartbeat.mutate({ epoch: "e", generation: 1 });
     const closed = vi.fn();
@@ -246,7 +246,7 @@ describe("the daemon link", () => {
     await vi.waitFor(() => expect(closed).toHaveBeenCalled());
   });
 
-  it("cuts a daemon that no longer answers, though its connection stands", async () => {
+  it("closes the link of a daemon that no longer responds, although its connection is open", async () => {
     const own = new LinkServer({ ...fixture, log, links: newHub(), keepAlive: { pingMs: 50, pongWaitMs: 50 } });
     server.removeAllListeners("upgrade");
     server.on("upgrade", (request, socket, head) => own.accept({ request, socket, head, nodeId }));
@@ -259,7 +259,7 @@ describe("the daemon link", () => {
     await vi.waitFor(() => expect(own.open).toBe(0));
   });
 
-  it("tells daemons that it stops, with a reason, and does not wait for those that do not listen", async () => {
+  it("tells daemons that the server is stopping, and does not wait for those that do not respond", async () => {
     const { port } = server.address() as AddressInfo;
     const [polite, deaf] = [new WebSocket(`ws://127.0.0.1:${port}/`), new WebSocket(`ws://127.0.0.1:${port}/`)];
     await vi.waitFor(() => expect(links.open).toBe(2));
@@ -273,7 +273,7 @@ describe("the daemon link", () => {
     deaf.terminate();
   });
 
-  it("cuts a daemon that sends more than a message may hold", async () => {
+  it("closes the link of a daemon that exceeds the message size", async () => {
     const { port } = server.address() as AddressInfo;
     const socket = new WebSocket(`ws://127.0.0.1:${port}/`);
     const closed = new Promise<number>((resolve) => socket.once("close", resolve));

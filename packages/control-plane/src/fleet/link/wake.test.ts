@@ -4,7 +4,7 @@ import { Wake } from "./wake.ts";
 const LONG = { timeoutMs: 60_000 };
 
 describe("a wake-up bell", () => {
-  it("remembers one ring that came while nobody waited, and only one", async () => {
+  it("remembers exactly one ring while nobody waits", async () => {
     const wake = new Wake();
     wake.ring();
     wake.ring();
@@ -15,7 +15,7 @@ describe("a wake-up bell", () => {
     await expect(second).resolves.toBe("rung");
   });
 
-  it("ends at the time-out, and when the signal aborts, before or while waiting", async () => {
+  it("returns on timeout, and when the signal aborts before or during the wait", async () => {
     const wake = new Wake();
     await wake.next({ timeoutMs: 1 });
     await wake.next({ ...LONG, signal: AbortSignal.abort() });

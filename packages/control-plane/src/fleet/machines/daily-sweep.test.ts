@@ -34,7 +34,7 @@ describe("the daily sweep", () => {
     await vi.advanceTimersByTimeAsync(0);
   }
 
-  test("is made at the start and once a day, and is silent where all agrees", async () => {
+  test("runs at startup and once a day, and logs nothing when everything matches", async () => {
     await start();
     expect(sweeps).toBe(1);
     await vi.advanceTimersByTimeAsync(DAY_MS - 1);
@@ -44,7 +44,7 @@ describe("the daily sweep", () => {
     expect(lines).toEqual([]);
   });
 
-  test("warns of what does not agree, and of where it could not look", async () => {
+  test("warns about differences, and about providers that it could not check", async () => {
     found = async () => ({ ...NOTHING, missing: [MISSING] });
     await start();
     expect(lines.join()).toMatch(/"orphans":0,"missing":1,"unseen":\[\].*rented machines and nodes differ/);
@@ -53,7 +53,7 @@ describe("the daily sweep", () => {
     expect(lines.at(-1)).toContain("it is away");
   });
 
-  test("that fails is logged, and made again the next day", async () => {
+  test("is logged when it fails, and runs again the next day", async () => {
     found = () => Promise.reject(new Error("the store is away"));
     await start();
     expect(lines.join()).toMatch(/the store is away.*the machine sweep failed/);
@@ -61,7 +61,7 @@ describe("the daily sweep", () => {
     expect(sweeps).toBe(2);
   });
 
-  test("is waited for at the end, and none is made after that", async () => {
+  test("finishes before shutdown, and does not run again after it", async () => {
     let end = (): void => undefined;
     found = () => new Promise((resolve) => (end = () => resolve(NOTHING)));
     await start();

@@ -55,7 +55,7 @@ export function machineProviderContract(name: string, open: () => Promise<Provid
       await expect(work).rejects.toMatchObject({ name: "ProviderRefusal", kind, providerWords });
     }
 
-    test("offers its machine types, with sizes and places", async () => {
+    test("lists its machine types, with sizes and locations", async () => {
       const { provider, token, type, location } = account;
       const plan = (await provider.plans(token)).find((each) => each.type === type);
       expect(plan?.locations).toContainEqual(expect.objectContaining({ name: location, available: true }));
@@ -63,7 +63,7 @@ export function machineProviderContract(name: string, open: () => Promise<Provid
       expect(Math.min(plan?.cores ?? 0, plan?.memoryMb ?? 0)).toBeGreaterThan(0);
     });
 
-    test("a machine is made, comes up with an address, is found again by its label, and goes", async () => {
+    test("a machine is created, starts with an address, is found by its label, and can be deleted", async () => {
       const { provider, token, location } = account;
       const before = Date.now();
       const { id, label, createdAt } = await create();
@@ -76,7 +76,7 @@ export function machineProviderContract(name: string, open: () => Promise<Provid
       expect(await provider.findByLabel(token, label)).toEqual([]);
     });
 
-    test("the end of what is gone, or never was, is done already", async () => {
+    test("deleting a machine that is gone, or never existed, succeeds", async () => {
       const { provider, token, missingId } = account;
       const { id } = await create();
       await provider.delete(token, id);
@@ -87,7 +87,7 @@ export function machineProviderContract(name: string, open: () => Promise<Provid
       expect(await provider.get(token, missingId)).toBeNull();
     });
 
-    test("two machines of one name cannot be: whoever asks twice is told", async () => {
+    test("a second machine with the same name is refused", async () => {
       const { provider, token } = account;
       const request = aRequest();
       const { id } = await provider.create(token, request);
@@ -98,17 +98,17 @@ export function machineProviderContract(name: string, open: () => Promise<Provid
     });
 
     test.each([
-      ["of a type that there is not", { type: "no-such-type" }],
-      ["in a place that there is not", { location: "no-such-place" }],
+      ["of an unknown type", { type: "no-such-type" }],
+      ["in an unknown location", { location: "no-such-place" }],
       ["with more user data than fits", { userData: "ü".repeat(16 * 1024 + 1) }],
-    ])("a machine %s is bad input, and none is made", async (_, changes) => {
+    ])("a machine %s is rejected as bad input and not created", async (_, changes) => {
       const { provider, token } = account;
       const request = aRequest(changes);
       await refused(provider.create(token, request), "bad_input");
       expect(await provider.findByLabel(token, request.label)).toEqual([]);
     });
 
-    test("sees all machines of its installation, and none of a neighbour's", async () => {
+    test("lists all machines of its own installation, and none of another", async () => {
       const { provider, neighbour, token } = account;
       const own = await Promise.all([create(), create(), create()]);
       const foreign = await neighbour.create(token, aRequest());
@@ -122,7 +122,7 @@ export function machineProviderContract(name: string, open: () => Promise<Provid
       await untilGone(foreign.id, neighbour);
     });
 
-    test("never touches a machine that is not of its installation", async () => {
+    test("never touches a machine of another installation", async () => {
       const { provider, neighbour, token } = account;
       const { id } = await neighbour.create(token, aRequest());
       expect(await provider.get(token, id)).toBeNull();
@@ -132,7 +132,7 @@ export function machineProviderContract(name: string, open: () => Promise<Provid
       await untilGone(id, neighbour);
     });
 
-    test("a token that nobody knows is refused by every call, and never repeated, where one is needed", async () => {
+    test("an invalid token, where one is required, is refused by every call, and no error repeats it", async () => {
       const { provider, missingId } = account;
       const bad = "wrong-token-".padEnd(64, "w");
       if (!provider.needsToken) {

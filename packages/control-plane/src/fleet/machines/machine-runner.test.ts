@@ -10,7 +10,7 @@ const POLL_MS = 60_000;
 /** Longer than the runner leaves between two looks. */
 const LOOK_MS = 1000;
 
-describe("the runner of open machines", () => {
+describe("the machine runner", () => {
   let clock: TestClock;
   let changes: NodeChangeFeed;
   let open: string[];
@@ -52,7 +52,7 @@ describe("the runner of open machines", () => {
 
   const change = (nodeId: string, aspect: NodeAspect): void => changes.emit({ nodeId, projectId: "prj_1", aspect });
 
-  test("goes on at its start with every machine that was open, and takes up each one that is ordered later", async () => {
+  test("resumes all open machines at startup, and picks up later ones", async () => {
     open = ["nod_1", "nod_2"];
     await start();
     expect(steps).toEqual(["nod_1", "nod_2"]);
@@ -61,7 +61,7 @@ describe("the runner of open machines", () => {
     expect(steps).toEqual(["nod_1", "nod_2", "nod_3"]);
   });
 
-  test("takes the next step when the one before says so, and at once where it may", async () => {
+  test("waits before the next step as long as the last one says, if at all", async () => {
     open = ["nod_1"];
     const waits = [0, 0, POLL_MS];
     // As every real one it takes a while.
@@ -75,7 +75,7 @@ describe("the runner of open machines", () => {
     expect(steps).toHaveLength(4);
   });
 
-  test("does not wait for the time where the node has changed; a report of its daemon is no such change", async () => {
+  test("does not wait when the node changes; a report of its daemon is not such a change", async () => {
     open = ["nod_1"];
     await start();
     change("nod_1", "report");
@@ -87,7 +87,7 @@ describe("the runner of open machines", () => {
     expect(steps).toHaveLength(2);
   });
 
-  test("takes one step of a node at a time, and some nodes at once, however many are open", async () => {
+  test("runs one step per node at a time, and a limited number of nodes concurrently", async () => {
     open = Array.from({ length: 40 }, (_, index) => `nod_${index}`);
     const ends: (() => void)[] = [];
     step = () => new Promise((resolve) => ends.push(() => resolve(POLL_MS)));
@@ -105,7 +105,7 @@ describe("the runner of open machines", () => {
     for (const end of ends) end();
   });
 
-  test("outlives a step that breaks off, says whose it was, and tries it again later", async () => {
+  test("survives a failing step, logs its node, and retries later", async () => {
     open = ["nod_1"];
     step = () => Promise.reject(new Error("the store is away"));
     await start();
@@ -117,7 +117,7 @@ describe("the runner of open machines", () => {
     expect(steps).not.toHaveLength(1);
   });
 
-  test("outlives a store that cannot be asked for open machines", async () => {
+  test("survives a store that is unavailable when it looks for open machines", async () => {
     open = ["nod_1"];
     let asked = 0;
     await start(async () => {
@@ -131,7 +131,7 @@ describe("the runner of open machines", () => {
     expect(steps).toEqual(["nod_1"]);
   });
 
-  test("ends when the step that runs has ended, and takes none after that", async () => {
+  test("stops after the running step, and starts no other", async () => {
     open = ["nod_1"];
     let end = (): void => undefined;
     step = () => new Promise((resolve) => (end = () => resolve(0)));

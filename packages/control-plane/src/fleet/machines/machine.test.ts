@@ -17,19 +17,20 @@ const PLAN: MachinePlan = {
   locations: [place("north", false), place("south"), place("west")],
 };
 
-describe("a plan's id", () => {
+describe("a plan ID", () => {
   test.each([
     ["hetzner:cx23", { provider: "hetzner", type: "cx23" }],
     ["docker:debian-12", { provider: "docker", type: "debian-12" }],
     ["a:b:c", { provider: "a", type: "b:c" }],
   ])("%s names a provider and its type", (id, name) => expect(parsePlanId(id)).toEqual(name));
 
-  test.each(["byo", "", ":", "hetzner:", ":cx23", "Hetzner:cx23", "'; drop table--:x", "<b>:x"])("%j is none", (id) =>
-    expect(parsePlanId(id)).toBeNull(),
+  test.each(["byo", "", ":", "hetzner:", ":cx23", "Hetzner:cx23", "'; drop table--:x", "<b>:x"])(
+    "%j is not a plan ID",
+    (id) => expect(parsePlanId(id)).toBeNull(),
   );
 });
 
-describe("where a machine is asked for", () => {
+describe("the requested locations of a machine", () => {
   test.each([
     ["south", ["south"]],
     ["west,north", ["west", "north"]],
@@ -38,22 +39,22 @@ describe("where a machine is asked for", () => {
     [undefined, ["south", "west", "north"]],
     ["", ["south", "west", "north"]],
     ["north,any", ["north", "south", "west"]],
-  ])("%j is tried as %j: what has stock comes first where no order is said", (location, wanted) =>
+  ])("%j is tried as %j, with locations in stock first if no order is given", (location, wanted) =>
     expect(wantedLocations(PLAN, location)).toEqual(wanted),
   );
 
   test.each(["moon", "south,moon", "<script>", "south;west"])(
-    "%j is refused, with the places that there are",
+    "%j is rejected, and the available locations are named",
     (location) => expect(() => wantedLocations(PLAN, location)).toThrow(/south, west, north/),
   );
 
-  test("a plan that is offered nowhere is refused", () => {
+  test("a plan without any location is rejected", () => {
     expect(() => wantedLocations({ ...PLAN, locations: [] }, undefined)).toThrow(/not offered anywhere/);
   });
 });
 
 describe("a machine's name", () => {
-  test("is a host name of at most 63 characters that holds the node's own part", () => {
+  test("is a host name of at most 63 characters that contains the unique part of the node's ID", () => {
     const id = "nod_01kc3b6q2v8r5x0m7n4t9w1yza";
     expect(machineName({ id, identifier: "attic" })).toBe("attic-01kc3b6q2v8r5x0m7n4t9w1yza");
     const long = machineName({ id, identifier: `${"a".repeat(35)}-bcde` });

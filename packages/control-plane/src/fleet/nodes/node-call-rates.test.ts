@@ -54,7 +54,7 @@ it.each(["ready", "enroll", "identityToken"] as const)(
   },
 );
 
-it("a stranger uses up nothing of a node's rate", async () => {
+it("a stranger's calls do not count toward a node's rate", async () => {
   const box = await callerOf("Box");
   const { node } = await fixture.createEnrolled("Other");
   for (let n = 0; n < 2 * NODE_RATES.identityToken.capacity; n++) {

@@ -19,7 +19,7 @@ describe.each(STORES)("on $name", ({ open }) => {
     engineConfig: null,
   };
 
-  it("counts the nodes of every status over all projects, for the operator", async () => {
+  it("counts the nodes of each status in all projects for the operator", async () => {
     await fixture.nodes.create(OWNER, INPUT);
     await fixture.nodes.create(STRANGER, { ...INPUT, projectId: OTHER_PROJECT });
     await fixture.createEnrolled("Other");
@@ -27,7 +27,7 @@ describe.each(STORES)("on $name", ({ open }) => {
   });
 
   describe("creating a node", () => {
-    it("answers a provisioning node without any credential in it", async () => {
+    it("returns a provisioning node without any credential in it", async () => {
       const node = toNewNode(await fixture.nodes.create(OWNER, INPUT));
       expect(node).toMatchObject({
         projectId: PROJECT,
@@ -42,14 +42,14 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(Object.keys(node).filter((field) => /token|key|secret$/i.test(field))).toEqual([]);
     });
 
-    it("gives nodes of one name their own identifiers, also when they are created at once", async () => {
+    it("gives nodes with the same name different identifiers, even when they are created concurrently", async () => {
       const nodes = await Promise.all([1, 2, 3].map(() => fixture.nodes.create(OWNER, INPUT)));
       expect(nodes.map((node) => node.identifier).toSorted()).toEqual(["box", "box-2", "box-3"]);
       const elsewhere = await fixture.nodes.create(STRANGER, { ...INPUT, projectId: OTHER_PROJECT });
       expect(elsewhere.identifier).toBe("box");
     });
 
-    it("refuses a viewer, a stranger, an unknown plan, and a provider credential for a machine that one has", async () => {
+    it("is refused for a viewer, a stranger, an unknown plan, and a provider token without a rented machine", async () => {
       const refusals = [
         fixture.nodes.create(VIEWER, INPUT),
         fixture.nodes.create(STRANGER, INPUT),
@@ -67,7 +67,7 @@ describe.each(STORES)("on $name", ({ open }) => {
   });
 
   describe("reading nodes", () => {
-    it("shows a node to its project's members and to itself, and to others as if it were not there", async () => {
+    it("shows a node to its project's members and to itself; others get not found", async () => {
       const { id } = await fixture.create("Box");
       const itself = { kind: "node", nodeId: id, projectId: PROJECT } as const;
       const other = { kind: "node", nodeId: "nod_other", projectId: PROJECT } as const;
@@ -85,7 +85,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       }
     });
 
-    it("lists a project's nodes in pages, oldest first, and no other project's", async () => {
+    it("lists only the project's nodes, in pages, oldest first", async () => {
       await fixture.nodes.create(STRANGER, { ...INPUT, projectId: OTHER_PROJECT });
       const ids = [];
       for (const name of ["A", "B", "C"]) ids.push((await fixture.create(name)).id);

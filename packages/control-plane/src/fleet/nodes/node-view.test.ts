@@ -4,7 +4,7 @@ import { NodeKey } from "./node.fixture.ts";
 import { NEW_NODE, type NodeRecord } from "./node.ts";
 import { toNode } from "./node-view.ts";
 
-test("a response has exactly the fields of its schema: keys and internal columns stay out", () => {
+test("a response has exactly the fields of its schema, without keys and internal columns", () => {
   const { signingKey, sealing } = new NodeKey();
   const record: NodeRecord = {
     ...NEW_NODE,

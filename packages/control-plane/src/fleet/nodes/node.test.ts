@@ -13,7 +13,7 @@ describe("a node's identifier", () => {
     expect(identifierFrom(name)).toBe(identifier);
   });
 
-  it("is always 1 to 40 of a-z, 0-9 and -, whatever the name and however many are taken", () => {
+  it("always has 1 to 40 characters of a-z, 0-9 and -, whatever the name and however many are taken", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme" }), fc.nat({ max: 20 }), (name, count) => {
         const taken = new Set<string>();
@@ -27,7 +27,7 @@ describe("a node's identifier", () => {
     );
   });
 
-  it("counts on from 2 where the slug is taken", () => {
+  it("gets a number, starting at 2, if the slug is taken", () => {
     expect(freeIdentifier("box", new Set(["box", "box-2"]))).toBe("box-3");
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { answerLength } from "./answer-length.ts";
 
-describe("the length of an answer", () => {
+describe("the length of a response", () => {
   test.each([
     { method: "GET", status: 200, headers: { "content-length": "12" }, length: 12 },
     { method: "GET", status: 200, headers: { "content-length": "0" }, length: 0 },
@@ -17,7 +17,7 @@ describe("the length of an answer", () => {
     expect(answerLength(method, { status, headers })).toBe(length);
   });
 
-  test.each(["", "-1", "+1", "1.5", "0x1", "1e3", " 1", "1, 1", "NaN", "9".repeat(16)])("is never %j", (text) => {
+  test.each(["", "-1", "+1", "1.5", "0x1", "1e3", " 1", "1, 1", "NaN", "9".repeat(16)])("cannot be %j", (text) => {
     const head = { status: 200, headers: { "content-length": text } };
     expect(() => answerLength("GET", head)).toThrow("not a number");
     expect(() => answerLength("HEAD", head)).toThrow("not a number");

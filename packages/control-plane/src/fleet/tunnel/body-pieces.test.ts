@@ -7,8 +7,8 @@ function all(pieces: BodyPieces): Buffer[] {
   return taken;
 }
 
-describe("the pieces of a body", () => {
-  test("are the whole body in order, none of them empty and none longer than 64 KiB", () => {
+describe("the chunks of a body", () => {
+  test("contain the whole body in order, and none is empty or longer than 64 KiB", () => {
     const sizes = [0, 1, 65_536, 0, 65_537, 200_000, 0];
     const body = sizes.map((size, at) => Buffer.alloc(size, at));
     const taken = all(new BodyPieces(body));
@@ -16,7 +16,7 @@ describe("the pieces of a body", () => {
     expect(taken.map(({ length }) => length)).toEqual([1, 65_536, 65_536, 1, 65_536, 65_536, 65_536, 3392]);
   });
 
-  test("are none of an empty body, and none once it was dropped", () => {
+  test("do not exist for an empty body, or after the body was dropped", () => {
     expect([all(new BodyPieces([])), all(new BodyPieces([Buffer.alloc(0)]))]).toEqual([[], []]);
     const pieces = new BodyPieces([Buffer.alloc(100_000), Buffer.alloc(1)]);
     expect(pieces.next()).toHaveLength(65_536);

@@ -125,14 +125,14 @@ async function expectCutOff(bound: "tunnel_frames" | "tunnel_window"): Promise<v
 describe("a hostile node", () => {
   test.each<[string, (streamId: number) => Buffer]>([
     ["pings", () => frame({ type: ping, flags: syn, length: 1 })],
-    ["answers to pings", () => frame({ type: ping, flags: ack, length: 1 })],
-    ["window updates of nothing", (streamId) => frame({ type: windowUpdate, streamId })],
+    ["ping responses", () => frame({ type: ping, flags: ack, length: 1 })],
+    ["empty window updates", (streamId) => frame({ type: windowUpdate, streamId })],
     ["window updates of one byte", (streamId) => frame({ type: windowUpdate, streamId, length: 1 })],
     ["empty data", (streamId) => frame({ type: data, streamId })],
-    ["ends", (streamId) => frame({ type: data, flags: fin, streamId })],
-    ["bytes for streams that never were", () => frame({ type: data, streamId: 99_999 }, Buffer.from("x"))],
-    ["window updates for streams that never were", () => frame({ type: windowUpdate, streamId: 99_999, length: 1 })],
-    ["announcements that it goes away", () => frame({ type: goAway })],
+    ["end-of-stream frames", (streamId) => frame({ type: data, flags: fin, streamId })],
+    ["bytes for streams that never existed", () => frame({ type: data, streamId: 99_999 }, Buffer.from("x"))],
+    ["window updates for streams that never existed", () => frame({ type: windowUpdate, streamId: 99_999, length: 1 })],
+    ["go-away frames", () => frame({ type: goAway })],
   ])("is cut off when it floods its tunnel with %s", async (_name, of) => {
     const { streamId } = await call();
     await expectOthersServed(() => hostile.say(flood(of(streamId))));
@@ -141,7 +141,7 @@ describe("a hostile node", () => {
 
   test.each<[string, (streamId: number) => Buffer[]]>([
     [
-      "a window that grows beyond its measure",
+      "a window that grows beyond its maximum",
       (streamId) => [0, 1].map(() => frame({ type: windowUpdate, streamId, length: 0xffff_ffff })),
     ],
     [
@@ -149,7 +149,7 @@ describe("a hostile node", () => {
       (streamId) => [frame({ type: data, streamId, length: 2 ** 31 }), Buffer.alloc(2 * FIRST_WINDOW_BYTES)],
     ],
     [
-      "bytes after its end",
+      "bytes after the end of a stream",
       (streamId) => [
         frame({ type: data, streamId }, Buffer.concat([writeHead({ status: 200, headers: {} }), Buffer.from("x")])),
         frame({ type: data, flags: fin, streamId }, Buffer.from("x")),
@@ -168,7 +168,7 @@ describe("a hostile node", () => {
     await expect.poll(() => log.text).toContain("failed: ");
   });
 
-  test("is cut off when it announces gigabytes for a stream that is gone", async () => {
+  test("is cut off when it announces gigabytes for a stream that no longer exists", async () => {
     hostile.say(frame({ type: data, streamId: 77, length: 0xffff_ffff }));
     await expectCutOff("tunnel_frames");
   });
@@ -186,7 +186,7 @@ describe("a hostile node", () => {
     await expect.poll(() => next.log.text).toBe("200|a|end");
   });
 
-  test("ends its own tunnel alone with what makes a call throw", async () => {
+  test("ends only its own tunnel when its response makes a call throw", async () => {
     const log = new CallLog();
     log.onHeaders = () => {
       throw new Error("unexpected");
@@ -198,7 +198,7 @@ describe("a hostile node", () => {
     expect(warnings[0]).toContain("unexpected");
   });
 
-  test("may send a head byte by byte", async () => {
+  test("may send a response head byte by byte", async () => {
     const { log, streamId } = await call();
     const head = writeHead({ status: 200, headers: { "x-long": "x".repeat(4000), "content-length": "0" } });
     hostile.say(...Array.from(head, (byte) => frame({ type: data, streamId }, Buffer.of(byte))));
@@ -225,7 +225,7 @@ describe("a hostile node", () => {
     await expectOthersServed(() => undefined);
   });
 
-  test("that reads nothing is cut off, although it keeps sending", async () => {
+  test("is cut off when it reads nothing, even if it keeps sending", async () => {
     // Each interval counts as a third of the time that a peer may take.
     const patient = new TunnelHub({
       log: pino({ level: "silent" }),

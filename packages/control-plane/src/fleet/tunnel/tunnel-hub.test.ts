@@ -63,13 +63,13 @@ const answer =
     request.end(text);
   };
 
-describe("the hub", () => {
+describe("the tunnel hub", () => {
   beforeEach(async () => {
     nodes = new FakeNodes(hub);
     await nodes.listen();
   });
 
-  test("a node has no more than four tunnels, however long the calls through older ones take", async () => {
+  test("limits a node to four tunnels, however long the calls through older ones take", async () => {
     const older = [];
     for (let n = 0; n < 4; n++) {
       const node = await nodes.connect("a");
@@ -81,7 +81,7 @@ describe("the hub", () => {
     expect(await Promise.race(older)).toBe("cut 0");
   });
 
-  test("answers 101 and reaches the node", async () => {
+  test("responds with 101, and its calls reach the node", async () => {
     const node = await nodes.connect("a");
     node.onRequest = answer("hi");
     expect(node.answer).toMatch(/^HTTP\/1\.1 101 /);
@@ -91,7 +91,7 @@ describe("the hub", () => {
     expect(changes).toEqual(["a true"]);
   });
 
-  test("knows since when a node that had a tunnel has none", async () => {
+  test("knows since when a node has been without a tunnel", async () => {
     expect(hub.lostAt("a")).toBeNull();
     const before = Date.now();
     const { socket } = await nodes.connectSilently("a");
@@ -103,7 +103,7 @@ describe("the hub", () => {
     expect(hub.lostAt("a")).toBeNull();
   });
 
-  test("a call may wait for a node that comes back after a restart of the server, for its time alone", async () => {
+  test("lets a call wait, for a limited time, for a node that reconnects after a server restart", async () => {
     expect(await hub.arrival(["a"], 5)).toBe(false);
     const arrived = hub.arrival(["a", "b"], 30_000);
     await nodes.connect("c");
@@ -112,7 +112,7 @@ describe("the hub", () => {
     expect(await hub.arrival(["b"], 0)).toBe(true);
   });
 
-  test("nobody waits for a node long after the server's start", async () => {
+  test("does not wait for a node long after the server's start", async () => {
     const clock = new TestClock();
     const bounds = new BoundCounters();
     const old = new TunnelHub({ log: pino({ level: "silent" }), clock, bounds });
@@ -123,7 +123,7 @@ describe("the hub", () => {
     old.close();
   });
 
-  test("lets a newer tunnel take over, while the older one ends its calls and then closes", async () => {
+  test("replaces a tunnel with a newer one, and the older one closes after its calls finish", async () => {
     const older = await nodes.connect("a");
     let running: NodeRequest | undefined;
     older.onRequest = (request) => {
@@ -146,7 +146,7 @@ describe("the hub", () => {
     expect(changes).toEqual(["a true"]);
   });
 
-  test("drains a node: its running calls end, and new ones find no way until it is let go", async () => {
+  test("drains a node: its running calls finish, and new ones are refused until it is released", async () => {
     const node = await nodes.connect("a");
     let running: NodeRequest | undefined;
     node.onRequest = (request) => {
@@ -172,7 +172,7 @@ describe("the hub", () => {
     expect(await call(tunnelOf("a"))).toBe("");
   });
 
-  test("holds calls back from nodes that connect later, and a drain ends with a tunnel that is lost", async () => {
+  test("refuses calls to held nodes that connect later, and a drain ends when the tunnel is lost", async () => {
     hub.hold(new Set(["a"]));
     const node = await nodes.connect("a");
     expect(hub.get("a")).toBeNull();
@@ -186,9 +186,9 @@ describe("the hub", () => {
 
   test.each<[string, (node: Awaited<ReturnType<FakeNodes["connect"]>>) => unknown]>([
     ["ends its connection", ({ socket }) => socket.end()],
-    ["resets it", ({ socket }) => socket.resetAndDestroy()],
+    ["resets its connection", ({ socket }) => socket.resetAndDestroy()],
     ["is disconnected", () => hub.disconnect("a")],
-  ])("fails the calls of a node that %s, and tells that it is gone", async (_name, lose) => {
+  ])("fails the calls of a node that %s, and reports the node as gone", async (_name, lose) => {
     const node = await nodes.connect("a");
     node.onRequest = (request) => {
       request.respond(200);
@@ -200,13 +200,13 @@ describe("the hub", () => {
     expect(hub.get("a")).toBeNull();
   });
 
-  test("notices a node that does not answer pings", async () => {
+  test("detects a node that does not answer pings", async () => {
     await nodes.connectSilently("a");
     await expect(call(tunnelOf("a"))).rejects.toThrow("ping");
     await vi.waitFor(() => expect(changes).toEqual(["a true", "a false"]));
   });
 
-  test("fails a call whose stream the node resets, and only that", async () => {
+  test("fails only the call whose stream the node resets", async () => {
     const node = await nodes.connect("a");
     node.onRequest = (request) => {
       request.respond(200);
@@ -218,7 +218,7 @@ describe("the hub", () => {
     expect(await call(tunnelOf("a"))).toBe("hi");
   });
 
-  test("takes no tunnel after it was closed, and says so", async () => {
+  test("refuses tunnels with 503 after it was closed", async () => {
     await nodes.connect("a");
     hub.close();
     const node = await nodes.connect("b");
@@ -226,7 +226,7 @@ describe("the hub", () => {
     expect(hub.get("b")).toBeNull();
   });
 
-  test("takes no connection that was lost while it was checked", () => {
+  test("ignores a connection that was lost while it was authenticated", () => {
     const socket = new PassThrough();
     socket.destroy();
     hub.attach("a", { socket, head: Buffer.alloc(0) });

@@ -62,7 +62,7 @@ describe("a node's engine behind its tunnel", () => {
       );
     });
 
-  test("is asked for by the workload's name", async () => {
+  test("is called by the workload's name", async () => {
     const fixture = await openTunnel();
     const arrived = fixture.nextRequest();
     void failure(fixture);
@@ -73,7 +73,7 @@ describe("a node's engine behind its tunnel", () => {
   test.each([
     ["no_running_engine", 503],
     ["upstream_failed", 502],
-  ])("never takes the gateway's own answer (%s) for the engine's", async (code, status) => {
+  ])("is not mistaken for the source of the gateway's own response (%s)", async (code, status) => {
     const fixture = await openTunnel();
     const arrived = fixture.nextRequest();
     const error = failure(fixture);
@@ -84,7 +84,7 @@ describe("a node's engine behind its tunnel", () => {
     await fixture.close();
   });
 
-  test("fails when the tunnel is lost before the call", async () => {
+  test("fails a call if the tunnel is lost before it", async () => {
     const fixture = await openTunnel();
     await fixture.close();
     expect((await failure(fixture)).code).toBe("upstream_failed");

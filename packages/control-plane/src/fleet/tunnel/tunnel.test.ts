@@ -26,7 +26,7 @@ describe("a tunnel", () => {
     await vi.waitFor(() => expect(log.text).toBe(`200|${text}`));
   }
 
-  test("carries a call's head and body whole", async () => {
+  test("transmits a call's head and body completely", async () => {
     const arrived = open.nextRequest();
     open.tunnel.open({ ...HEAD, body: [Buffer.from("on"), Buffer.alloc(0), Buffer.from("e")] }, log);
     expect(log.told).toEqual([]);
@@ -40,7 +40,7 @@ describe("a tunnel", () => {
     expect(log.headers).toMatchObject({ "content-type": "text/plain", "x-latin": "caf\u{e9}" });
   });
 
-  test("sends a large body at the pace of the node", async () => {
+  test("sends a large body at the node's pace", async () => {
     const body = Array.from({ length: 24 }, (_, at) => Buffer.alloc(LARGE / 24, at));
     const arrived = open.nextRequest();
     const call = open.tunnel.openStream({ ...HEAD, kind: "body" }, log);
@@ -61,7 +61,7 @@ describe("a tunnel", () => {
     expect((await (await listed).takeBody()).equals(Buffer.concat(body))).toBe(true);
   });
 
-  test("tells whoever writes when the node has taken what there was", async () => {
+  test("notifies the writer when the node has read what was written", async () => {
     const arrived = open.nextRequest();
     const call = open.tunnel.openStream({ ...HEAD, kind: "body" }, log);
     let written = 0;
@@ -75,7 +75,7 @@ describe("a tunnel", () => {
     expect(await body).toHaveLength((written + 1) * 64 * 1024);
   });
 
-  test("ends a call whose answer comes before its body was taken, at the node too", async () => {
+  test("ends a call whose response arrives before its body was read, on the node as well", async () => {
     for (const kind of ["list", "stream", "ended stream"]) {
       log = new CallLog();
       const arrived = open.nextRequest();
@@ -94,7 +94,7 @@ describe("a tunnel", () => {
     await open.hub.drain("a");
   });
 
-  test("reaches the node at once with an abort, before the answer and in its midst", async () => {
+  test("forwards an abort to the node immediately, before and during the response", async () => {
     for (const isAnswered of [false, true]) {
       log = new CallLog();
       const arrived = open.nextRequest();
@@ -110,7 +110,7 @@ describe("a tunnel", () => {
     await open.hub.drain("a");
   });
 
-  test("carries a WebSocket both ways, and its end", async () => {
+  test("carries a WebSocket in both directions, including its end", async () => {
     const arrived = open.nextRequest();
     const call = open.tunnel.openStream({ ...HEAD, kind: "web-socket" }, log);
     call.write(Buffer.from("early "));
@@ -125,7 +125,7 @@ describe("a tunnel", () => {
     await vi.waitFor(() => expect(log.text).toBe("200|one|two|end"));
   });
 
-  test("fails calls that it does not take, after the caller has them in hand, and tells nothing of those that are aborted", async () => {
+  test("fails refused calls only after returning them to the caller, and reports nothing for aborted calls", async () => {
     open.hub.disconnect("a");
     const aborted = new CallLog();
     const streamed = new CallLog();
@@ -142,7 +142,7 @@ describe("a tunnel", () => {
     expect(aborted.told).toEqual([]);
   });
 
-  test("is idle when no call on a workload runs, whatever is read of logs", async () => {
+  test("is idle when no call to a workload is running, even while logs are read", async () => {
     const reading = open.nextRequest();
     open.tunnel.open({ ...GET, workload: LOGS_WORKLOAD }, new CallLog());
     await reading;
@@ -159,7 +159,7 @@ describe("a tunnel", () => {
     await idle;
   });
 
-  test("that is replaced closes after its last call, at once where none runs", async () => {
+  test("closes after its last call when it is replaced, or immediately if none is running", async () => {
     const arrived = open.nextRequest();
     open.tunnel.open(GET, log);
     const request = await arrived;

@@ -71,18 +71,18 @@ describe("a tunnel over yamux", () => {
   test.each<[string, Buffer, string]>([
     ["no head", Buffer.alloc(0), "a response without a head"],
     ["half a head", writeHead({ status: 200, headers: {} }).subarray(0, 9), "a response without a head"],
-    ["a head that is no JSON", Buffer.from("\0\0\0\u{1}{"), "a head that is not JSON"],
+    ["a head that is not JSON", Buffer.from("\0\0\0\u{1}{"), "a head that is not JSON"],
     ["a request's head", writeHead({ ...HEAD, kind: "body" }), "not the head of a response"],
     ["a header with a second line", writeHead({ status: 200, headers: { a: "b\r\nc: d" } }), "a malformed header"],
     ["a length that is not a number", sized("1, 1", "a"), "a length that is not a number"],
-  ])("fails a call whose answer has %s, and only that", async (_what, bytes, reason) => {
+  ])("fails only the call whose response has %s", async (_what, bytes, reason) => {
     expect((await answered({ bytes, isWhole: true })).told).toEqual([`failed: ${reason}`]);
     await expect.poll(() => ends).toHaveLength(1);
     expect((await answered({ bytes: sized("1", "a"), isWhole: true })).text).toBe("200|a|end");
     expect(closed).toEqual([]);
   });
 
-  test.each([100, 1000, 5000])("ends %i calls that run at once, each with its own response", async (calls) => {
+  test.each([100, 1000, 5000])("completes %i concurrent calls, each with its own response", async (calls) => {
     const bodyOf = (n: number): string => `${n}`.padEnd(2000, "x");
     const logs = Array.from({ length: calls }, () => {
       const log = new CallLog();
@@ -97,12 +97,12 @@ describe("a tunnel over yamux", () => {
     expect(closed).toEqual([]);
   });
 
-  test("ends the node's work on an answer that it does not take", async () => {
+  test("stops the node's work on a response that it rejects", async () => {
     await answered({ bytes: Buffer.from("\0\0\0\u{1}{"), isWhole: false });
     await expect.poll(() => ends).toEqual(["the other side broke off"]);
   });
 
-  test("tells no more and no less of a body than the length that the caller is told", async () => {
+  test("delivers exactly as much of a body as its declared length, or fails the call", async () => {
     expect((await answered({ bytes: sized("3", "abc"), isWhole: true })).text).toBe("200|abc|end");
     const long = await answered({ bytes: sized("3", "abcd"), isWhole: false });
     expect(long.text).toBe("200|failed: a response longer than its declared length");
@@ -116,7 +116,7 @@ describe("a tunnel over yamux", () => {
     );
   });
 
-  test("tells nothing after an abort in the midst of what came", async () => {
+  test("delivers nothing after the caller aborts in a callback", async () => {
     const log = new CallLog();
     const call = tunnel.open(GET, log);
     log.onHeaders = () => call.abort();
@@ -127,7 +127,7 @@ describe("a tunnel over yamux", () => {
     expect((await answered({ bytes: sized("1", "a"), isWhole: true })).text).toBe("200|a|end");
   });
 
-  test("fails a call that the node breaks off before, in and after its head", async () => {
+  test("fails a call that the node breaks off before, during and after the response head", async () => {
     for (const [said, told] of [
       ["", ""],
       ["\0\0", ""],
@@ -143,7 +143,7 @@ describe("a tunnel over yamux", () => {
     }
   });
 
-  test("is of no use once the node ends it, and fails the calls that run", async () => {
+  test("becomes unusable when the node closes it, and fails the running calls", async () => {
     const log = new CallLog();
     tunnel.open(GET, log);
     await expect.poll(() => streams.length).toBe(1);
@@ -157,7 +157,7 @@ describe("a tunnel over yamux", () => {
     await tunnel.idle();
   });
 
-  test("fails the calls that run when it is lost, and is idle then", async () => {
+  test("fails the running calls when it is lost, and is then idle", async () => {
     const logs = [new CallLog(), new CallLog()];
     for (const log of logs) tunnel.open(GET, log);
     const over = tunnel.idle();
@@ -170,7 +170,7 @@ describe("a tunnel over yamux", () => {
     expect(closed).toEqual(["lost"]);
   });
 
-  test("ends in order when it is drained", async () => {
+  test("closes cleanly when it is drained", async () => {
     const log = new CallLog();
     tunnel.open(GET, log);
     await expect.poll(() => streams.length).toBe(1);

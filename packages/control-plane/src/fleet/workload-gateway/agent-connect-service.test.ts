@@ -47,7 +47,7 @@ async function recorded(): Promise<string[]> {
   return rows.map(({ action }) => action).filter((action) => action.startsWith("agent."));
 }
 
-describe("a way to an agent", () => {
+describe("a connection to an agent", () => {
   it("leads to its workload on the node where it runs, ends with the session, and is recorded", async () => {
     agent = placedAgent({
       id: AGENT,
@@ -66,7 +66,7 @@ describe("a way to an agent", () => {
   });
 
   it.each(["created", "starting", "stopping", "stopped", "failed", "deleting"] as const)(
-    "is not given while it is %s",
+    "is refused while the agent is %s",
     async (lifecycleState) => {
       agent = placedAgent({ id: AGENT, projectId: PROJECT, nodeId: "nod_1", lifecycleState });
       await expect(service.connect(CALLER, AGENT)).rejects.toMatchObject({
@@ -77,7 +77,7 @@ describe("a way to an agent", () => {
     },
   );
 
-  it("is given to nobody who may not, or whose token would end with no session", async () => {
+  it("is refused to users without permission, and to callers without a session", async () => {
     await expect(service.connect({ ...VIEWER, sessionId: "ses_2" }, AGENT)).rejects.toMatchObject({
       code: "permission_denied",
     });

@@ -12,7 +12,7 @@ const claimsOf = (userId: string): WorkloadClaims => ({
   holder: { userId, sessionId: "sis_1" },
 });
 
-describe("what is open through the relay", () => {
+describe("an open relay connection", () => {
   const HOUR_MS = 3_600_000;
   let now: number;
   let asked: number;
@@ -37,7 +37,7 @@ describe("what is open through the relay", () => {
   });
   afterEach(() => vi.useRealTimers());
 
-  test("is cut when the right behind its token is gone, and only that", async () => {
+  test("is closed when its token is no longer authorized, and others stay open", async () => {
     const [ann, bob] = [claimsOf("usr_ann"), claimsOf("usr_bob")];
     const cut: string[] = [];
     open.add(ann, () => cut.push("ann"));
@@ -50,14 +50,14 @@ describe("what is open through the relay", () => {
     expect(cut).toEqual(["ann", "ann too"]);
   });
 
-  test("is asked after once for all that one token has opened", async () => {
+  test("is checked once for all connections of its token", async () => {
     const claims = claimsOf("usr_ann");
     for (let opened = 0; opened < 10; opened++) open.add(claims, () => undefined);
     await vi.advanceTimersByTimeAsync(100);
     expect(asked).toBe(1);
   });
 
-  test("goes on while the store is away, since that says nothing of anybody's right", async () => {
+  test("stays open while the store is unavailable, because that does not revoke anything", async () => {
     let cut = 0;
     open.add(claimsOf("usr_ann"), () => cut++);
     verdict = () => new DomainError("unavailable", "Later.");
@@ -67,7 +67,7 @@ describe("what is open through the relay", () => {
     expect(cut).toBe(0);
   });
 
-  test("ends a day after it was opened, whatever its right", async () => {
+  test("ends a day after it was opened, even if it is still authorized", async () => {
     let cut = 0;
     open.add(claimsOf("usr_ann"), () => cut++);
     now = 24 * HOUR_MS - 1;
@@ -78,7 +78,7 @@ describe("what is open through the relay", () => {
     expect(cut).toBe(1);
   });
 
-  test("is forgotten once it has ended, and then nobody is asked about any more", async () => {
+  test("is removed when it ends, and is then no longer checked", async () => {
     const claims = claimsOf("usr_ann");
     const ends = [open.add(claims, () => undefined), open.add(claims, () => undefined)];
     expect(vi.getTimerCount()).toBe(1);

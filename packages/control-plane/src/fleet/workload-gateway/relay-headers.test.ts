@@ -7,10 +7,7 @@ test.each([
   ["//other.example/x", "/fairlead", "//other.example/x"],
   ["https://other.example/x", "/fairlead", "https://other.example/x"],
   ["next", "/fairlead", "next"],
-])(
-  "a workload's redirect to %s leads below the platform's path %j and the gateway",
-  (location, publicPath, expected) => {
-    const headers = outwardHeaders({ location }, { nodeId: "nod_1", requestId: "req_1", publicPath });
-    expect(headers["location"]).toBe(expected);
-  },
-);
+])("a workload's redirect to %s, with the platform at path %j, becomes %s", (location, publicPath, expected) => {
+  const headers = outwardHeaders({ location }, { nodeId: "nod_1", requestId: "req_1", publicPath });
+  expect(headers["location"]).toBe(expected);
+});

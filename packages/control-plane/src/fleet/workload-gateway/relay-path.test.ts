@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { relayedPath } from "./relay-path.ts";
 
-describe("the relay's paths", () => {
+describe("the relay path", () => {
   test.each([
     ["/v1/nodes/nod_1/gateway", "/"],
     ["/v1/nodes/nod_1/gateway/", "/"],
     ["/v1/nodes/nod_1/gateway?x=/y", "/?x=/y"],
     ["/v1/nodes/nod_1/gateway//a/../b%2f%zz?q#f", "//a/../b%2f%zz?q#f"],
-  ])("%s is the workload's %s", (target, path) => {
+  ])("%s maps to the workload's %s", (target, path) => {
     expect(relayedPath(target)).toEqual({ nodeId: "nod_1", path });
   });
 
@@ -27,7 +27,7 @@ describe("the relay's paths", () => {
     "http://elsewhere:1/v1/nodes/nod_1/gateway/x",
     "ftp://host/v1/nodes/nod_1/gateway/x",
     "host:443",
-  ])("%j is not the relay's", (target) => {
+  ])("%j is not a relay path", (target) => {
     expect(relayedPath(target)).toBeNull();
   });
 });

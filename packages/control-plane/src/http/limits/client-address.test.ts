@@ -30,37 +30,37 @@ describe("a client's address", () => {
   const PROXY = "10.0.0.1";
   const CLIENT = "203.0.113.9";
 
-  test("is the peer's where no proxy is trusted, whatever it says", async () => {
+  test("is that of the peer when no proxy is trusted, whatever its headers say", async () => {
     expect(await addressSeen([], { peer: PROXY, forwardedFor: CLIENT })).toBe(PROXY);
     expect(await addressSeen([], { peer: "::ffff:192.0.2.1" })).toBe("192.0.2.1");
   });
 
-  test("is the peer's where another peer is trusted", async () => {
+  test("is that of the peer when only another peer is trusted", async () => {
     expect(await addressSeen([PROXY], { peer: "10.0.0.2", forwardedFor: CLIENT })).toBe("10.0.0.2");
   });
 
-  test("is what a trusted proxy says, as an address or by its network", async () => {
+  test("is the forwarded one if the proxy is trusted by address or by network", async () => {
     for (const trusted of [PROXY, "10.0.0.0/8"]) {
       expect(await addressSeen([trusted], { peer: PROXY, forwardedFor: CLIENT })).toBe(CLIENT);
     }
     expect(await addressSeen(["fd00::/8"], { peer: "fd00::1", forwardedFor: "2001:db8::1" })).toBe("2001:db8::1");
   });
 
-  test("cannot be made up by the client: what it says stands before what the proxy adds", async () => {
+  test("cannot be forged by the client, because only the entry added by the proxy counts", async () => {
     expect(await addressSeen([PROXY], { peer: PROXY, forwardedFor: `192.0.2.66, ${CLIENT}` })).toBe(CLIENT);
     const chain = `192.0.2.66, ${CLIENT}, 10.0.0.7`;
     expect(await addressSeen(["10.0.0.0/8"], { peer: PROXY, forwardedFor: chain })).toBe(CLIENT);
   });
 
   test.each(["", "unknown", "'; drop table user; --", "x".repeat(5000), "203.0.113.9:4711", "<script>"])(
-    "is the proxy's where that says %j, which is none",
+    "is that of the proxy when it forwards %j, which is not an address",
     async (forwardedFor) => {
       expect(await addressSeen([PROXY], { peer: PROXY, forwardedFor })).toBe(PROXY);
     },
   );
 });
 
-describe("the network that a client is counted by", () => {
+describe("the network by which a client is counted", () => {
   test.each([
     ["192.0.2.7", "192.0.2.7"],
     ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
@@ -73,7 +73,7 @@ describe("the network that a client is counted by", () => {
     expect(networkOf(address)).toBe(network);
   });
 
-  test("is the same for every host of an IPv6 network, and another for the next network", () => {
+  test("is the same for all hosts of an IPv6 network, and different for the next network", () => {
     expect(networkOf("2001:db8:a:b::1")).toBe(networkOf("2001:db8:a:b:ffff:ffff:ffff:ffff"));
     expect(networkOf("2001:db8:a:b::1")).not.toBe(networkOf("2001:db8:a:c::1"));
   });

@@ -15,7 +15,7 @@ function connect(turns: NodeTurns, nodeId: string): number | null {
   return null;
 }
 
-test("a node connects as often as its burst, then once for each interval, and learns when", () => {
+test("a node can connect as often as its burst, then once per interval, and is told when to retry", () => {
   const clock = new TestClock();
   const turns = new NodeTurns({ burst: 3, everyMs: 2000, clock });
   const several = (nodeId: string): (number | null)[] => Array.from({ length: 5 }, () => connect(turns, nodeId));
@@ -27,7 +27,7 @@ test("a node connects as often as its burst, then once for each interval, and le
   expect(several("a")).toEqual([null, null, null, 2, 2]);
 });
 
-test("a look at the share spends nothing", () => {
+test("checking the share does not use it", () => {
   const turns = new NodeTurns({ burst: 1, everyMs: 2000, clock: new TestClock() });
   for (let n = 0; n < 5; n++) turns.check("a");
   expect(connect(turns, "a")).toBeNull();

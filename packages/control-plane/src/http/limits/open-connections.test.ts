@@ -64,7 +64,7 @@ async function get(localAddress: string): Promise<string> {
   return Buffer.concat(await response.toArray()).toString();
 }
 
-test("silent connections of an address make room, the oldest first, and take none of another's", async () => {
+test("silent connections of an address make room, oldest first, without closing those of other addresses", async () => {
   await serve({ max: 100, maxPerAddress: 3 });
   const other = await open("127.0.0.3");
   const [first, ...later] = await openMany(3, "127.0.0.2");
@@ -74,7 +74,7 @@ test("silent connections of an address make room, the oldest first, and take non
   expect(bounds.counts.get("connections_per_address")).toBe(1);
 });
 
-test("a connection that has work is never closed for another", async () => {
+test("a connection with work in progress is never closed for a new one", async () => {
   await serve({ max: 100, maxPerAddress: 2 });
   const working = await openMany(2, "127.0.0.2");
   for (const socket of working) await speak(socket);
@@ -83,7 +83,7 @@ test("a connection that has work is never closed for another", async () => {
   for (const socket of working) await speak(socket);
 });
 
-test("holds no more connections than the total limit, from however many addresses, and a closed one is forgotten", async () => {
+test("holds no more connections than the total limit, from however many addresses, and releases closed ones", async () => {
   await serve({ max: 4, maxPerAddress: 100 });
   for (let n = 1; n <= 20; n++) await open(`127.0.1.${n}`);
   expect(connections.open).toBe(4);
@@ -93,7 +93,7 @@ test("holds no more connections than the total limit, from however many addresse
   await vi.waitFor(() => expect(connections.open).toBe(0));
 });
 
-test("a trusted proxy, and nodes that are known, are not counted by their address", async () => {
+test("trusted proxies and known nodes are not counted by address", async () => {
   await serve({ max: 100, maxPerAddress: 2 });
   const proxied = await openMany(5, TRUSTED);
   const nodes: Socket[] = [];

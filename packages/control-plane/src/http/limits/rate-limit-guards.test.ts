@@ -57,7 +57,7 @@ async function statuses(path: string, count: number, remoteAddress = "192.0.2.1"
   return found;
 }
 
-test("calls are counted by the client's address, of IPv6 by its network", async () => {
+test("calls are counted by the client's address, or by its network for IPv6", async () => {
   expect(await statuses("/calls", 5)).toEqual([200, 200, 200, 429, 429]);
   expect(await statuses("/calls", 1, "192.0.2.2")).toEqual([200]);
   expect(await statuses("/calls", 4, "2001:db8::1")).toEqual([200, 200, 200, 429]);
@@ -65,20 +65,20 @@ test("calls are counted by the client's address, of IPv6 by its network", async 
   expect(await statuses("/calls", 1, "2001:db8:0:1::1")).toEqual([200]);
 });
 
-test("failures of one node lock no other node of the same address out", async () => {
+test("failures of one node do not lock out other nodes at the same address", async () => {
   expect(await statuses("/nodes/nod_a?code=invalid_credential", 5)).toEqual([401, 401, 401, 429, 429]);
   expect(await statuses("/nodes/nod_b", 1)).toEqual([200]);
   expect(await statuses("/nodes/nod_a", 1)).toEqual([429]);
 });
 
-test("where failures count, calls that succeed or fail by our own fault go on for ever", async () => {
+test("where failures are counted, calls that succeed or fail because of the server are not", async () => {
   expect(await statuses("/failures", 10)).toEqual(Array(10).fill(200));
   expect(await statuses("/failures?code=unavailable", 10)).toEqual(Array(10).fill(503));
   expect(await statuses("/failures?code=invalid_credential", 5)).toEqual([401, 401, 401, 429, 429]);
   expect(await statuses("/failures", 1)).toEqual([429]);
 });
 
-test("forms count where they cannot be read, and not where a person has to correct them", async () => {
+test("forms count when they cannot be read, and not when a person has to correct them", async () => {
   const form = async (status: number): Promise<number> => (await app.inject(`/form?status=${status}`)).statusCode;
   for (let n = 0; n < 2 * LIMIT; n++)
     for (const status of [200, 422, 429, 503]) expect(await form(status)).toBe(status);
@@ -86,7 +86,7 @@ test("forms count where they cannot be read, and not where a person has to corre
   expect(await form(200)).toBe(429);
 });
 
-test("a refused call is answered as every error, and says when to come back", async () => {
+test("a rejected call gets a regular error response that says when to retry", async () => {
   await statuses("/calls", LIMIT);
   const answer = await app.inject({ url: "/calls", remoteAddress: "192.0.2.1" });
   expect(answer.json()).toMatchObject({ error: { type: "rate_limit_error", code: "rate_limit_exceeded" } });
@@ -94,7 +94,7 @@ test("a refused call is answered as every error, and says when to come back", as
   expect(answer.headers["x-ratelimit-limit"]).toBe(String(LIMIT));
 });
 
-test("calls of a person are counted wherever they come from", async () => {
+test("a user's calls are counted across all addresses", async () => {
   expect(await statuses("/user", LIMIT, "192.0.2.1")).toEqual([200, 200, 200]);
   expect(await statuses("/user", 1, "192.0.2.2")).toEqual([429]);
   userId = "usr_b";

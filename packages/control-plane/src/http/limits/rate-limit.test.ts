@@ -24,7 +24,7 @@ describe("a rate limit", () => {
   const limit = (maxKeys?: number): RateLimit =>
     new RateLimit({ what: "tries", limit: 3, seconds: 60, ...(maxKeys === undefined ? {} : { maxKeys }) });
 
-  test("lets as many pass as it says, for each key, in each window", async () => {
+  test("allows its number of tries for each key in each window", async () => {
     const tries = limit();
     expect(await triesUntilRefused(() => tries.take("a"))).toBe(3);
     expect(await triesUntilRefused(() => tries.take("b"))).toBe(3);
@@ -34,13 +34,13 @@ describe("a rate limit", () => {
     expect(await triesUntilRefused(() => tries.take("a"))).toBe(3);
   });
 
-  test("counts those that come at the same moment", async () => {
+  test("counts concurrent tries", async () => {
     const tries = limit();
     const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => tries.take("a")));
     expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(3);
   });
 
-  test("tells when to come back, in the answer's headers", async () => {
+  test("says when to retry in the response headers", async () => {
     const tries = limit();
     await triesUntilRefused(() => tries.take("a"));
     vi.advanceTimersByTime(20_500);
@@ -57,7 +57,7 @@ describe("a rate limit", () => {
     expect(headers).not.toHaveProperty("x-should-retry");
   });
 
-  test("takes a try back, but never more than there were", async () => {
+  test("can return a try, but never more than were used", async () => {
     const tries = limit();
     await tries.take("a");
     for (let n = 0; n < 5; n++) await tries.giveBack("a");
@@ -66,7 +66,7 @@ describe("a rate limit", () => {
     expect(await triesUntilRefused(() => tries.take("b"))).toBe(3);
   });
 
-  test("remembers a bounded number of keys, the one that is quiet for longest being forgotten first", async () => {
+  test("tracks a bounded number of keys, and drops the least recently used one first", async () => {
     const tries = limit(2);
     await triesUntilRefused(() => tries.take("a"));
     await tries.take("b");
@@ -77,13 +77,13 @@ describe("a rate limit", () => {
     await expect(tries.take("a")).rejects.toThrow();
   });
 
-  test("takes keys of any length and content", async () => {
+  test("accepts keys of any length and content", async () => {
     const tries = limit();
     for (const key of ["", "\0", "x".repeat(10_000), "__proto__", "🔑'; --"]) await tries.take(key);
   });
 });
 
-describe("limits of sign-ins", () => {
+describe("sign-in limits", () => {
   const WRONG = new DomainError("invalid_credential", "The email address or password is wrong.");
   const HOME = "192.0.2.1";
   const limits = (): SignInLimits => new SignInLimits({ perAddress: 12, perAddressAndAccount: 3, perAccount: 8 });
@@ -94,7 +94,7 @@ describe("limits of sign-ins", () => {
   const succeed = (signIn: SignInLimits, attempt: SignInAttempt): Promise<string> =>
     signIn.attempt(attempt, async () => "in");
 
-  test("slow down one address at one account, whatever the letters' case, and leave others alone", async () => {
+  test("slow down one address for one account, regardless of case, and do not affect others", async () => {
     const signIn = limits();
     const from = (address: string, account: string) => () => fail(signIn, { address, account });
     expect(await triesUntilRefused(from(HOME, "ann@example.org"))).toBe(3);
@@ -105,14 +105,14 @@ describe("limits of sign-ins", () => {
     expect(await triesUntilRefused(from("192.0.2.2", "ann@example.org"))).toBe(3);
   });
 
-  test("slow down one address at many accounts", async () => {
+  test("slow down one address that tries many accounts", async () => {
     const signIn = limits();
     let n = 0;
     const spray = (): Promise<never> => fail(signIn, { address: HOME, account: `user${n++}@example.org` });
     expect(await triesUntilRefused(spray)).toBe(12);
   });
 
-  test("slow down many addresses at one account, but not the person where they signed in before", async () => {
+  test("slow down many addresses for one account, but not the user at an address used before", async () => {
     const signIn = limits();
     await succeed(signIn, { address: HOME, account: "ann@example.org" });
     let n = 0;
@@ -126,7 +126,7 @@ describe("limits of sign-ins", () => {
     await expect(succeed(signIn, { address: "203.0.113.9", account: "ann@example.org" })).resolves.toBe("in");
   });
 
-  test("count no attempt that succeeds, or fails for another reason than the password", async () => {
+  test("do not count an attempt that succeeds, or fails for a reason other than the password", async () => {
     const signIn = limits();
     const away = new DomainError("unavailable", "The store cannot be used just now.");
     for (let n = 0; n < 20; n++) {
@@ -138,7 +138,7 @@ describe("limits of sign-ins", () => {
     }
   });
 
-  test("start anew for an account once its password was right", async () => {
+  test("are reset for an account after a correct password", async () => {
     const signIn = limits();
     const attempt = { address: HOME, account: "ann@example.org" };
     for (let n = 0; n < 2; n++) await expect(fail(signIn, attempt)).rejects.toBe(WRONG);
@@ -146,7 +146,7 @@ describe("limits of sign-ins", () => {
     expect(await triesUntilRefused(() => fail(signIn, attempt))).toBe(3);
   });
 
-  test("let no more guesses through when they come at once", async () => {
+  test("do not allow more guesses when they are concurrent", async () => {
     const signIn = limits();
     let looked = 0;
     const guess = (): Promise<never> =>

@@ -4,7 +4,7 @@ import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
 import { listen, reservePort, urlOf } from "./listen.ts";
 
-test("a reserved port is known, taken, and free again after its release", async () => {
+test("a reserved port is known and in use, and is free again after its release", async () => {
   const reserved = await reservePort({ host: "127.0.0.1", port: 0, setting: "a.port" });
   expect(reserved.port).toBeGreaterThan(0);
   const request = { host: "127.0.0.1", port: reserved.port, setting: "b.port" };
@@ -28,7 +28,7 @@ const STORM = `
   }
 `;
 
-test("a burst of connections waits for a busy event loop, and none has to ask again", async () => {
+test("a burst of connections waits for a busy event loop, and no connection has to be retried", async () => {
   const count = 700;
   const server = createServer();
   await listen(server, { host: "127.0.0.1", port: 0, setting: "a.port" });
@@ -43,12 +43,12 @@ test("a burst of connections waits for a busy event loop, and none has to ask ag
   server.close();
 });
 
-test("an address that this machine does not have is told in words", async () => {
+test("an address that this machine does not have is reported in a clear message", async () => {
   const request = { host: "203.0.113.7", port: 0, setting: "server.platform.port" };
   await expect(reservePort(request)).rejects.toThrow("This machine does not have the address 203.0.113.7.");
 });
 
-test("URLs name a host that a client can use", () => {
+test("URLs contain a host that a client can use", () => {
   expect(urlOf("127.0.0.1", 1)).toBe("http://127.0.0.1:1");
   expect(urlOf("0.0.0.0", 1)).toBe("http://127.0.0.1:1");
   expect(urlOf("::", 1)).toBe("http://[::1]:1");

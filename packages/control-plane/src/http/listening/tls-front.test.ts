@@ -68,13 +68,13 @@ async function get(port: number, agent?: Agent): Promise<{ body: string; serial:
 }
 
 describe("TLS in front of a host", () => {
-  test("serves https, and its requests know that they are encrypted", async () => {
+  test("serves HTTPS, and requests are marked as encrypted", async () => {
     const port = await serve();
     expect((await get(port)).body).toBe("true /x");
     expect(front?.expiresAt).toBe(readCertificate({ certFile, keyFile }).expiresAt);
   });
 
-  test("takes a renewed certificate for new connections, and open ones go on", async () => {
+  test("uses a renewed certificate for new connections, while open ones continue", async () => {
     const port = await serve();
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const first = await get(port, agent);
@@ -87,7 +87,7 @@ describe("TLS in front of a host", () => {
     agent.destroy();
   });
 
-  test("goes on with the one before while the files are no pair, and says so once", async () => {
+  test("keeps the previous certificate while the files do not match, and logs it once", async () => {
     const port = await serve();
     const { serial } = await get(port);
     const before = readFileSync(keyFile);
@@ -100,7 +100,7 @@ describe("TLS in front of a host", () => {
     expect(lines.filter((line) => line.includes("does not match the certificate")).length).toBeLessThan(3);
   });
 
-  test("survives strangers who speak no TLS, or leave in the middle", async () => {
+  test("survives clients that do not speak TLS or disconnect during the handshake", async () => {
     const port = await serve();
     const plain = connect(port, "127.0.0.1");
     plain.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -112,7 +112,7 @@ describe("TLS in front of a host", () => {
     expect((await get(port)).body).toBe("true /x");
   });
 
-  test("unfinished handshakes and garbage count as connections and make room for others", async () => {
+  test("counts unfinished handshakes and garbage as connections, and closes them to make room for others", async () => {
     const max = 5;
     const bounds = new BoundCounters();
     connections = new OpenConnections({ max, maxPerAddress: max, isTrusted: () => false, bounds });
@@ -135,7 +135,7 @@ describe("TLS in front of a host", () => {
     for (const stranger of strangers) stranger.destroy();
   });
 
-  test("a client cannot ask for another handshake on its connection", async () => {
+  test("refuses renegotiation on an open connection", async () => {
     const port = await serve();
     const socket = tlsConnect({ port, host: "127.0.0.1", rejectUnauthorized: false, maxVersion: "TLSv1.2" });
     socket.on("error", () => undefined);
@@ -147,7 +147,7 @@ describe("TLS in front of a host", () => {
     expect(String(await outcome)).toContain("no renegotiation");
   });
 
-  test("warns of a certificate that runs out, once a day", async () => {
+  test("warns once a day about a certificate that expires soon", async () => {
     renew(10);
     const clock = new TestClock();
     // The test's clock stands before the certificate's time.
@@ -160,7 +160,7 @@ describe("TLS in front of a host", () => {
   });
 });
 
-test("files that cannot be used are refused in words", () => {
+test("unusable files are rejected with a clear message", () => {
   expect(() => readCertificate({ certFile: join(dir, "none"), keyFile })).toThrow(/cannot be read. Correct server.tls/);
   writeFileSync(certFile, "x");
   expect(() => readCertificate({ certFile, keyFile })).toThrow(/valid PEM file/);

@@ -99,7 +99,7 @@ describe("a body", () => {
     expect(await post("/mine", value(MIB), "usr_ann")).toEqual([413, "request_too_large"]);
   });
 
-  test("that nests too deeply is malformed, before it is parsed", async () => {
+  test("that is nested too deeply is rejected as malformed before it is parsed", async () => {
     const nested = (levels: number): string => `{"value":${"[".repeat(levels)}${"]".repeat(levels)}}`;
     expect(await post("/mine", nested(63), "usr_ann")).toEqual([200, ""]);
     for (const body of [nested(64), nested(400_000), "[".repeat(900_000)]) {
@@ -110,14 +110,14 @@ describe("a body", () => {
   test.each([
     ["is too large", "[".repeat(MIB), 413],
     ["is not JSON", "[".repeat(60), 400],
-    ["nests too deeply", "[".repeat(60_000), 400],
+    ["is nested too deeply", "[".repeat(60_000), 400],
     ["does not fit its schema", "[]", 400],
   ])("that %s counts as a failed attempt", async (_what, body, status) => {
     for (let n = 0; n < FAILURES; n++) expect((await post("/open", body))[0]).toBe(status);
     expect(await post("/open", value(1))).toEqual([429, "rate_limit_exceeded"]);
   });
 
-  test("whose client leaves before the response counts as a failed attempt", async () => {
+  test("whose client disconnects before the response counts as a failed attempt", async () => {
     for (let n = 0; n < FAILURES; n++) {
       const socket = await upload("/open", 1000);
       await inFlight(1);
@@ -127,7 +127,7 @@ describe("a body", () => {
     await vi.waitFor(async () => expect(await post("/open", value(1))).toEqual([429, "rate_limit_exceeded"]));
   });
 
-  test("of one client leave room for everyone else's, and give back what they held", async () => {
+  test("of one client leaves room for the bodies of others, and releases its memory", async () => {
     const sent = `{"value":"${"x".repeat(500 * KIB)}`;
     for (let n = 0; n < 4; n++) await upload("/mine", MIB, { sent });
     await vi.waitFor(() => expect(bodies.admission.load.bufferedBytes).toBe(2 * MIB), { interval: 2 });
@@ -140,7 +140,7 @@ describe("a body", () => {
     expect(await post("/mine", value(500 * KIB), "usr_ann")).toEqual([200, ""]);
   });
 
-  test("that only announces its bytes holds next to nothing, and is ended with 408", async () => {
+  test("that only announces its size reserves little memory, and ends with 408", async () => {
     const socket = await upload("/mine", MIB);
     await inFlight(1);
     await vi.waitFor(() => expect(bodies.admission.load.bufferedBytes).toBeGreaterThan(0), { interval: 2 });
@@ -151,7 +151,7 @@ describe("a body", () => {
     await inFlight(0);
   });
 
-  test("in pieces of a byte costs what is counted for it", async () => {
+  test("in chunks of one byte costs what is counted for it", async () => {
     const socket = await upload("/mine", 0, { sent: "" });
     socket.destroy();
     const chunked = connect(port(), "127.0.0.1");

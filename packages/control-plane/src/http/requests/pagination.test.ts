@@ -26,14 +26,14 @@ describe("pagination", () => {
     expect(await paginate({ pageSize: 50, pageToken: "" }, nothing)).toEqual({ items: [], nextPageToken: "" });
   });
 
-  test.each(["prj_3", "AAAA", "MTpwcmpfMw=", "%00"])("the made-up token %j is refused", async (pageToken) => {
+  test.each(["prj_3", "AAAA", "MTpwcmpfMw=", "%00"])("the forged token %j is rejected", async (pageToken) => {
     await expect(paginate({ pageSize: 2, pageToken }, listing)).rejects.toMatchObject({
       code: "invalid_request",
       param: "pageToken",
     });
   });
 
-  test("pages hold 50 by default and 1 to 200 if asked", () => {
+  test("pages contain 50 items by default, and 1 to 200 on request", () => {
     const query = z.object(pageQuery);
     expect(query.parse({})).toEqual({ pageSize: 50, pageToken: "" });
     expect(query.parse({ pageSize: "200" }).pageSize).toBe(200);

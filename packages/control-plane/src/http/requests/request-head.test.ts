@@ -24,7 +24,7 @@ function send(url: string, lines: readonly string[]): Promise<string> {
   });
 }
 
-describe("a head that two readers could understand differently", () => {
+describe("an ambiguous request head", () => {
   const dataDir = mkdtempSync(join(tmpdir(), "fairlead-head-"));
   let server: RunningServer;
 
@@ -85,7 +85,7 @@ describe("a head that two readers could understand differently", () => {
     });
 
     test.each(["a.example", "a_b.example.:65535", "127.0.0.1:8080", "[::1]:8080", "xn--bcher-kva.example"])(
-      "is none with the host %s, and several cookies and forwarded addresses",
+      "does not include the host %s, or several cookies and forwarded addresses",
       async (host) => {
         const lines = [`host: ${host}`, "cookie: a=1", "cookie: b=2", "x-forwarded-for: 1", "x-forwarded-for: 2"];
         const text = await send(base(), [`${request} HTTP/1.1`, ...lines, ...more]);
@@ -94,7 +94,7 @@ describe("a head that two readers could understand differently", () => {
     );
   });
 
-  test("is none for a health check without a host over HTTP/1.0", async () => {
+  test("does not include a health check without a host over HTTP/1.0", async () => {
     expect(await send(server.platformUrl, ["GET /healthz HTTP/1.0"])).toMatch(/^HTTP\/1.1 200 /);
   });
 });

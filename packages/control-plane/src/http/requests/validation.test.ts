@@ -10,20 +10,20 @@ function refusal(schema: z.ZodType, input: unknown): { param: string | null; mes
 }
 
 describe("validation", () => {
-  test("paths read like code", () => {
+  test("formats paths like code", () => {
     expect(fieldPath([])).toBe("");
     expect(fieldPath(["messages", 0, "role"])).toBe("messages[0].role");
     expect(fieldPath([0, 1])).toBe("[0][1]");
   });
 
-  test("of a union, the branch that got furthest says what is wrong", () => {
+  test("reports the error of the union branch that matches furthest", () => {
     const schema = z.object({
       config: z.union([z.object({ a: z.object({ b: z.string() }) }), z.object({ c: z.string() })]),
     });
     expect(refusal(schema, { config: { a: { b: 1 } } }).param).toBe("config.a.b");
   });
 
-  test("every mistake is listed with its field, a misspelt name before what is missing for it", () => {
+  test("lists every error with its field, and a misspelled name before the missing one", () => {
     const schema = z.strictObject({ name: z.string(), port: z.number(), tags: z.array(z.string()) });
     const result = parseInput(schema, { nmae: "x", prot: 1, port: "1", tags: ["a", 2] });
     expect(result.success).toBe(false);
@@ -39,17 +39,17 @@ describe("validation", () => {
     expect(message).toMatch(/^Unknown field `nmae`; unknown field `prot`; `name`: is missing; .*`tags\[1\]`: .*\.$/);
   });
 
-  test("a schema's own words are kept", () => {
+  test("keeps a schema's own messages", () => {
     const schema = z.object({ port: z.number().max(10, "must be at most 10") });
     expect(refusal(schema, { port: 11 })).toEqual({ param: "port", message: "`port`: must be at most 10." });
   });
 
-  test("what is missing is called missing", () => {
+  test("reports missing values as missing", () => {
     expect(refusal(z.object({ a: z.array(z.string()) }), {})).toEqual({ param: "a", message: "`a`: is missing." });
     expect(refusal(z.object({}), null)).toEqual({ param: "body", message: "`body`: is missing." });
   });
 
-  test("what was sent is not repeated at any length", () => {
+  test("limits how much of the input is repeated", () => {
     const long = "x".repeat(500_000);
     const keys = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`${n}`, n]));
     const schema = z.strictObject({ a: z.record(z.string(), z.number()).optional(), b: z.enum(["c"]).optional() });

@@ -22,7 +22,7 @@ afterEach(() => {
 test.each([
   { sends: "nothing", bytes: "" },
   { sends: "half a head", bytes: "GET / HTTP/1.1\r\nHost:" },
-])("closes a connection that sends nothing more: $sends", async ({ bytes }) => {
+])("closes a connection that sends nothing more after $sends", async ({ bytes }) => {
   const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
   socket.write(bytes);
   expect(await text(socket)).toMatch(/^HTTP\/1\.1 408 /);

@@ -14,13 +14,13 @@ function ask(admission: UpgradeAdmission): number | null {
   }
 }
 
-test("lets in as many within a second as it may, and tells the others when those before them are through", () => {
+test("admits its number of upgrades per second, and tells the others when the earlier ones will be done", () => {
   const admission = new UpgradeAdmission(2, new TestClock());
   expect(Array.from({ length: 8 }, () => ask(admission))).toEqual([null, null, 1, 1, 2, 2, 3, 3]);
   expect(admission.refused).toBe(6);
 });
 
-test("lets in again as time passes, never more at once than within a second", () => {
+test("admits more as time passes, but never more at once than in one second", () => {
   const clock = new TestClock();
   const admission = new UpgradeAdmission(2, clock);
   for (let n = 0; n < 5; n++) ask(admission);
@@ -30,7 +30,7 @@ test("lets in again as time passes, never more at once than within a second", ()
   expect(Array.from({ length: 3 }, () => ask(admission))).toEqual([null, null, 1]);
 });
 
-test("a herd that comes when it is told to is through in its size by the rate, each let in at the second or third try", () => {
+test("daemons that all reconnect and follow their retry times are admitted at about the configured rate, in a few tries", () => {
   const clock = new TestClock();
   const admission = new UpgradeAdmission(100, clock);
   let waiting = Array.from({ length: 5000 }, (_, n) => ({ at: clock.now(), tries: 0, n }));
@@ -54,13 +54,13 @@ test("a herd that comes when it is told to is through in its size by the rate, e
   expect(tries.reduce((sum, n) => sum + n, 0) / tries.length).toBeLessThan(4);
 });
 
-test("nobody is told to stay away for longer than half a minute, however many ask", () => {
+test("no client is told to wait longer than 30 seconds, however many there are", () => {
   const admission = new UpgradeAdmission(1, new TestClock());
   const told = Array.from({ length: 100 }, () => ask(admission) ?? 0);
   expect(Math.max(...told)).toBe(30);
 });
 
-test("nobody is let in while those before wait for their first answer: a slow server would lose them all again", () => {
+test("admits no one while earlier daemons wait for a first response, or a slow server would lose them again", () => {
   const clock = new TestClock();
   let behind = true;
   const admission = new UpgradeAdmission(2, clock, () => behind);

@@ -130,7 +130,7 @@ describe("the upgrade dispatcher", () => {
 
   const good = { authorization: "Bearer good" };
 
-  test("hands an authenticated upgrade to the route of its path and protocol", async () => {
+  test("passes an authenticated upgrade to the route of its path and protocol", async () => {
     expect((await ask("/link?x=1", { ...good, upgrade: "WebSocket" })).status).toBe(101);
     expect((await ask("/tunnel", { ...good, upgrade: TUNNEL_UPGRADE })).status).toBe(101);
     expect(accepted.map(({ params, principal }) => [params, principal])).toEqual([
@@ -139,7 +139,7 @@ describe("the upgrade dispatcher", () => {
     ]);
   });
 
-  test("answers a bad credential with a status and the error shape, before any handshake", async () => {
+  test("rejects an invalid credential with a status and the error format, before any handshake", async () => {
     const answer = await ask("/link", { upgrade: "websocket", authorization: "Bearer bad" });
     expect(answer.status).toBe(401);
     expect(answer.headers["www-authenticate"]).toBe("Bearer");
@@ -156,7 +156,7 @@ describe("the upgrade dispatcher", () => {
     expect(steps.slice(2)).toEqual(["verified", "admitted", "store asked"]);
   });
 
-  test("failures of every door are charged to the address, and a daemon there is let in all the same", async () => {
+  test("counts failures on all paths by address, and still admits a daemon with a valid credential there", async () => {
     const statuses: number[] = [];
     for (const path of ["/link", "/relay", "/link", "/link", "/relay"]) {
       statuses.push((await ask(path, { upgrade: "websocket" })).status);
@@ -165,17 +165,17 @@ describe("the upgrade dispatcher", () => {
     expect((await ask("/link", { ...good, upgrade: "websocket" })).status).toBe(101);
   });
 
-  test("answers 404 for paths that are nobody's, without asking who calls", async () => {
+  test("returns 404 for unknown paths, without authenticating the caller", async () => {
     expect((await ask("/other", { upgrade: "websocket" })).status).toBe(404);
   });
 
-  test("answers 426 with the protocol to use where only that is wrong", async () => {
+  test("returns 426 with the protocol to use when only the protocol is wrong", async () => {
     const answer = await ask("/tunnel", { ...good, upgrade: "websocket" });
     expect(answer.status).toBe(426);
     expect(answer.headers.upgrade).toBe(TUNNEL_UPGRADE);
   });
 
-  test("a route may refuse before it answers, and its own faults are 500", async () => {
+  test("lets a route refuse before it responds, and returns 500 for the route's own errors", async () => {
     expect((await ask("/link", { ...good, upgrade: "websocket", "x-refuse": "1" })).status).toBe(404);
     const broken = await ask("/link", { ...good, upgrade: "websocket", "x-break": "1" });
     expect(broken.status).toBe(500);
@@ -187,14 +187,14 @@ describe("the upgrade dispatcher", () => {
     expect([answer.status, answer.body]).toEqual([200, "plain"]);
   });
 
-  test("refuses with 503 once it was told to stop", async () => {
+  test("returns 503 once it is stopping", async () => {
     dispatcher.stop();
     const answer = await ask("/link", { ...good, upgrade: "websocket" });
     expect(answer.status).toBe(503);
     expect(answer.headers["retry-after"]).toBe("1");
   });
 
-  test("survives a caller who leaves while the credential is checked", async () => {
+  test("survives a caller that disconnects during authentication", async () => {
     const check = Promise.withResolvers<void>();
     authenticated = check.promise;
     const address = server.address();
@@ -217,7 +217,7 @@ describe("the upgrade dispatcher", () => {
     expect((await ask("/link", { ...good, upgrade: "websocket" })).status).toBe(101);
   });
 
-  test("cuts open sockets at the end, so that the server can close", async () => {
+  test("closes open sockets during shutdown, so that the server can close", async () => {
     await ask("/link", { ...good, upgrade: "websocket" });
     const closed = once(accepted[0]?.socket ?? server, "close");
     dispatcher.close();

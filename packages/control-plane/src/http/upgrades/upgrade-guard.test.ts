@@ -36,7 +36,7 @@ const failing = (code: "invalid_credential" | "expired_credential") => async ():
   throw new DomainError(code, "No.");
 };
 
-test("a failure is charged to its address, and a good credential passes there as anywhere", async () => {
+test("a failure is charged to its address, and a valid credential is still accepted from there", async () => {
   const failures = async (address: string): Promise<string[]> => {
     const codes: string[] = [];
     for (let n = 0; n < FAILURES + 2; n++) codes.push(await attempt(address, failing("invalid_credential")));
@@ -55,21 +55,21 @@ test("an IPv6 client is charged by its network", async () => {
   expect(codes.at(-1)).toBe("rate_limit_exceeded");
 });
 
-test("a token of ours that has expired is no failure: its daemon must learn to renew it", async () => {
+test("an expired token of this installation is not a failure, because its daemon must learn to renew it", async () => {
   for (let n = 0; n < 2 * FAILURES; n++) {
     expect(await attempt("192.0.2.1", failing("expired_credential"))).toBe("expired_credential");
   }
   expect(await attempt("192.0.2.1", failing("invalid_credential"))).toBe("invalid_credential");
 });
 
-test("a fleet behind one address is authenticated all at once, by default", async () => {
+test("by default, a fleet behind one address can authenticate concurrently", async () => {
   const failures = new RateLimit({ what: "failed upgrades", limit: FAILURES, seconds: 60 });
   guard = new UpgradeGuard({ failures, clientOf: () => "192.0.2.1", bounds });
   const outcomes = await Promise.all(Array.from({ length: 1001 }, () => attempt("192.0.2.1", good)));
   expect(outcomes.filter((outcome) => outcome === "in")).toHaveLength(1000);
 });
 
-test("limits concurrent authentications, by address and in all", async () => {
+test("limits concurrent authentications, by address and in total", async () => {
   const held = Promise.withResolvers<void>();
   const wait = (): Promise<void> => held.promise;
   const first = ["a", "a", "b", "b"].map((address) => attempt(address, wait));

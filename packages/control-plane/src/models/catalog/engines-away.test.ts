@@ -36,7 +36,7 @@ const refusal = (of: ProjectModelCatalog, model: string): Promise<unknown> =>
 
 test.each([
   [
-    "an engine that its node knows not to be ready",
+    "an engine that its node reports as not ready",
     { absence: "The engine of node `box` is starting." },
     {},
     "The engine of node `box` is starting.",
@@ -59,7 +59,7 @@ test.each([
   expect(error).toMatchObject({ code: "no_running_engine", message, retryAfterSeconds: 5 });
 });
 
-test("of many nodes the first three are named", async () => {
+test("for many nodes, the first three are named", async () => {
   const engines = ["a", "b", "c", "d", "e"].map((name) => engine(name, { absence: `Node ${name} rests.` }));
   expect(await refusal(catalog(engines), "nodes/tiny")).toMatchObject({
     message:
@@ -67,7 +67,7 @@ test("of many nodes the first three are named", async () => {
   });
 });
 
-test("a call waits for nodes that are on their way back, no longer than its retries may, and goes on with the one that comes", async () => {
+test("a call waits for returning nodes, no longer than its retries allow, and uses the first one that reconnects", async () => {
   const connected = new Set<string>();
   const asked: unknown[] = [];
   const arrival = async (nodeIds: readonly string[], maxMs: number): Promise<boolean> => {
@@ -82,14 +82,14 @@ test("a call waits for nodes that are on their way back, no longer than its retr
   expect(asked).toEqual([[["nod_box", "nod_rack"], 5000]]);
 });
 
-test("nobody is waited for where no node could come back", async () => {
+test("a call does not wait if no node can return", async () => {
   const arrival = (): Promise<boolean> => Promise.reject(new Error("waited"));
   expect(await refusal(catalog([engine("cold", { absence: "Drained." })], { arrival }), "cold/tiny")).toMatchObject({
     message: "Drained.",
   });
 });
 
-test("lists and look-ups wait for nobody", async () => {
+test("listing and looking up models do not wait", async () => {
   const arrival = (): Promise<boolean> => Promise.reject(new Error("waited"));
   const models = catalog([engine("box")], { arrival });
   expect(await models.list(PROJECT)).toEqual([]);

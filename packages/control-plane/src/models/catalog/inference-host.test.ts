@@ -103,14 +103,14 @@ async function open(): Promise<Socket> {
 const HEAD = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${KEY}\r\n`;
 
 describe("the inference host", () => {
-  test("tells that it lives, without a key", async () => {
+  test("responds to health checks without a key", async () => {
     expect(await ask("/healthz", { headers: { authorization: "" } })).toMatchObject({
       status: 200,
       body: { status: "ok" },
     });
   });
 
-  test("answers unknown routes and wrong methods in the one shape of errors", async () => {
+  test("responds to unknown routes and wrong methods in the error format", async () => {
     expect(await ask("/nothing")).toMatchObject({ status: 404, body: { error: { code: "not_found", param: null } } });
     const wrong = await ask("/v1/chat/completions");
     expect(wrong).toMatchObject({ status: 405, body: { error: { code: "method_not_allowed" } } });
@@ -123,7 +123,7 @@ describe("the inference host", () => {
     ["no key", "", "project key"],
     ["another scheme", "Basic abc", "project key"],
     ["an unknown key", "Bearer flk_bad", "unknown"],
-  ])("refuses %s with 401, saying what to do", async (_name, authorization, hint) => {
+  ])("rejects %s with 401 and says what to do", async (_name, authorization, hint) => {
     for (const answer of [
       await chat({ model: "box/tiny" }, { authorization }),
       await ask("/v1/models", { headers: { authorization } }),
@@ -135,14 +135,14 @@ describe("the inference host", () => {
     }
   });
 
-  test("says 503, never 401, when a key cannot be checked", async () => {
+  test("returns 503, never 401, when a key cannot be checked", async () => {
     authenticate = () => Promise.reject(new DomainError("unavailable", "The store is away.", { retryAfterSeconds: 2 }));
     const answer = await chat({ model: "box/tiny" });
     expect(answer).toMatchObject({ status: 503, body: { error: { code: "unavailable" } } });
     expect(answer.headers.get("retry-after")).toBe("2");
   });
 
-  test("keeps its own faults to itself", async () => {
+  test("does not reveal internal errors", async () => {
     authenticate = () => Promise.reject(new TypeError("secret detail"));
     const answer = await chat({ model: "box/tiny" });
     expect(answer).toMatchObject({ status: 500, body: { error: { code: "internal" } } });
@@ -150,13 +150,13 @@ describe("the inference host", () => {
   });
 
   test.each<[string, string, ErrorCode]>([
-    ["of no provider", "tiny", "model_not_found"],
+    ["without a provider", "tiny", "model_not_found"],
     ["of an unknown provider", "other/tiny", "model_not_found"],
     ["that its engine does not serve", "box/huge", "model_not_found"],
     ["with nothing before the slash", "/tiny", "model_not_found"],
     ["of an engine that is not ready", "sleeping/tiny", "no_running_engine"],
     ["of a node without a tunnel", "unreachable/tiny", "no_running_engine"],
-  ])("answers a model %s honestly, to calls and look-ups alike", async (_name, model, code) => {
+  ])("returns the right error for a model %s, in calls and look-ups alike", async (_name, model, code) => {
     const refusal = { status: code === "model_not_found" ? 404 : 503, body: { error: { code } } };
     expect(await chat({ model })).toMatchObject(refusal);
     const looked = await ask(`/v1/models/${encodeURIComponent(model)}`);
@@ -164,20 +164,20 @@ describe("the inference host", () => {
     expect(looked.headers.get("retry-after")).toBe(code === "model_not_found" ? null : "5");
   });
 
-  test("asks for a model where none is named", async () => {
+  test("requires a model", async () => {
     const answer = await chat({ messages: [] });
     expect(answer).toMatchObject({ status: 400, body: { error: { code: "invalid_request", param: "model" } } });
     expect(answer.body.error.message).toContain("/v1/models");
   });
 
-  test("lists and looks up what can be called now", async () => {
+  test("lists and looks up the models that can be called", async () => {
     const entry = { id: "box/tiny", object: "model", created: 1, owned_by: "box" };
     expect((await ask("/v1/models?limit=1")).body).toEqual({ object: "list", data: [entry] });
     expect((await ask("/v1/models/box/tiny")).body).toEqual(entry);
     expect((await ask("/v1/models/%E0%A4%A")).status).toBe(400);
   });
 
-  test("shows and serves a key with a list of models those alone, and tells nothing of others", async () => {
+  test("limits a key with a model list to those models, in lists and calls, and reveals no others", async () => {
     authenticate = () => Promise.resolve(asKey("prj_1", { modelAllowList: ["sleeping/*", "box/tiny"] }));
     expect((await ask("/v1/models")).body).toMatchObject({ data: [{ id: "box/tiny" }] });
     expect(await chat({ model: "sleeping/tiny" })).toMatchObject({ status: 503 });
@@ -191,7 +191,7 @@ describe("the inference host", () => {
     }
   });
 
-  test("refuses what is not JSON, or compressed in a way that it does not know", async () => {
+  test("rejects a body that is not JSON or has an unknown compression", async () => {
     expect(await chat('{"model":')).toMatchObject({ status: 400, body: { error: { code: "malformed_json" } } });
     expect(await chat("{}", { "content-encoding": "compress" })).toMatchObject({
       status: 415,
@@ -199,7 +199,7 @@ describe("the inference host", () => {
     });
   });
 
-  test("refuses a body over the limit, declared or not, without waiting for it", async () => {
+  test("rejects a body over the limit, declared or not, without waiting for it", async () => {
     const declared = await open();
     declared.write(`${HEAD}content-length: 1001\r\n\r\n`);
     const [first] = (await once(declared, "data")) as [Buffer];
@@ -214,7 +214,7 @@ describe("the inference host", () => {
     await vi.waitFor(() => expect(host.load).toEqual({ callsInFlight: 0, bufferedBytes: 0 }));
   });
 
-  test("does not let a body in tiny pieces cost more than the budget knows of", async () => {
+  test("does not let a body in tiny chunks cost more than the budget counts", async () => {
     const socket = await open();
     socket.write(`${HEAD}transfer-encoding: chunked\r\n\r\n${"1\r\nx\r\n".repeat(100)}`);
     const [answer] = (await once(socket, "data")) as [Buffer];
@@ -222,7 +222,7 @@ describe("the inference host", () => {
     socket.destroy();
   });
 
-  test("lets only a request that it will read go on", async () => {
+  test("sends 100 Continue only for a request that it will read", async () => {
     const good = await open();
     good.write(`${HEAD}content-length: 20\r\nexpect: 100-continue\r\n\r\n`);
     const [first] = (await once(good, "data")) as [Buffer];
@@ -238,7 +238,7 @@ describe("the inference host", () => {
     large.destroy();
   });
 
-  test("sheds load at once: too many calls, or too many bytes", async () => {
+  test("rejects too many calls or too many bytes immediately", async () => {
     const slow = await open();
     slow.write(`${HEAD}content-length: 900\r\n\r\n{`);
     const slower = await open();
@@ -254,7 +254,7 @@ describe("the inference host", () => {
     await vi.waitFor(() => expect(host.load).toEqual({ callsInFlight: 0, bufferedBytes: 0 }));
   });
 
-  test("gives up an upload that takes too long, and frees what it held", async () => {
+  test("aborts an upload that takes too long, and releases its memory", async () => {
     await host.drain(0);
     await start({ uploadMs: 200 });
     const slow = await open();
@@ -265,7 +265,7 @@ describe("the inference host", () => {
     await vi.waitFor(() => expect(host.load).toEqual({ callsInFlight: 0, bufferedBytes: 0 }));
   });
 
-  test("answers broken HTTP and huge headers in the same shape, and closes", async () => {
+  test("responds to invalid HTTP and oversized headers in the error format, and closes the connection", async () => {
     const broken = await open();
     broken.write("NOT HTTP\r\n\r\n");
     expect(await text(broken)).toMatch(/^HTTP\/1\.1 400 [^]*"code":"invalid_request"/);

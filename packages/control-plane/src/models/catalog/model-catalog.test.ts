@@ -53,8 +53,8 @@ async function answerList(id: string, names: readonly string[]): Promise<void> {
   call?.end();
 }
 
-describe("a model's name", () => {
-  test("leads to the project's provider, with all that is known of it", async () => {
+describe("a model name", () => {
+  test("resolves to the project's provider, with everything that is known about the model", async () => {
     expect(await resolve("acme/org/large")).toMatchObject([
       {
         key: "prj_1:acme",
@@ -72,7 +72,7 @@ describe("a model's name", () => {
     ]);
   });
 
-  test("leads to the platform's, by its own credential, also inside its networks", async () => {
+  test("resolves to the platform's provider, with its own credential, even in a private network", async () => {
     expect(await resolve("shared/big")).toMatchObject([
       { key: "platform:shared", contextTokens: 1000, prices: null, chat: { outputLimit: "max_completion_tokens" } },
     ]);
@@ -83,12 +83,12 @@ describe("a model's name", () => {
     expect(fixture.upstreams.last("prj_1:acme")).toMatchObject({ allowPrivate: false });
   });
 
-  test("leads to the node that it names and to no other, at the price that the server's settings say", async () => {
+  test("resolves only to the node that it names, at the price in the server's settings", async () => {
     fixture.engines.push(engine("box"), engine("rack"));
     expect(await resolve("box/tiny")).toMatchObject([{ key: "nod_box", prices: { input: 7 }, kind: "node" }]);
   });
 
-  test("leads to every node that serves the model, for the group of all nodes", async () => {
+  test("resolves to every node that serves the model, for the group of all nodes", async () => {
     fixture.engines.push(
       engine("box"),
       engine("rack"),
@@ -100,7 +100,7 @@ describe("a model's name", () => {
     await expect(resolve("nodes/nothing")).rejects.toMatchObject({ code: "model_not_found" });
   });
 
-  test("of an alias leads to its targets in order, and passes over what cannot answer", async () => {
+  test("that is an alias resolves to its targets in order, skipping those that cannot respond", async () => {
     fixture.engines.push(engine("box"), engine("rack"), engine("cold", { absence: "It starts." }));
     await fixture.aliases.put(OWNER, {
       projectId: PROJECT,
@@ -135,7 +135,7 @@ describe("a model's name", () => {
     await expect(resolve(name)).rejects.toMatchObject({ code: "model_not_found", param: "model" });
   });
 
-  test("that is known with nobody to answer is told apart from an unknown one", async () => {
+  test("that is known but unavailable is distinguished from an unknown one", async () => {
     fixture.engines.push(engine("cold", { absence: "It starts." }), engine("x-lost"));
     for (const name of ["cold/tiny", "x-lost/tiny", "nodes/tiny"]) {
       await expect(resolve(name), name).rejects.toMatchObject({ code: "no_running_engine" });
@@ -147,7 +147,7 @@ describe("a model's name", () => {
     await expect(elsewhere).rejects.toMatchObject({ code: "model_not_found" });
   });
 
-  test("that nobody named goes to a provider whose list is discovered, or that has none", async () => {
+  test("that is not in the settings goes to a provider with a discovered list, or with none", async () => {
     await fixture.providers.update(OWNER, { projectId: PROJECT, name: "acme", settings: { discovery: true } });
     expect(await resolve("acme/brand-new")).toMatchObject([{ model: "brand-new", prices: null }]);
     expect(fixture.upstreams.of("prj_1:acme").calls).toEqual([]);
@@ -156,7 +156,7 @@ describe("a model's name", () => {
     expect(await resolve("acme/anything")).toMatchObject([{ model: "anything" }]);
   });
 
-  test("means what it says at once after a change", async () => {
+  test("resolves to the new settings immediately after a change", async () => {
     await resolve("acme/org/large");
     const settings = { models: [{ name: "small" }] };
     await fixture.providers.update(OWNER, { projectId: PROJECT, name: "acme", settings });
@@ -166,7 +166,7 @@ describe("a model's name", () => {
     expect(await resolve("fast")).toHaveLength(1);
   });
 
-  test("is found while the store is away, as long as known keys work", async () => {
+  test("resolves while the store is unavailable, as long as known keys work", async () => {
     await resolve("acme/org/large");
     await fixture.store.close();
     for (let minute = 0; minute < 4; minute++) {
@@ -178,7 +178,7 @@ describe("a model's name", () => {
     fixture = await providerFixture();
   });
 
-  test("is found without the store within a second of the last look", async () => {
+  test("resolves without the store within a second of the last read", async () => {
     await resolve("acme/org/large");
     const list = vi.spyOn(fixture.stores.providers, "list");
     for (let call = 0; call < 100; call++) await resolve("acme/org/large");
@@ -189,8 +189,8 @@ describe("a model's name", () => {
   });
 });
 
-describe("a platform that allows private networks no more", () => {
-  test("sends nothing over plain http, whatever was written before", async () => {
+describe("a platform that no longer allows private networks", () => {
+  test("sends nothing over plain HTTP, whatever was stored before", async () => {
     await fixture.store.db.updateTable("provider").set({ base_url: "http://api.example.com" }).execute();
     fixture.clock.advance(1000);
     const [candidate] = await resolve("acme/org/large");
@@ -203,7 +203,7 @@ describe("a platform that allows private networks no more", () => {
 });
 
 describe("the default model", () => {
-  test("is the project's, else the server's", async () => {
+  test("is the project's, otherwise the server's", async () => {
     expect(await fixture.catalog.defaultModel(project)).toBe("shared/big");
     fixture.defaults.set(PROJECT, "fast");
     fixture.changes.emit(PROJECT);
@@ -212,8 +212,8 @@ describe("the default model", () => {
   });
 });
 
-describe("the list of models", () => {
-  test("holds what can be called just now: providers', nodes', their group where there is a choice, aliases", async () => {
+describe("the model list", () => {
+  test("contains what can be called: models of providers and nodes, their group if there is a choice, and aliases", async () => {
     fixture.engines.push(
       engine("box"),
       engine("rack", { models: ["tiny", "more"] }),
@@ -233,7 +233,7 @@ describe("the list of models", () => {
     ]);
   });
 
-  test("tells context and prices where they are known", async () => {
+  test("contains context and prices if they are known", async () => {
     const prices = { input: 4, cached_input: 4, output: 6, per_request: 1 };
     const large = { object: "model", owned_by: "acme", context_length: 9, max_output_tokens: 5, prices };
     expect(await fixture.catalog.entry(project, "acme/org/large")).toEqual({
@@ -248,7 +248,7 @@ describe("the list of models", () => {
     expect(big).not.toHaveProperty("prices");
   });
 
-  test("holds what providers say that they have, asked once however many look", async () => {
+  test("contains the models that providers list, and concurrent readers cause one request", async () => {
     await fixture.providers.update(OWNER, { projectId: PROJECT, name: "acme", settings: { discovery: true } });
     const looks = [ids(), ids(), ids()];
     await answerList("prj_1:acme", ["b", "org/large"]);
@@ -258,7 +258,7 @@ describe("the list of models", () => {
     expect(await call?.request).toMatchObject({ path: "/v1/models" });
   });
 
-  test("goes on with the last list where a provider does not answer, and asks again soon", async () => {
+  test("keeps the last list when a provider does not respond, and retries soon", async () => {
     await fixture.providers.update(OWNER, { projectId: PROJECT, name: "acme", settings: { discovery: true } });
     const first = ids();
     await answerList("prj_1:acme", ["b"]);
@@ -281,7 +281,7 @@ describe("the list of models", () => {
     expect(await ids()).not.toContain("acme/b");
   });
 
-  test("is asked for anew when the provider's settings change: another place lists other models", async () => {
+  test("is fetched again when the provider's settings change, as a new base URL can list other models", async () => {
     await fixture.providers.update(OWNER, { projectId: PROJECT, name: "acme", settings: { discovery: true } });
     const first = ids();
     await answerList("prj_1:acme", ["b"]);

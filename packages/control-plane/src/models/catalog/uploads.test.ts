@@ -89,7 +89,7 @@ const inFlight = (count: number): Promise<void> =>
   vi.waitFor(() => expect(host.load.callsInFlight).toBe(count), { interval: 2 });
 
 describe("uploads", () => {
-  test("that only announce their bytes leave room for everyone else's requests", async () => {
+  test("that only announce their size leave room for other users' requests", async () => {
     for (const project of ["ann_1", "ann_2"]) for (let n = 0; n < 4; n++) await upload(project, 33_550_000);
     await inFlight(8);
     expect(await chat("bob", 100_000)).toBe(200);
@@ -97,7 +97,7 @@ describe("uploads", () => {
     expect(host.load.bufferedBytes).toBeLessThanOrEqual(8 * 256 * 1024);
   });
 
-  test("of one owner fill their share and no more, in however many projects", async () => {
+  test("of one owner use at most the owner's share, in however many projects", async () => {
     await host.drain(0);
     await start({ maxBodyBytes: 4 * MIB, maxBufferedBytes: 8 * MIB });
     const sent = Buffer.alloc(1.8 * MIB, " ");
@@ -108,7 +108,7 @@ describe("uploads", () => {
     expect(reached).toEqual({ buffered_bytes_of_owner: 1 });
   });
 
-  test("of one owner leave places for everyone else's calls", async () => {
+  test("of one owner leave room for other users' calls", async () => {
     await host.drain(0);
     await start({ maxCallsInFlight: 8 });
     for (let n = 0; n < 6; n++) await upload(`ann_${n}`, 100);
@@ -118,7 +118,7 @@ describe("uploads", () => {
     expect(reached).toEqual({ calls_in_flight_of_owner: 1 });
   });
 
-  test("that bring next to nothing are ended with 408, and give back what they held", async () => {
+  test("that send almost nothing end with 408, and release their memory", async () => {
     const idle = await upload("ann_1", 33_000_000);
     await inFlight(1);
     for (let n = 0; n < 10; n++) host.pace.tick();

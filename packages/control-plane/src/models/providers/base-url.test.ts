@@ -15,11 +15,11 @@ describe("a project's base URL", () => {
     ["https://api.example.com\\@127.0.0.1/", "https://api.example.com/@127.0.0.1"],
     ["https://93.184.216.34/v1", "https://93.184.216.34/v1"],
     ["https://[2606:4700::1111]/v1", "https://[2606:4700::1111]/v1"],
-  ])("%s is kept as %s", async (text, kept) => {
+  ])("%s is stored as %s", async (text, kept) => {
     expect(await acceptBaseUrl(text, strict)).toBe(kept);
   });
 
-  test("is not looked up where a proxy resolves names, but a private address or local name is still refused", async () => {
+  test("is not resolved if a proxy resolves names, but private addresses and local names are still rejected", async () => {
     const lookup: Lookup = async () => [{ address: "10.0.0.1" }];
     const rules = { allowPrivate: false, trustResolution: true, lookup };
     expect(await acceptBaseUrl("https://api.example.com/v1", rules)).toBe("https://api.example.com/v1");
@@ -92,19 +92,19 @@ describe("a project's base URL", () => {
     "https://api.example.com/v1/responses/",
     "https://api.example.com/v1/models",
     `https://api.example.com/${"x".repeat(2048)}`,
-  ])("%s is refused", async (text) => {
+  ])("%s is rejected", async (text) => {
     await expect(acceptBaseUrl(text, strict)).rejects.toMatchObject(refusal);
   });
 
   test.each(["http://127.0.0.1:11434/v1", "https://10.0.0.5/v1", "https://rack.lan/v1"])(
-    "%s is refused with how an administrator allows it",
+    "%s is rejected with a message that says how an administrator can allow it",
     async (text) => {
       const message = expect.stringMatching(/`providers\.allowPrivate`.*`providers\.platform`/);
       await expect(acceptBaseUrl(text, strict)).rejects.toMatchObject({ ...refusal, message });
     },
   );
 
-  test("a name is refused if any of its addresses leads inside, and the address is not told", async () => {
+  test("a name is rejected if any of its addresses is internal, and the error omits the address", async () => {
     for (const inside of ["10.0.0.7", "127.0.0.1", "::1", "::ffff:10.0.0.7", "fd00::1", "169.254.169.254"]) {
       const lookup: Lookup = async () => [{ address: "93.184.216.34" }, { address: inside }];
       const refused = acceptBaseUrl("https://rebind.example.com/v1", { allowPrivate: false, lookup });
@@ -113,14 +113,14 @@ describe("a project's base URL", () => {
     }
   });
 
-  test("a name that cannot be resolved just now is let pass: every connection looks again", async () => {
+  test("a name that cannot currently be resolved is accepted, because every connection resolves it again", async () => {
     const lookup: Lookup = () => Promise.reject(new Error("ENOTFOUND"));
     expect(await acceptBaseUrl("https://new.example.com/v1", { allowPrivate: false, lookup })).toBe(
       "https://new.example.com/v1",
     );
   });
 
-  test("where the platform allows it, plain http and private addresses are taken, and nothing is looked up", async () => {
+  test("plain HTTP and private addresses are accepted without resolving them if the platform allows it", async () => {
     const lookup: Lookup = () => Promise.reject(new Error("must not be asked"));
     const loose = { allowPrivate: true, lookup };
     expect(await acceptBaseUrl("http://127.0.0.1:11434/v1/", loose)).toBe("http://127.0.0.1:11434/v1");

@@ -24,8 +24,8 @@ const mistakesOf = (input: object): readonly string[] => {
   return completeProviders(parsed.data, outside).mistakes.map(({ path, message }) => `${path}: ${message}`);
 };
 
-describe("the settings of providers", () => {
-  test("are read with what they refer to: credentials from files and variables, authorities one by one", () => {
+describe("the provider settings", () => {
+  test("are read with everything that they refer to: credentials in files and variables, CA certificates", () => {
     const input = providerSettings.parse({
       platform: [
         { name: "openai", preset: "openai", credentialFile: "/run/openai.key" },
@@ -49,7 +49,7 @@ describe("the settings of providers", () => {
     expect(config?.allowPrivate).toBe(false);
   });
 
-  test("come from a variable as JSON", () => {
+  test("can be given as JSON in a variable", () => {
     const text = JSON.stringify([{ name: "openai", preset: "openai" }]);
     expect(providerSettings.parse({ platform: text, allowPrivate: "true" })).toMatchObject({
       platform: [{ name: "openai" }],
@@ -79,11 +79,11 @@ describe("the settings of providers", () => {
     [{ caFile: "/run/empty" }, /contains no certificate/],
     [{ caFile: "/run/no.pem" }, /caFile: /],
     [{ nodeModels: [{ name: "*", price: 1 }] }, /[Uu]nrecognized/],
-  ])("%j is a mistake", (input, message) => {
+  ])("are rejected when they are %j", (input, message) => {
     expect(mistakesOf(input)).toEqual([expect.stringMatching(message)]);
   });
 
-  test("never tell a credential in a mistake", () => {
+  test("never include a credential in an error", () => {
     const mistakes = mistakesOf({ platform: [{ name: "a", preset: "openai", credentialFile: "/run/broken" }] });
     expect(mistakes.join()).not.toContain("two words");
   });

@@ -42,7 +42,7 @@ describe.each(STORES)("providers on $name", ({ open }) => {
   };
   const actions = async (): Promise<string[]> => (await fixture.auditRows()).map(({ action }) => action);
 
-  test("one that is made is told without its credential, and used with it", async () => {
+  test("a new provider is returned without its credential, and used with it", async () => {
     const provider = toProvider(await fixture.providers.create(ADMIN, ACME));
     expect(provider).toMatchObject({ name: "acme", scope: "project", hasCredential: true, preset: null });
     expect(JSON.stringify(provider)).not.toContain(SECRET);
@@ -50,7 +50,7 @@ describe.each(STORES)("providers on $name", ({ open }) => {
     expect(await credentialInUse()).toBe(`Bearer ${SECRET}`);
   });
 
-  test("a preset gives the base URL; without either there is none", async () => {
+  test("a preset provides the base URL, which is required without one", async () => {
     const { baseUrl: _none, ...bare } = ACME;
     const input = { ...bare, baseUrl: undefined };
     const groq = await fixture.providers.create(OWNER, { ...input, settings: { preset: "groq" } });
@@ -61,12 +61,12 @@ describe.each(STORES)("providers on $name", ({ open }) => {
     }
   });
 
-  test("a preset's address on this machine is as forbidden as any other", async () => {
+  test("a preset's loopback address is rejected like any other", async () => {
     const input = { ...ACME, baseUrl: undefined, settings: { preset: "ollama" as const } };
     await expect(fixture.providers.create(OWNER, input)).rejects.toMatchObject({ param: "baseUrl" });
   });
 
-  test("everybody in the project reads them; owners and admins change them; to strangers there are none", async () => {
+  test("the project can read providers, owners and admins can change them, strangers get not found", async () => {
     await fixture.providers.create(OWNER, ACME);
     for (const who of [OWNER, ADMIN, MEMBER, VIEWER]) {
       expect(await fixture.providers.list(who, PROJECT, { after: null, limit: 9 })).toHaveLength(2);
@@ -94,7 +94,7 @@ describe.each(STORES)("providers on $name", ({ open }) => {
     expect(await actions()).toEqual(["provider.create"]);
   });
 
-  test("the platform's are seen without where they lead, and changed by nobody here", async () => {
+  test("the platform's providers are visible without their address, and cannot be changed in a project", async () => {
     const shared = toProvider(await fixture.providers.get(VIEWER, { projectId: PROJECT, name: "shared" }));
     expect(shared).toMatchObject({ scope: "platform", projectId: "", baseUrl: "", hasCredential: true, headers: {} });
     expect(JSON.stringify(shared)).not.toMatch(/10\.0\.0|platform-credential/);
@@ -104,7 +104,7 @@ describe.each(STORES)("providers on $name", ({ open }) => {
     await expect(change).rejects.toMatchObject({ code: "permission_denied" });
   });
 
-  test("are listed by name, page by page", async () => {
+  test("providers are listed by name, page by page", async () => {
     for (const name of ["zeta", "beta"]) await fixture.providers.create(OWNER, { ...ACME, name });
     const page = async (after: string | null): Promise<string[]> =>
       (await fixture.providers.list(OWNER, PROJECT, { after, limit: 2 })).map(({ name }) => name);
@@ -112,7 +112,7 @@ describe.each(STORES)("providers on $name", ({ open }) => {
     expect(await page("shared")).toEqual(["zeta"]);
   });
 
-  test("a name is taken once, whoever took it: a provider, an alias, a node, the platform, the group of all nodes", async () => {
+  test("a name is unique across providers, aliases, nodes, the platform's providers and the group of all nodes", async () => {
     await fixture.providers.create(OWNER, ACME);
     await fixture.aliases.put(OWNER, { projectId: PROJECT, name: "fast", targets: ["acme/large"] });
     for (const name of ["acme", "fast", "shared", "nodes"]) {
@@ -125,7 +125,7 @@ describe.each(STORES)("providers on $name", ({ open }) => {
     }
   });
 
-  test("of two that are made at once under one name, one is made and one refused", async () => {
+  test("of concurrent creates with the same name, only one succeeds", async () => {
     const made = [1, 2, 3].map(() => fixture.providers.create(OWNER, ACME));
     const outcomes = await Promise.allSettled(made);
     const refused = outcomes.filter(({ status }) => status === "rejected");
@@ -133,7 +133,7 @@ describe.each(STORES)("providers on $name", ({ open }) => {
     for (const outcome of refused) expect(outcome).toMatchObject({ reason: { code: "already_exists" } });
   });
 
-  test("another base URL clears the credential", async () => {
+  test("changing the base URL clears the credential", async () => {
     await fixture.providers.create(OWNER, ACME);
     expect(await credentialInUse()).toBe(`Bearer ${SECRET}`);
     const moved = await fixture.providers.update(ADMIN, { ...NAME, baseUrl: "https://evil.example.com", settings: {} });
@@ -143,27 +143,27 @@ describe.each(STORES)("providers on $name", ({ open }) => {
     expect(back.hasCredential).toBe(false);
   });
 
-  test("a credential that comes along with another base URL is for that one", async () => {
+  test("a credential that is set together with a new base URL is used for that one", async () => {
     await fixture.providers.create(OWNER, ACME);
     const change = { ...NAME, baseUrl: "https://b.example.com/v1", credential: "new-one", settings: {} };
     expect(await fixture.providers.update(OWNER, change)).toMatchObject({ hasCredential: true });
     expect(await credentialInUse()).toBe("Bearer new-one");
   });
 
-  test("the same base URL in other letters keeps it", async () => {
+  test("the same base URL in another spelling keeps the credential", async () => {
     await fixture.providers.create(OWNER, ACME);
     const same = { ...NAME, baseUrl: "https://API.example.com:443/v1/", settings: {} };
     expect(await fixture.providers.update(OWNER, same)).toMatchObject({ hasCredential: true });
   });
 
-  test("a sealed credential opens for no other base URL, even if somebody wrote one into the row", async () => {
+  test("an encrypted credential cannot be decrypted for another base URL, even if the row is modified", async () => {
     await fixture.providers.create(OWNER, ACME);
     await fixture.store.db.updateTable("provider").set({ base_url: "https://evil.example.com" }).execute();
     expect(await credentialInUse()).toBeUndefined();
     expect(fixture.upstreams.last("prj_1:acme")?.baseUrl).toBe("https://evil.example.com");
   });
 
-  test("null takes the credential away, and what is absent stays", async () => {
+  test("null removes the credential, and omitted fields are unchanged", async () => {
     const settings = { preset: "groq" as const, models: [{ name: "m" }], discovery: true };
     await fixture.providers.create(OWNER, { ...ACME, settings });
     await fixture.providers.update(OWNER, { ...NAME, settings: { discovery: null, headers: { "x-a": "b" } } });
@@ -173,7 +173,7 @@ describe.each(STORES)("providers on $name", ({ open }) => {
     expect(await fixture.providers.get(OWNER, NAME)).toMatchObject({ hasCredential: false });
   });
 
-  test("a base URL that leads inside is refused on change as it is on creation", async () => {
+  test("an internal base URL is rejected on update as on creation", async () => {
     await fixture.providers.create(OWNER, ACME);
     for (const baseUrl of [
       "http://api.example.com",
@@ -187,7 +187,7 @@ describe.each(STORES)("providers on $name", ({ open }) => {
     expect(await fixture.providers.get(OWNER, NAME)).toMatchObject({ baseUrl: ACME.baseUrl, hasCredential: true });
   });
 
-  test("a change that changes nothing leaves no record; the record of one that does names fields, and no values", async () => {
+  test("a change without effect is not recorded, and a record contains the names of fields, not their values", async () => {
     await fixture.providers.create(OWNER, ACME);
     await fixture.providers.update(OWNER, { ...NAME, baseUrl: ACME.baseUrl, settings: { discovery: null } });
     expect(await actions()).toEqual(["provider.create"]);
@@ -200,7 +200,7 @@ describe.each(STORES)("providers on $name", ({ open }) => {
     expect(JSON.stringify(rows)).not.toMatch(/s3cret|another|secret-project/);
   });
 
-  test("a deleted one is gone, with its connections and its credential", async () => {
+  test("a deleted provider is removed with its connections and its credential", async () => {
     await fixture.providers.create(OWNER, ACME);
     await fixture.providers.delete(ADMIN, NAME);
     expect(fixture.upstreams.forgotten).toEqual(["prj_1:acme"]);
@@ -210,15 +210,15 @@ describe.each(STORES)("providers on $name", ({ open }) => {
     expect((await fixture.directory.find(PROJECT)).providers.has("acme")).toBe(false);
   });
 
-  test("a project has a hundred at most", async () => {
+  test("a project has at most 100 providers", async () => {
     for (let at = 0; at < 100; at++)
       await fixture.providers.create(OWNER, { ...ACME, name: `p${at}`, credential: undefined });
     await expect(fixture.providers.create(OWNER, ACME)).rejects.toMatchObject({ code: "invalid_request" });
   });
 });
 
-describe("a credential of another master key", () => {
-  test("takes no other provider with it, and is not told as missing", async () => {
+describe("a credential that was encrypted with another master key", () => {
+  test("does not affect other providers, and is reported as lost rather than missing", async () => {
     const fixture = await providerFixture(undefined, { sealer: memorySealer("lost") });
     await fixture.providers.create(OWNER, ACME);
     await fixture.store.db.updateTable("provider").set({ sealed_credential: "other-0." }).execute();
@@ -239,7 +239,7 @@ describe("aliases", () => {
   const fast = { projectId: PROJECT, name: "fast" };
   const put = (targets: readonly string[], who = OWNER) => fixture.aliases.put(who, { ...fast, targets });
 
-  test("are made, changed, listed and deleted, each with its record", async () => {
+  test("are created, changed, listed and deleted, each with an audit record", async () => {
     await put(["acme/large", "shared/big"]);
     expect(await put(["shared/big", "acme/large"])).toMatchObject({ targets: ["shared/big", "acme/large"] });
     await put(["shared/big", "acme/large"]);
@@ -251,7 +251,7 @@ describe("aliases", () => {
     expect(records).toEqual(["provider.create", "alias.put", "alias.put", "alias.delete"]);
   });
 
-  test("are changed by owners and admins alone, and to strangers there are none", async () => {
+  test("can be changed only by owners and admins, and strangers get not found", async () => {
     await put(["acme/large"]);
     for (const who of [MEMBER, VIEWER]) {
       await expect(put(["acme/x"], who)).rejects.toMatchObject({ code: "permission_denied" });
@@ -261,7 +261,7 @@ describe("aliases", () => {
     await expect(fixture.aliases.get(STRANGER, fast)).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("name providers and nodes that are there, and no other alias", async () => {
+  test("can name only existing providers and nodes, not another alias", async () => {
     await put(["acme/large"]);
     const other = { projectId: PROJECT, name: "other" };
     for (const targets of [
@@ -275,7 +275,7 @@ describe("aliases", () => {
 });
 
 describe("a node's identifier", () => {
-  test("gives way to the platform's names, and to the group of all nodes", async () => {
+  test("avoids the names of the platform's providers and of the group of all nodes", async () => {
     const fixture = await nodeFixture();
     const named = async (name: string): Promise<string> =>
       (

@@ -25,7 +25,7 @@ const PROVIDER: ProviderRecord = {
 const ALIAS: AliasRecord = { projectId: "prj_1", name: "fast", targets: ["acme/ü", "b/c"], createdAt: 1, updatedAt: 2 };
 
 export function providerStoreContract(name: string, open: OpenStore): void {
-  describe(`the stores of providers on ${name}`, () => {
+  describe(`the provider stores on ${name}`, () => {
     let store: OpenedDatabase;
     let stores: ProviderStores;
 
@@ -38,7 +38,7 @@ export function providerStoreContract(name: string, open: OpenStore): void {
     });
     afterEach(() => store.close());
 
-    test("give a provider back as it was put in, to its project alone", async () => {
+    test("return a provider as it was inserted, and only to its project", async () => {
       await stores.providers.insert(PROVIDER);
       await stores.providers.insert({ ...PROVIDER, projectId: "prj_2", sealedCredential: null });
       expect(await stores.providers.find("prj_1", "acme")).toEqual(PROVIDER);
@@ -47,7 +47,7 @@ export function providerStoreContract(name: string, open: OpenStore): void {
       await expect(stores.providers.insert(PROVIDER)).rejects.toSatisfy(isUniqueViolation);
     });
 
-    test("change and delete one project's provider, and leave another's of that name", async () => {
+    test("change and delete one project's provider, and leave another project's provider of that name", async () => {
       const other = { ...PROVIDER, projectId: "prj_2" };
       for (const record of [PROVIDER, other]) await stores.providers.insert(record);
       const changed = { ...PROVIDER, baseUrl: "https://b.example.com", settings: { preset: "openai" as const } };
@@ -58,7 +58,7 @@ export function providerStoreContract(name: string, open: OpenStore): void {
       expect(await stores.providers.list("prj_2")).toEqual([other]);
     });
 
-    test("keep one alias of a name in a project, with its targets in order", async () => {
+    test("keep one alias per name in a project, with its targets in order", async () => {
       await stores.aliases.put(ALIAS);
       await stores.aliases.put({ ...ALIAS, targets: ["b/c", "acme/ü"], createdAt: 5, updatedAt: 6 });
       expect(await stores.aliases.find("prj_1", "fast")).toEqual({
@@ -73,7 +73,7 @@ export function providerStoreContract(name: string, open: OpenStore): void {
       expect(await stores.aliases.find("prj_1", "fast")).toBeNull();
     });
 
-    test("name who holds what in a project: nodes, providers and aliases", async () => {
+    test("list the owner of every name in a project: nodes, providers and aliases", async () => {
       await stores.providers.insert(PROVIDER);
       await stores.aliases.put(ALIAS);
       await stores.providers.insert({ ...PROVIDER, projectId: "prj_2", name: "else" });
@@ -96,7 +96,7 @@ export function providerStoreContract(name: string, open: OpenStore): void {
       expect(await stores.names.list("prj_1")).toEqual(new Map(Object.entries(owners)));
     });
 
-    test("let all of it go with its project", async () => {
+    test("delete everything with its project", async () => {
       await stores.providers.insert(PROVIDER);
       await stores.aliases.put(ALIAS);
       await store.db.deleteFrom("project").where("id", "=", "prj_1").execute();

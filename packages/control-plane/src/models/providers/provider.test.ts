@@ -23,8 +23,8 @@ const told = (fields: object) =>
     updatedAt: 0,
   });
 
-describe("names of models", () => {
-  test("the first slash splits, and the rest may hold more", () => {
+describe("model names", () => {
+  test("are split at the first slash, and the rest may contain more", () => {
     expect(splitModelName("a/b/c//d")).toEqual({ provider: "a", model: "b/c//d" });
     for (const name of ["", "a", "/a", "a/", "/"]) expect(splitModelName(name), name).toBeNull();
   });
@@ -47,7 +47,7 @@ describe("names of models", () => {
 });
 
 describe("a provider's settings", () => {
-  test("without a preset it speaks chat with a bearer credential, and is asked for its models", () => {
+  test("without a preset default to chat with a bearer credential and model discovery", () => {
     expect(factsOf(settings())).toMatchObject({
       protocols: ["chat"],
       credential: { header: "authorization", scheme: "Bearer" },
@@ -57,7 +57,7 @@ describe("a provider's settings", () => {
     });
   });
 
-  test("what is set wins over the preset, field by field", () => {
+  test("override the preset field by field", () => {
     const facts = factsOf(
       settings({
         preset: "azure-openai",
@@ -79,7 +79,7 @@ describe("a provider's settings", () => {
     );
   });
 
-  test("is told with everything filled in", () => {
+  test("are returned with every default filled in", () => {
     const provider = told({ preset: "groq", models: [{ name: "m", prices: { input: 1, output: 2 } }] });
     expect(providerSchema.strict().parse(provider)).toMatchObject({
       protocols: ["chat", "responses"],
@@ -89,39 +89,39 @@ describe("a provider's settings", () => {
   });
 
   test.each([
-    ["a misspelt field", { protocol: ["chat"] }],
+    ["a misspelled field", { protocol: ["chat"] }],
     ["a protocol twice", { protocols: ["chat", "chat"] }],
     ["no protocol", { protocols: [] }],
     ["a header that the server sets", { headers: { Host: "x" } }],
-    ["a header that frames the message", { headers: { "Transfer-Encoding": "chunked" } }],
+    ["a message-framing header", { headers: { "Transfer-Encoding": "chunked" } }],
     ["a hop-by-hop header", { headers: { connection: "close" } }],
     ["a header that says where a call came from", { headers: { "x-forwarded-for": "127.0.0.1" } }],
     ["a credential among the headers", { headers: { Authorization: "Bearer x" } }],
     ["another credential among the headers", { headers: { "x-api-key": "x" } }],
     ["a cookie among the headers", { headers: { Cookie: "a=b" } }],
     ["a header with a line break", { headers: { "x-a": "b\r\nhost: c" } }],
-    ["a header's name with a space", { headers: { "x a": "b" } }],
+    ["a header name with a space", { headers: { "x a": "b" } }],
     ["a header with Unicode", { headers: { "x-a": "ü" } }],
-    ["a caller's credential forwarded", { forwardHeaders: ["authorization"] }],
-    ["a caller's cookie forwarded", { forwardHeaders: ["Cookie"] }],
+    ["a forwarded caller credential", { forwardHeaders: ["authorization"] }],
+    ["a forwarded caller cookie", { forwardHeaders: ["Cookie"] }],
     // NVIDIA-NeMo/Switchyard#410: what proxies in front of the server say of their users is theirs.
-    ["a proxy's assertion of its user forwarded", { forwardHeaders: ["x-goog-iap-jwt-assertion"] }],
-    ["a proxy's claims of its user forwarded", { forwardHeaders: ["x-amzn-oidc-data"] }],
-    ["a client's certificate forwarded", { forwardHeaders: ["x-ssl-client-cert"] }],
-    ["our own header forwarded", { forwardHeaders: ["x-fairlead-upstream"] }],
-    ["the credential in a header of the message", { credentialHeader: "content-length" }],
+    ["a forwarded proxy assertion about its user", { forwardHeaders: ["x-goog-iap-jwt-assertion"] }],
+    ["forwarded proxy claims about its user", { forwardHeaders: ["x-amzn-oidc-data"] }],
+    ["a forwarded client certificate", { forwardHeaders: ["x-ssl-client-cert"] }],
+    ["a forwarded header of the server's own", { forwardHeaders: ["x-fairlead-upstream"] }],
+    ["a message header for the credential", { credentialHeader: "content-length" }],
     ["a negative price", { models: [{ name: "m", prices: { input: -1, output: 0 } }] }],
-    ["a price with a fraction", { models: [{ name: "m", prices: { input: 0.5, output: 0 } }] }],
-    ["a price with a misspelt part", { models: [{ name: "m", prices: { input: 1, output: 0, cached: 1 } }] }],
+    ["a fractional price", { models: [{ name: "m", prices: { input: 0.5, output: 0 } }] }],
+    ["a price with a misspelled part", { models: [{ name: "m", prices: { input: 1, output: 0, cached: 1 } }] }],
     ["a model twice", { models: [{ name: "m" }, { name: "m" }] }],
     ["a model with a line break", { models: [{ name: "m\n" }] }],
-    ["a time-out of nothing", { timeouts: { idleSeconds: 0 } }],
+    ["a timeout of zero", { timeouts: { idleSeconds: 0 } }],
     ["an unknown preset", { preset: "skynet" }],
-  ])("%s is refused", (_what, fields) => {
+  ])("reject %s", (_what, fields) => {
     expect(providerSettingsSchema.safeParse({ preset: null, ...fields }).success).toBe(false);
   });
 
-  test("a credential is one printable word", () => {
+  test("require a credential of printable characters without spaces", () => {
     expect(credentialSchema.safeParse("sk-Proj_123+/=.~").success).toBe(true);
     for (const text of ["", "a b", "a\n", "a\r\nx: y", "ü", "\0", "x".repeat(8193)]) {
       expect(credentialSchema.safeParse(text).success, JSON.stringify(text)).toBe(false);
@@ -130,23 +130,26 @@ describe("a provider's settings", () => {
 });
 
 describe("presets", () => {
-  test.each(PROVIDER_PRESET_NAMES)("%s is whole: a base URL that paths go behind, and a source", (name) => {
-    const { baseUrl, source, protocols, credential } = PROVIDER_PRESETS[name];
-    if (baseUrl !== null) expect(parseBaseUrl(baseUrl).href).toBe(baseUrl);
-    expect(new URL(source).protocol).toBe("https:");
-    expect(protocols.length).toBeGreaterThan(0);
-    if (credential !== null) expect(credential.header).toBe(credential.header.toLowerCase());
-    if (baseUrl?.startsWith("http:")) expect(credential).toBeNull();
-  });
+  test.each(PROVIDER_PRESET_NAMES)(
+    "%s is complete, with a base URL that paths are appended to and a source",
+    (name) => {
+      const { baseUrl, source, protocols, credential } = PROVIDER_PRESETS[name];
+      if (baseUrl !== null) expect(parseBaseUrl(baseUrl).href).toBe(baseUrl);
+      expect(new URL(source).protocol).toBe("https:");
+      expect(protocols.length).toBeGreaterThan(0);
+      if (credential !== null) expect(credential.header).toBe(credential.header.toLowerCase());
+      if (baseUrl?.startsWith("http:")) expect(credential).toBeNull();
+    },
+  );
 
-  test("docs/providers.md is what the code says", () => {
+  test("docs/providers.md matches the code", () => {
     const page = readFileSync(new URL("../../../../../docs/providers.md", import.meta.url), "utf8");
     expect(page).toBe(providerReference());
   });
 });
 
-describe("a provider's list of models", () => {
-  test("is read in the forms that providers have, without doubles and without what has no name", () => {
+describe("a provider's model list", () => {
+  test("is read in all formats of providers, without duplicates and entries without a name", () => {
     const items = [
       { id: "b/c", object: "model", owned_by: "x" },
       { id: "a" },
@@ -160,13 +163,13 @@ describe("a provider's list of models", () => {
     expect(readModelList('{"data":[]}')).toEqual([]);
   });
 
-  test("anything else is none", () => {
+  test("is rejected in any other format", () => {
     for (const text of ["", "<html>", "null", "{}", '{"data":{}}', '{"error":{"message":"no"}}', '"x"', "[[[", "5"]) {
       expect(readModelList(text), text).toBeNull();
     }
   });
 
-  test("is bounded", () => {
+  test("is limited in length", () => {
     const data = Array.from({ length: 100_000 }, (_, at) => ({ id: `m${at}` }));
     expect(readModelList(JSON.stringify({ data }))).toHaveLength(2000);
   });

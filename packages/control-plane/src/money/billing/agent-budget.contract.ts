@@ -28,7 +28,7 @@ export function agentBudgetContract(name: string, open: OpenStore): void {
     });
     afterEach(() => stage.close());
 
-    test.each(["prepaid", "off"] as const)("is exact, whoever calls at once (billing %s)", async (mode) => {
+    test.each(["prepaid", "off"] as const)("is exact, whoever calls at the same time (billing %s)", async (mode) => {
       const asked = service(mode);
       const others = Array.from({ length: 30 }, () => asked.open(call({ spenderId: "key_1", budget: null })));
       const own = await Promise.allSettled(Array.from({ length: 30 }, () => asked.open(call())));
@@ -48,7 +48,7 @@ export function agentBudgetContract(name: string, open: OpenStore): void {
       await asked.close();
     });
 
-    test("is exact after a crash in the middle of its calls", async () => {
+    test("is exact after a crash during its calls", async () => {
       const budget = { ...BUDGET, total: 2000 };
       (await billing.open(call({ budget }))).settle(usageOf(10, 40));
       const stream = await billing.open(call({ budget, streamed: true, outputLimit: 5000 }));
@@ -75,7 +75,7 @@ export function agentBudgetContract(name: string, open: OpenStore): void {
       await last.close();
     });
 
-    test("stands in the ledger by the agent's name, and a key's by the key's", async () => {
+    test("is recorded in the ledger under the agent's ID, and a key's under the key's ID", async () => {
       (await billing.open(call())).settle(usageOf(10, 10));
       (await billing.open(call({ spenderId: "key_1" }))).settle(usageOf(10, 10));
       (await billing.open(call({ spenderId: null, budget: null }))).settle(usageOf(10, 10));

@@ -16,7 +16,7 @@ import type { BillingAccessService } from "./billing-access-service.ts";
 import type { BillingService } from "./billing-service.ts";
 import { BillingStore } from "./billing-store.ts";
 
-describe.each(STORES)("a project's money on $name", ({ open }) => {
+describe.each(STORES)("a project's balance on $name", ({ open }) => {
   let store: OpenedDatabase;
   let ann: UserPrincipal;
   let root: UserPrincipal;
@@ -55,7 +55,7 @@ describe.each(STORES)("a project's money on $name", ({ open }) => {
   const credit = (amount: number, caller = root): Promise<unknown> =>
     money.credit(caller, { projectId, amount, note: "Invoice 17" });
 
-  test("comes from platform administrators, and is there at once", async () => {
+  test("is credited by platform administrators, and is available immediately", async () => {
     await credit(1000);
     expect(await money.balance(ann, projectId)).toEqual({ mode: "prepaid", free: 1000, held: 0, runningCalls: 0 });
     expect(await money.ledger(ann, projectId, { after: null, limit: 10 })).toMatchObject([
@@ -63,7 +63,7 @@ describe.each(STORES)("a project's money on $name", ({ open }) => {
     ]);
   });
 
-  test("is given by nobody else: members are refused, and to strangers there is no such project", async () => {
+  test("cannot be credited by anyone else: members are rejected, and strangers get not_found", async () => {
     const ben = await insertUser(store, "usr_ben");
     await expect(credit(1000, ann)).rejects.toMatchObject({ code: "permission_denied" });
     await expect(credit(1000, ben)).rejects.toMatchObject({ code: "not_found" });
@@ -76,7 +76,7 @@ describe.each(STORES)("a project's money on $name", ({ open }) => {
     });
   });
 
-  test("can be taken back as far as it is not spent or held, and is recorded both ways", async () => {
+  test("can be reduced by what is neither spent nor held, and changes are recorded both ways", async () => {
     await credit(1000);
     await expect(credit(-1001)).rejects.toMatchObject({ code: "invalid_request", param: "amountNanoDollars" });
     await credit(-400);
@@ -92,7 +92,7 @@ describe.each(STORES)("a project's money on $name", ({ open }) => {
     ]);
   });
 
-  test("is taken back once by many who take it at once", async () => {
+  test("is never withdrawn twice by simultaneous withdrawals", async () => {
     await credit(1000);
     const taken = await Promise.allSettled(Array.from({ length: 5 }, () => credit(-400)));
     expect(taken.filter(({ status }) => status === "fulfilled")).toHaveLength(2);
@@ -100,7 +100,7 @@ describe.each(STORES)("a project's money on $name", ({ open }) => {
     expect(await new BillingStore(store.db).ledgerSum(projectId)).toBe(200);
   });
 
-  test("never grows beyond what a number holds exactly", async () => {
+  test("never exceeds the largest exact integer", async () => {
     const half = MAX_NANO_DOLLARS / 2;
     const given = await Promise.allSettled(Array.from({ length: 3 }, () => credit(half)));
     expect(given.filter(({ status }) => status === "fulfilled")).toHaveLength(2);
@@ -108,7 +108,7 @@ describe.each(STORES)("a project's money on $name", ({ open }) => {
     expect(await new BillingStore(store.db).ledgerSum(projectId)).toBe(MAX_NANO_DOLLARS);
   });
 
-  test("is added up right when many add at once", async () => {
+  test("is summed up correctly after simultaneous credits", async () => {
     await Promise.all(Array.from({ length: 20 }, () => credit(50)));
     expect(await money.balance(root, projectId)).toMatchObject({ free: 1000 });
     expect(await new BillingStore(store.db).ledgerSum(projectId)).toBe(1000);

@@ -10,7 +10,7 @@ import { LedgerCheck } from "./ledger-check.ts";
 
 /** What holds although two processes, or a fault of ours, would have it otherwise. */
 export function billingGuardsContract(name: string, open: OpenStore): void {
-  describe(`the store's guards of money on ${name}`, () => {
+  describe(`the billing guards of the store on ${name}`, () => {
     let stage: BillingStage;
     let store: OpenedDatabase;
     let billing: BillingService;
@@ -24,7 +24,7 @@ export function billingGuardsContract(name: string, open: OpenStore): void {
 
     const wrong = async (): Promise<unknown> => (await new LedgerCheck(store.maintenance).run()).wrong;
 
-    test("a start closes only the holds of processes that are gone", async () => {
+    test("close only the holds of dead processes at startup", async () => {
       const living = stage.process({ membership: { incarnation: "inc_living", living: async () => [] } });
       const hold = await living.open(stage.call());
       await living.flush();
@@ -41,7 +41,7 @@ export function billingGuardsContract(name: string, open: OpenStore): void {
       await next.close();
     });
 
-    test("no call is settled twice", async () => {
+    test("prevent a second settlement of a call", async () => {
       (await billing.open(stage.call({ callId: "req_once" }))).settle(usageOf(10, 20));
       await billing.flush();
       const again = new BillingBatch();
@@ -53,7 +53,7 @@ export function billingGuardsContract(name: string, open: OpenStore): void {
       expect(await stage.balances()).toEqual({ stored: 970, ledger: 970 });
     });
 
-    test("no balance falls below zero", async () => {
+    test("keep every balance at zero or above", async () => {
       const batch = new BillingBatch();
       const entry = { projectId: PROJECT, at: 0, callId: null, spenderId: null, note: "" } as const;
       batch.append({ ...entry, id: "led_much", kind: "adjust", amount: -1001 });
@@ -63,7 +63,7 @@ export function billingGuardsContract(name: string, open: OpenStore): void {
       expect(await stage.balances()).toEqual({ stored: 1000, ledger: 1000 });
     });
 
-    test("what a call has just given back can be taken out, although it is not written yet", async () => {
+    test("allow a withdrawal of what a call has just released, before that is written", async () => {
       const holds = await Promise.all(Array.from({ length: 10 }, () => billing.open(stage.call())));
       await billing.flush();
       for (const hold of holds) hold.settle(null);
@@ -72,7 +72,7 @@ export function billingGuardsContract(name: string, open: OpenStore): void {
       expect(await wrong()).toEqual([]);
     });
 
-    test("what two processes spend adds up", async () => {
+    test("add up what two processes spend", async () => {
       const other = stage.process({ mode: "off" });
       await other.spenderAccount("key_1");
       (await billing.open(stage.call())).settle(usageOf(10, 20));
@@ -84,7 +84,7 @@ export function billingGuardsContract(name: string, open: OpenStore): void {
       await next.close();
     });
 
-    test("a process leaves one row that tells its batches apart, and the next one removes it", async () => {
+    test("keep one row per process to identify its batches, which the next process removes", async () => {
       for (let count = 0; count < 3; count++) {
         (await billing.open(stage.call())).settle(usageOf(10, 0));
         await billing.flush();

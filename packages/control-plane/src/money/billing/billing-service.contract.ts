@@ -28,7 +28,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
     });
     afterEach(() => stage.close());
 
-    test("a call sets aside what it may cost, and is charged what it did cost", async () => {
+    test("holds what a call may cost, and charges what it did cost", async () => {
       await credit(1000);
       const hold = await billing.open(call());
       expect(await balances()).toEqual({ stored: 900, ledger: 900 });
@@ -36,7 +36,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       expect(await balances()).toEqual({ stored: 970, ledger: 970 });
     });
 
-    test("what an upstream counts beyond the hold is charged and counted, and what we estimate is not", async () => {
+    test("charges and counts usage that an upstream reports beyond the hold, but not estimated usage", async () => {
       await credit(10_000);
       const budget = { total: 1000, daily: null, monthly: null };
       const told = await billing.open(call({ budget }));
@@ -47,7 +47,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       expect(stage.bounds.counts.get("call_cost")).toBe(1);
     });
 
-    test("what no stream shows is set aside from the start", async () => {
+    test("holds from the start what no stream shows", async () => {
       await credit(10_000);
       const hold = await billing.open(call({ streamed: true, outputLimit: 2000, unseenTokens: 300 }));
       expect((await billing.account(PROJECT)).held).toBe(10 + 512 + 300);
@@ -56,7 +56,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       hold.settle(null);
     });
 
-    test("a write whose answer was lost counts once, with billing off too", async () => {
+    test("counts a write once if its response was lost, even with billing off", async () => {
       await credit(1000);
       for (const mode of ["prepaid", "off"] as const) {
         let answers = 0;
@@ -76,13 +76,13 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       expect(await balances()).toEqual({ stored: 970, ledger: 970 });
     });
 
-    test("a call that generated nothing costs nothing", async () => {
+    test("charges nothing for a call that generated nothing", async () => {
       await credit(1000);
       expect((await billing.open(call())).settle(null)).toBe(0);
       expect(await balances()).toEqual({ stored: 1000, ledger: 1000 });
     });
 
-    test("settling twice charges once", async () => {
+    test("charges once if a call is settled twice", async () => {
       await credit(1000);
       const hold = await billing.open(call());
       hold.settle(usageOf(10, 20));
@@ -90,14 +90,14 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       expect(await balances()).toEqual({ stored: 970, ledger: 970 });
     });
 
-    test("of many calls at once no more run than the balance is good for", async () => {
+    test("runs no more simultaneous calls than the balance covers", async () => {
       await credit(1000);
       const answers = await Promise.allSettled(Array.from({ length: 30 }, () => billing.open(call())));
       expect(answers.filter(({ status }) => status === "fulfilled")).toHaveLength(10);
       expect(await balances()).toEqual({ stored: 0, ledger: 0 });
     });
 
-    test("what running calls hold is told from what is not there", async () => {
+    test("distinguishes a balance held by running calls from an insufficient one", async () => {
       await credit(150);
       const hold = await billing.open(call());
       await expect(billing.open(call())).rejects.toMatchObject({
@@ -112,7 +112,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       await expect(billing.open(call())).resolves.toBeDefined();
     });
 
-    test("a stream holds step by step, and is refused the step that nobody can pay", async () => {
+    test("holds a stream in steps, and rejects a step that the balance does not cover", async () => {
       await credit(10 + STREAM_STEP_TOKENS + 500);
       const hold = await billing.open(call({ streamed: true, outputLimit: 1_000_000 }));
       expect(hold.cover(STREAM_STEP_TOKENS / 2)).toBeNull();
@@ -124,19 +124,19 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       expect(await balances()).toEqual({ stored: 350, ledger: 350 });
     });
 
-    test("what an upstream counts beyond all that is there is written off: no balance is below zero", async () => {
+    test("writes off usage beyond the whole balance, so that no balance is below zero", async () => {
       await credit(120);
       const hold = await billing.open(call());
       expect(hold.settle(usageOf(10, 500))).toBe(120);
       expect(await balances()).toEqual({ stored: 0, ledger: 0 });
     });
 
-    test("a model without a price is not free where payment is asked for", async () => {
+    test("does not treat a model without a price as free if payment is required", async () => {
       await credit(1000);
       await expect(billing.open(call({ prices: null }))).rejects.toMatchObject({ code: "not_configured" });
     });
 
-    test("with billing off nothing is asked for, and what has a price is told all the same", async () => {
+    test("requires no balance with billing off, and still reports the cost of priced models", async () => {
       const off = service("off");
       expect((await off.open(call({ prices: null }))).settle(usageOf(10, 20))).toBe(0);
       expect((await off.open(call())).settle(usageOf(10, 20))).toBe(30);
@@ -144,7 +144,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       expect(await balances()).toEqual({ stored: 0, ledger: 0 });
     });
 
-    test("a key's budget counts what it has spent and what its running calls hold, and starts anew with its time", async () => {
+    test("counts what a key has spent and what its running calls hold, until the budget resets", async () => {
       await credit(10_000);
       const budget = { total: null, daily: 250, monthly: null };
       (await billing.open(call({ budget }))).settle(usageOf(10, 90));
@@ -161,7 +161,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       await expect(billing.open(call({ budget }))).resolves.toBeDefined();
     });
 
-    test("a stream that would outgrow its key's budget alone is told that the budget is used up", async () => {
+    test("reports an exhausted budget to a stream that would exceed its key's budget on its own", async () => {
       await credit(10_000);
       const budget = { total: 600, daily: null, monthly: null };
       const hold = await billing.open(call({ budget, streamed: true, outputLimit: 5000 }));
@@ -171,7 +171,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       });
     });
 
-    test("with billing off a key without a budget needs no store, and what it spends is counted later", async () => {
+    test("with billing off, needs no store for a key without a budget, and counts its spending later", async () => {
       const off = service("off");
       await store.db.schema.alterTable("spending").renameTo("away").execute();
       const lost = await off.open(call());
@@ -185,7 +185,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       expect((await service().spenderAccount("key_1")).spent("total")).toBe(60);
     });
 
-    test("money that is being taken out can be held by nobody, and is there again if that fails", async () => {
+    test("holds no money that is being withdrawn, and makes it available again if the withdrawal fails", async () => {
       await credit(1000);
       const change = { projectId: PROJECT, kind: "adjust", amount: -950, note: "" } as const;
       const taking = billing.change(change, (write) =>
@@ -201,7 +201,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       expect(await balances()).toEqual({ stored: 900, ledger: 900 });
     });
 
-    test("no sum of the ledger's first rows is below zero, also where something is written off", async () => {
+    test("keeps every running total of the ledger at zero or above, even with a write-off", async () => {
       await credit(120);
       const hold = await billing.open(call());
       await credit(500);
@@ -214,7 +214,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       expect(sum).toBe(0);
     });
 
-    test("the ledger is proved to be whole while calls run, and what is not is found", async () => {
+    test("verifies the ledger while calls are running, and finds inconsistencies", async () => {
       await credit(1000);
       const check = new LedgerCheck(store.maintenance);
       await billing.open(call());
@@ -227,7 +227,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       expect((await check.run()).wrong).toEqual([{ projectId: PROJECT, entries: 5, ...found }]);
     });
 
-    test("a call that runs over midnight counts for the day on which it ends", async () => {
+    test("counts a call that runs past midnight for the day on which it ends", async () => {
       await credit(10_000);
       const budget = { total: null, daily: 250, monthly: null };
       clock.advance(24 * 3_600_000 - 1);
@@ -242,7 +242,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       await next.close();
     });
 
-    test("while the store is away nothing is given or taken, and what may be gone is spent by nobody", async () => {
+    test("changes nothing while the store is unreachable, and lets nobody spend what may be gone", async () => {
       await credit(1000);
       await store.db.schema.alterTable("ledger_entry").renameTo("away").execute();
       await expect(credit(500)).rejects.toThrow();
@@ -255,7 +255,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       expect((await service().account(PROJECT)).balance).toBe(1500);
     });
 
-    test("a credit whose commit was answered by nobody can be spent", async () => {
+    test("lets a credit be spent even if the response to its commit was lost", async () => {
       const change = { projectId: PROJECT, kind: "credit", amount: 1000, note: "" } as const;
       const lost = billing.change(change, async (write) => {
         await store.db.transaction().execute(write);
@@ -272,7 +272,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       expect((await billing.account(PROJECT)).balance).toBe(600);
     });
 
-    test("a restart remembers what a key has spent", async () => {
+    test("remembers after a restart what a key has spent", async () => {
       await credit(10_000);
       const budget = { total: 150, daily: null, monthly: null };
       (await billing.open(call({ budget }))).settle(usageOf(10, 90));
@@ -282,7 +282,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       await next.close();
     });
 
-    test("what keys have spent today, this month and in all is told at once, and by the next process", async () => {
+    test("reports each key's spending today, this month and in total immediately, and after a restart", async () => {
       await credit(1000);
       (await billing.open(call())).settle(usageOf(10, 20));
       await billing.flush();
@@ -302,7 +302,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       await next.close();
     });
 
-    test("after a crash what was held comes back, less what its caller had surely got", async () => {
+    test("releases holds after a crash, less what their callers certainly received", async () => {
       await credit(10_000);
       await billing.open(call());
       const stream = await billing.open(call({ streamed: true, outputLimit: 5000 }));
@@ -316,7 +316,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       await next.close();
     });
 
-    test("whatever calls do, the ledger's sum is the balance, and never below zero", async () => {
+    test("keeps the sum of the ledger equal to the balance and never below zero, whatever calls do", async () => {
       const step = fc.record({
         credit: fc.integer({ min: 0, max: 500 }),
         streamed: fc.boolean(),
@@ -341,7 +341,7 @@ export function billingServiceContract(name: string, open: OpenStore): void {
       );
     });
 
-    test("while the store takes no writes nobody's money is promised, and what was settled is written when it does again", async () => {
+    test("while the store accepts no writes, admits no call; settled calls are written afterwards", async () => {
       await credit(1000);
       const hold = await billing.open(call());
       await billing.flush();

@@ -26,7 +26,7 @@ function streamOf(outputLimit: number): { readonly hold: Hold; readonly steps: n
   return { hold: new Hold(call, { account: null, spender: null }, book), steps };
 }
 
-test("a stream whose estimate passes its limit holds in steps, and not for each token", () => {
+test("a stream whose estimate exceeds its limit holds in steps, not for each token", () => {
   const { hold, steps } = streamOf(50);
   for (let tokens = 1; tokens <= 250; tokens++) expect(hold.cover(tokens)).toBeNull();
   expect(steps).toEqual([60, 125, 190, 255, 320]);

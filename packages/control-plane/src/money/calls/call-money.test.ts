@@ -32,7 +32,7 @@ const chunk = (content: string): string =>
 const usage = (input: number, output: number): object => ({ prompt_tokens: input, completion_tokens: output });
 
 /** Real billing under the real inference host, in front of an upstream that does what a test says. */
-describe("the money of a call", () => {
+describe("the cost of a call", () => {
   let store: OpenedDatabase;
   let billing: BillingService;
   let host: InferenceHost;
@@ -134,14 +134,14 @@ describe("the money of a call", () => {
     for (const event of events) handler.onData(Buffer.from(event));
   };
 
-  test("is what the upstream counted", async () => {
+  test("is what the upstream's usage amounts to", async () => {
     script = (handler) => answer(handler, { choices: [], usage: usage(30, 12) });
     expect((await ask({ max_tokens: 100 })).status).toBe(200);
     expect(await left()).toBe(10_000 - 42);
     expect(ends).toMatchObject([{ outcome: "ok", cost: 42, estimated: false }]);
   });
 
-  test("of a stream is what its last event counted, whether or not its caller asked to see that", async () => {
+  test("of a stream is what its last event reports, whether or not the caller requested usage", async () => {
     script = (handler) => {
       stream(
         handler,
@@ -155,7 +155,7 @@ describe("the money of a call", () => {
     expect(await left()).toBe(10_000 - 12);
   });
 
-  test("is nothing where the upstream refused, failed, or was never reached", async () => {
+  test("is zero if the upstream rejects it, fails, or is never reached", async () => {
     script = (handler) => answer(handler, { error: { message: "no" } }, 400);
     expect((await ask({})).status).toBe(400);
     script = (handler) => handler.onError(new DomainError("upstream_failed", "broke off"));
@@ -164,7 +164,7 @@ describe("the money of a call", () => {
     expect(ends.map(({ cost }) => cost)).toEqual([0, 0]);
   });
 
-  test("is an estimate of what came where the upstream broke off before it counted", async () => {
+  test("is estimated from what arrived if the upstream breaks off before it reports usage", async () => {
     script = (handler) => {
       stream(handler, chunk("some words that were generated"));
       handler.onError(new DomainError("upstream_failed", "broke off"));
@@ -175,7 +175,7 @@ describe("the money of a call", () => {
     expect(ends).toMatchObject([{ outcome: "upstream_failed", estimated: true, cost: 10_000 - balance }]);
   });
 
-  test("is nothing when the caller leaves before anything came, and what came when they leave later", async () => {
+  test("is zero if the caller disconnects before anything arrives, and is for what arrived if later", async () => {
     script = () => undefined;
     const early = new AbortController();
     const waiting = ask({ stream: true }, early.signal);
@@ -192,7 +192,7 @@ describe("the money of a call", () => {
     expect(aborted).toBe(2);
   });
 
-  test("that is not there refuses the call before anybody is asked, saying how much is needed and left", async () => {
+  test("that exceeds the balance rejects it before any upstream call, saying what is needed and left", async () => {
     places = [{ maxOutputTokens: 1_000_000 }];
     script = () => {
       throw new Error("nobody may be asked");
@@ -210,7 +210,7 @@ describe("the money of a call", () => {
     expect(await left()).toBe(10_000);
   });
 
-  test("that runs out in the middle of a stream ends it in-band and stops the upstream", async () => {
+  test("that exhausts the balance in the middle of a stream ends it in-band and stops the upstream", async () => {
     const words = "x".repeat(4 * STREAM_STEP_TOKENS);
     script = (handler) => stream(handler, ...Array.from({ length: 40 }, () => chunk(words)));
     const text = await (await ask({ stream: true, max_tokens: 1_000_000 })).text();
@@ -221,7 +221,7 @@ describe("the money of a call", () => {
     expect(ends).toMatchObject([{ outcome: "insufficient_balance", estimated: true }]);
   });
 
-  test("is not to be had for a model without a price", async () => {
+  test("must be known: a model without a price is rejected", async () => {
     prices = null;
     script = (handler) => answer(handler, {});
     const refused = await ask({});
@@ -229,7 +229,7 @@ describe("the money of a call", () => {
     expect(await refused.json()).toMatchObject({ error: { code: "not_configured" } });
   });
 
-  test("is held for as many answers as are asked for, and no longer ones than the model gives", async () => {
+  test("is held for all requested choices, and for no longer ones than the model generates", async () => {
     places = [{ maxOutputTokens: 300 }];
     script = (handler) => answer(handler, { choices: [], usage: usage(30, 12) });
     expect((await ask({ max_tokens: 1_000_000 })).status).toBe(200);
@@ -239,14 +239,14 @@ describe("the money of a call", () => {
     expect(await left()).toBe(10_000 - 2 * 42);
   });
 
-  test("in one piece was set aside whole: how many bytes it has is no reason to refuse it", async () => {
+  test("was held in full without a stream, so the response's size in bytes is no reason to reject it", async () => {
     await credit(-10_000 + 400);
     script = (handler) => answer(handler, { padding: "x".repeat(4000), usage: usage(10, 5) });
     expect((await ask({ max_tokens: 5 })).status).toBe(200);
     expect(await left()).toBe(385);
   });
 
-  test("is asked for before words are delivered: one large piece of a stream brings none that are not paid for", async () => {
+  test("is held before text is delivered: one large chunk of a stream delivers nothing unpaid", async () => {
     await credit(-10_000 + 1000);
     const words = "x".repeat(4 * STREAM_STEP_TOKENS);
     script = (handler) => stream(handler, Array.from({ length: 20 }, () => chunk(words)).join(""));
@@ -257,7 +257,7 @@ describe("the money of a call", () => {
     await left();
   });
 
-  test("is what the place that answered takes, also of two models of one provider, and held for the dearer one", async () => {
+  test("has the prices of the model that responded, even within one provider, and the hold the highest", async () => {
     const dear: Prices = { input: 3_000_000, cachedInput: 9_000_000, output: 3_000_000, perRequest: 5 };
     places = [{ model: "cheap" }, { model: "dear", rank: 1, prices: dear }];
     script = (handler) => answer(handler, { choices: [], usage: usage(30, 12) });
@@ -272,7 +272,7 @@ describe("the money of a call", () => {
     expect((await ask({ max_tokens: 3300 })).status).toBe(402);
   });
 
-  test("is what the price was when the call began", async () => {
+  test("has the prices from when the call began", async () => {
     script = (handler) => {
       prices = { input: 1_000_000_000, output: 1_000_000_000, perRequest: 0 };
       answer(handler, { choices: [], usage: usage(30, 12) });
@@ -281,7 +281,7 @@ describe("the money of a call", () => {
     expect(await left()).toBe(10_000 - 42);
   });
 
-  test("that runs out in the middle of a converted stream is told in the caller's dialect", async () => {
+  test("that exhausts the balance in a converted stream is reported in the caller's dialect", async () => {
     places = [{ protocols: ["chat"] }];
     await credit(-10_000 + 1000);
     const pieces = Array.from({ length: 20 }, () => chunk("x".repeat(200)));
@@ -294,13 +294,13 @@ describe("the money of a call", () => {
     expect(await left()).toBeGreaterThanOrEqual(0);
   });
 
-  test("is nothing for a refusal, whatever usage it tells", async () => {
+  test("is zero for a rejection, whatever usage it reports", async () => {
     script = (handler) => answer(handler, { error: { message: "no" }, usage: usage(30, 12) }, 400);
     expect((await ask({})).status).toBe(400);
     expect(await left()).toBe(10_000);
   });
 
-  describe.each(["chat", "responses"] as const)("that is refused in the %s dialect", (dialect) => {
+  describe.each(["chat", "responses"] as const)("that is rejected in the %s dialect:", (dialect) => {
     const NEVER = { resetsAt: null };
     /** One event of a stream that goes on. */
     const words = (length: number): string =>
@@ -322,7 +322,7 @@ describe("the money of a call", () => {
       while ((await billing.account(PROJECT)).running === running) await new Promise(setImmediate);
     };
 
-    test.each([false, true])("insufficient_balance tells what is needed and left (stream: %s)", async (stream) => {
+    test.each([false, true])("insufficient_balance says what is needed and left (stream: %s)", async (stream) => {
       await credit(-9_990);
       const { headers, error } = await refused({ stream });
       expect(headers.get("x-should-retry")).toBe("false");
@@ -334,7 +334,7 @@ describe("the money of a call", () => {
       });
     });
 
-    test.each([false, true])("held_by_running_calls may be tried again (stream: %s)", async (stream) => {
+    test.each([false, true])("held_by_running_calls may be retried (stream: %s)", async (stream) => {
       places = [{ maxOutputTokens: 9_600 }];
       await hold(9_600);
       const { headers, error } = await refused({ stream });
@@ -346,7 +346,7 @@ describe("the money of a call", () => {
       expect(money.leftNanoDollars + money.heldNanoDollars).toBe(10_000);
     });
 
-    test.each([false, true])("key_budget_exceeded tells when it starts anew (stream: %s)", async (stream) => {
+    test.each([false, true])("key_budget_exceeded says when the budget resets (stream: %s)", async (stream) => {
       budget = { total: 9_000, daily: 20, monthly: 9_000 };
       const { headers, error } = await refused({ stream });
       expect(headers.get("x-should-retry")).toBe("false");
@@ -358,7 +358,7 @@ describe("the money of a call", () => {
       });
     });
 
-    test("in the middle of a stream is told in-band, with the same figures", async () => {
+    test("a rejection in the middle of a stream is reported in-band, with the same amounts", async () => {
       budget = { total: 1000, daily: null, monthly: null };
       const pieces = Array.from({ length: 40 }, () => words(200));
       script = (handler) => {
@@ -377,7 +377,7 @@ describe("the money of a call", () => {
     });
   });
 
-  test("of two hundred calls at once on money for fifty is right to the nano-dollar", async () => {
+  test("is exact to the nano-dollar for two hundred simultaneous calls on a balance for fifty", async () => {
     await credit(-10_000 + 50 * 120);
     script = (handler) => answer(handler, { choices: [], usage: usage(3, 100) });
     const statuses = await Promise.all(

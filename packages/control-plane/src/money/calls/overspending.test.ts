@@ -115,7 +115,7 @@ const ask = (content: unknown, rest: object = {}): object => ({
 describe.each([
   ["a key's budget", "key_1", asKey(PROJECT, { budget: { total: BUDGET, daily: null, monthly: null } })],
   ["an agent's budget", "agt_1", asAgent(PROJECT, { budget: { total: BUDGET, daily: null, monthly: null } })],
-] as const)("of %s no more than there is is spent", (_name, id, caller) => {
+] as const)("%s cannot be overspent", (_name, id, caller) => {
   beforeEach(async () => {
     stage.caller = caller;
     await credit(100_000_000_000);
@@ -123,13 +123,13 @@ describe.each([
 
   test.each<[string, object, boolean]>([
     ["by words that end like base64", ask(WORDS_LIKE_BASE64, { max_tokens: 1 }), false],
-    ["by one letter, many times", ask([{ type: "text", text: "a".repeat(30_000) }], { max_tokens: 1 }), true],
+    ["by one letter repeated many times", ask([{ type: "text", text: "a".repeat(30_000) }], { max_tokens: 1 }), true],
     ["by digits", ask("7 ".repeat(5000), { max_tokens: 1 }), true],
-    ["by pictures in a tool", ask("Hi", { max_tokens: 1, tools: [{ image_url: { url: "a".repeat(20_000) } }] }), true],
-    ["by many answers, as text", ask("Hi", { max_tokens: 100, n: "20" }), true],
-    ["by many answers, as a fraction", ask("Hi", { max_tokens: 100, n: 20.5 }), true],
-    ["by a limit that is none", ask("Hi", { max_tokens: -1 }), true],
-    ["by a limit as text", ask("Hi", { max_tokens: "900" }), true],
+    ["by images in a tool", ask("Hi", { max_tokens: 1, tools: [{ image_url: { url: "a".repeat(20_000) } }] }), true],
+    ["by many choices, sent as text", ask("Hi", { max_tokens: 100, n: "20" }), true],
+    ["by many choices, sent as a fraction", ask("Hi", { max_tokens: 100, n: 20.5 }), true],
+    ["by an invalid limit", ask("Hi", { max_tokens: -1 }), true],
+    ["by a limit sent as text", ask("Hi", { max_tokens: "900" }), true],
     ["by a limit of the other dialect", ask("Hi", { max_output_tokens: 1 }), true],
     ["by a limit that the upstream does not read", ask("Hi", { max_completion_tokens: 1 }), true],
   ])("%s", async (_how, body, someAreServed) => {
@@ -141,7 +141,7 @@ describe.each([
     expect(responses.filter(({ status }) => status === 402).length).toBeGreaterThan(0);
   });
 
-  test("by calls whose upstream counts nothing and answers at length", async () => {
+  test("by calls whose upstream reports no usage and sends a long response", async () => {
     place();
     await allAtOnce(ask("Hi", { max_tokens: 100, logprobs: true }), async (far) => {
       far.respond(200, JSON_TYPE);
@@ -153,7 +153,7 @@ describe.each([
     expect(spent).toBeLessThanOrEqual(BUDGET);
   });
 
-  test("by streams that bring more than is left in one piece", async () => {
+  test("by streams that deliver more than is left in one chunk", async () => {
     place();
     await allAtOnce(ask("Hi", { stream: true, max_tokens: 1000 }), async (far) => {
       far.respond(200, SSE);
@@ -168,7 +168,7 @@ describe.each([
   });
 });
 
-test("of a balance no more than there is is spent, and nothing is written off", async () => {
+test("a balance is never overspent, and nothing is written off", async () => {
   await credit(BUDGET);
   place();
   const responses = await allAtOnce(ask("7".repeat(2000), { max_tokens: 100, n: "3" }), countStrictly);
@@ -182,7 +182,7 @@ test("of a balance no more than there is is spent, and nothing is written off", 
   expect(served).toBeLessThan(AT_ONCE);
 });
 
-test("one honest call needs no more than the model can read", async () => {
+test("one honest call needs no more balance than for what the model can read", async () => {
   await credit(BUDGET);
   place({ contextTokens: 16_384 });
   const arriving = stage.chat(ask("word ".repeat(12_000), { max_tokens: 100 }));
@@ -194,7 +194,7 @@ test("one honest call needs no more than the model can read", async () => {
   expect((await arriving).status).toBe(200);
 });
 
-describe("of a limit of tokens in a minute", () => {
+describe("with a limit on tokens per minute,", () => {
   const TOKENS = 20_000;
   beforeEach(async () => {
     await credit(1_000_000_000_000);
@@ -203,11 +203,11 @@ describe("of a limit of tokens in a minute", () => {
   });
 
   test.each<[string, object]>([
-    ["long answers", ask("Hi", { max_tokens: 15_000 })],
-    ["answers of no limit", ask("Hi")],
-    ["many answers", ask("Hi", { max_tokens: 500, n: "30" })],
-    ["input that is many tokens", ask("7".repeat(15_000), { max_tokens: 1 })],
-  ])("a single call can exceed what remains, not as many as run at once: %s", async (_name, body) => {
+    ["long responses", ask("Hi", { max_tokens: 15_000 })],
+    ["responses without a limit", ask("Hi")],
+    ["many choices", ask("Hi", { max_tokens: 500, n: "30" })],
+    ["input of many tokens", ask("7".repeat(15_000), { max_tokens: 1 })],
+  ])("a single call can exceed what remains, but not several at the same time: %s", async (_name, body) => {
     const responses = await allAtOnce(body, countStrictly);
     expect(responses.filter(({ status }) => status === 200)).toHaveLength(1);
     expect(responses.filter(({ status }) => status === 429)).toHaveLength(AT_ONCE - 1);
@@ -215,7 +215,7 @@ describe("of a limit of tokens in a minute", () => {
     expect(refused?.headers.get("retry-after")).toMatch(/^[1-9]/);
   });
 
-  test("calls one after another take no more of it than they use", async () => {
+  test("consecutive calls use no more of it than they need", async () => {
     for (let made = 1; made <= 5; made++) {
       const arriving = stage.chat(ask("Hi", { max_tokens: 15_000 }));
       await vi.waitFor(() => expect(arrived).toHaveLength(made));

@@ -26,7 +26,7 @@ const end: CallEnd = {
   durationMs: 1840,
 };
 
-describe("what calls used", () => {
+describe("usage records", () => {
   const clock = new TestClock();
   let written: (readonly UsageRecord[])[];
   let sums: (readonly HourSums[])[];
@@ -58,7 +58,7 @@ describe("what calls used", () => {
   });
   afterEach(() => void vi.useRealTimers());
 
-  test("is written together, all that was told of a call and nothing else", async () => {
+  test("are written together, with everything known of a call and nothing else", async () => {
     recorder.record(end);
     recorder.record({ ...end, id: "req_2", usage: null, model: null, upstreamId: null, status: null, cost: 0 });
     await vi.advanceTimersByTimeAsync(100);
@@ -93,7 +93,7 @@ describe("what calls used", () => {
     expect(second?.id).not.toBe(first?.id);
   });
 
-  test("names the agent or the member where no key called", async () => {
+  test("name the agent or the member if no key was used", async () => {
     recorder.record({ ...end, caller: asAgent("prj_1") });
     recorder.record({ ...end, caller: { kind: "member", userId: "usr_2", projectId: "prj_1" } });
     await recorder.flush();
@@ -103,7 +103,7 @@ describe("what calls used", () => {
     ]);
   });
 
-  test("takes any name that a model was called by, and keeps one that every store can hold", async () => {
+  test("accept any model name from a caller, and keep one that every store can hold", async () => {
     recorder.record({ ...end, model: `a/\0\n\ud800'; drop table "usage_record" -- ${"🔑".repeat(5000)}` });
     await recorder.flush();
     const [record] = written[0] ?? [];
@@ -111,7 +111,7 @@ describe("what calls used", () => {
     expect(record?.model).toHaveLength(300);
   });
 
-  test("waits for a store that is away, each record once", async () => {
+  test("wait for an unreachable store, and are written once each", async () => {
     fault = AWAY;
     recorder.record(end);
     await vi.advanceTimersByTimeAsync(100);
@@ -123,7 +123,7 @@ describe("what calls used", () => {
     expect(recorder.dropped).toBe(0);
   });
 
-  describe("of refusals before any upstream was asked", () => {
+  describe("of calls rejected before any upstream was called", () => {
     const refused: CallEnd = {
       ...end,
       outcome: "rate_limit_exceeded",
@@ -136,7 +136,7 @@ describe("what calls used", () => {
     const counted = (): number =>
       sums.reduce((sum, hours) => sum + hours.reduce((calls, each) => calls + each.sums.calls, 0), 0);
 
-    test("is a record at most once a minute for each caller and code, and all of them are in the sums", async () => {
+    test("are written at most once a minute for each caller and code, and all calls count in the sums", async () => {
       for (let n = 0; n < 1000; n++) {
         recorder.record({ ...refused, id: `req_a${n}` });
         recorder.record({ ...refused, id: `req_b${n}`, outcome: "insufficient_balance" });
@@ -154,27 +154,27 @@ describe("what calls used", () => {
       expect(written.flat().at(-1)).toMatchObject({ requestId: "req_later" });
     });
 
-    test("is in the sums within a minute where nothing else comes, and no batch is without a record", async () => {
+    test("count in the sums within a minute without other calls, and no batch is without a record", async () => {
       for (let n = 0; n < 10; n++) recorder.record({ ...refused, id: `req_${n}` });
       await vi.advanceTimersByTimeAsync(60_100);
       expect(counted()).toBe(10);
       expect(written.map((batch) => batch.length)).toEqual([1, 1]);
     });
 
-    test("is in the sums when the server stops", async () => {
+    test("count in the sums when the server stops", async () => {
       for (let n = 0; n < 10; n++) recorder.record({ ...refused, id: `req_${n}` });
       await recorder.close();
       expect(counted()).toBe(10);
     });
 
-    test("is a record each where an upstream was asked", async () => {
+    test("are written for every call if an upstream was called", async () => {
       for (let n = 0; n < 3; n++) recorder.record({ ...refused, outcome: "upstream_failed", attempts: 1 });
       await recorder.flush();
       expect(written.flat()).toHaveLength(3);
     });
   });
 
-  test("is bounded while the store is away, and what is lost is counted", async () => {
+  test("are limited in number while the store is unreachable, and lost ones are counted", async () => {
     fault = AWAY;
     const many = 60_000;
     for (let n = 0; n < many; n++) recorder.record(end);
@@ -184,7 +184,7 @@ describe("what calls used", () => {
     expect(written.flat()).toHaveLength(many - recorder.dropped);
   });
 
-  test("is written to the last when the server stops, and a store that is away does not hold it up", async () => {
+  test("are written completely when the server stops, which an unreachable store does not delay", async () => {
     recorder.record(end);
     await recorder.close();
     expect(written.flat()).toHaveLength(1);

@@ -49,7 +49,7 @@ function startProvider(): Promise<Server> {
   return new Promise((resolve) => provider.listen(0, "127.0.0.1", () => resolve(provider)));
 }
 
-describe("what a project has used, on a real server", () => {
+describe("a project's usage on a real server", () => {
   const dataDir = mkdtempSync(join(tmpdir(), "fairlead-usage-"));
   let provider: Server;
   let config: Config;
@@ -106,7 +106,7 @@ describe("what a project has used, on a real server", () => {
     rmSync(dataDir, { recursive: true });
   });
 
-  test("is nothing before the first call, then each call as its caller knew it, and no word of what was said", async () => {
+  test("is empty before the first call, then lists each call as its caller knows it, without any content", async () => {
     expect(await usage()).toMatchObject({ groupBy: ["day"], totals: { calls: 0 }, groups: [] });
     const good = await ask("cloud/small");
     const bad = await ask("cloud/large");
@@ -139,7 +139,7 @@ describe("what a project has used, on a real server", () => {
     ]);
   });
 
-  test("is filtered and read page by page", async () => {
+  test("can be filtered and read page by page", async () => {
     expect((await calls("?outcome=ok")).calls).toHaveLength(1);
     expect((await calls(`?keyId=${key.id}&model=cloud/small`)).calls).toHaveLength(1);
     expect((await calls("?keyId=key_other")).calls).toEqual([]);
@@ -149,7 +149,7 @@ describe("what a project has used, on a real server", () => {
     expect(second.nextPageToken).toBe("");
   });
 
-  test("goes on where a page's token says, and of its time", async () => {
+  test("continues at the position and the time of a page token", async () => {
     const { groups } = await usage(
       `?groupBy=model&pageToken=${encodePageToken(`0.${Date.now() + 7_200_000}.1.model`)}`,
     );
@@ -170,18 +170,18 @@ describe("what a project has used, on a real server", () => {
     ["/usage/calls?to=2026-03-02", "to"],
     ["/usage/calls?pageToken=x", "pageToken"],
     ["/usage/calls?model=%1b", "model"],
-  ])("%s is refused, and the fault is named", async (path, param) => {
+  ])("is rejected for %s, naming the parameter", async (path, param) => {
     const { error } = refused.parse(await platform("GET", `${project}${path}`));
     expect(error).toMatchObject({ code: "invalid_request", param });
   });
 
-  test("shows at the key what it has spent", async () => {
+  test("includes what a key has spent, in the key itself", async () => {
     const spent = { total: COST, daily: COST, monthly: COST };
     expect(await platform("GET", `${project}/keys/${key.id}`)).toMatchObject({ spent });
     expect(await platform("GET", `${project}/keys`)).toMatchObject({ keys: [{ id: key.id, spent }] });
   });
 
-  test("is written to the last when the server stops, once", async () => {
+  test("is written completely when the server stops, once", async () => {
     await ask("cloud/small");
     await server.close();
     server = await startServer(config);

@@ -11,7 +11,7 @@ import { UsageStore } from "./usage-store.ts";
 
 const PAGE = { after: null, limit: 10 };
 
-describe.each(STORES)("what a project has used, on $name", ({ open }) => {
+describe.each(STORES)("a project's usage on $name", ({ open }) => {
   const clock = new TestClock();
   const vic = asUser("usr_vic");
   let store: OpenedDatabase;
@@ -33,7 +33,7 @@ describe.each(STORES)("what a project has used, on $name", ({ open }) => {
   };
   const at = clock.now() - 5 * HOUR_MS;
 
-  test("is read by everybody in the project, and there is none for strangers", async () => {
+  test("is readable by every member, and hidden from strangers", async () => {
     await write([usageRecord("usg_1", { at })]);
     expect(await usage.sums(vic, "prj_1", { by: ["day"] })).toMatchObject({ totals: { calls: 1 } });
     expect(await usage.calls(vic, "prj_1", { page: PAGE })).toHaveLength(1);
@@ -45,7 +45,7 @@ describe.each(STORES)("what a project has used, on $name", ({ open }) => {
     }
   });
 
-  test("is told in order, days and hours first to last, and its totals are the sum of its groups", async () => {
+  test("is returned in order, days and hours ascending, and its totals are the sum of its groups", async () => {
     await write([
       usageRecord("usg_1", { at, model: "b" }),
       usageRecord("usg_2", { at: at - 48 * HOUR_MS, model: "c", estimated: true }),
@@ -63,11 +63,11 @@ describe.each(STORES)("what a project has used, on $name", ({ open }) => {
     expect(totals).toMatchObject({ calls: 4, estimatedCalls: 1, cost: 2469 });
   });
 
-  test("of a project that has called nothing is nothing", async () => {
+  test("is zero without calls", async () => {
     expect(await usage.sums(vic, "prj_1", { by: ["model"] })).toMatchObject({ totals: NOTHING_USED, groups: [] });
   });
 
-  test("comes in pages where it makes many groups, what costs most first, and every sum is exact", async () => {
+  test("is paged if it has many groups, most expensive first, and every sum is exact", async () => {
     const cost = (n: number): number => (n * 7919) % 6000;
     const records = Array.from({ length: 5600 }, (_, n) =>
       usageRecord(`usg_${n}`, { at, model: `m/${n}`, cost: cost(n) }),
@@ -99,13 +99,13 @@ describe.each(STORES)("what a project has used, on $name", ({ open }) => {
     }
   });
 
-  test("has one page and nothing else where it makes no more than 500 groups", async () => {
+  test("has a single page and no remainder for up to 500 groups", async () => {
     await write(Array.from({ length: 500 }, (_, n) => usageRecord(`usg_${n}`, { at, model: `m/${n}` })));
     const { groups, other, next } = await usage.sums(vic, "prj_1", { by: ["model"] });
     expect([groups.length, other, next]).toEqual([500, null, null]);
   });
 
-  test("is refused for a time that is none", async () => {
+  test("is rejected for an invalid time", async () => {
     await expect(usage.sums(vic, "prj_1", { from: at, to: at - HOUR_MS, by: ["day"] })).rejects.toMatchObject({
       code: "invalid_request",
       param: "from",

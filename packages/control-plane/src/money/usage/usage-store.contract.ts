@@ -45,7 +45,7 @@ export function usageStoreContract(name: string, open: OpenStore): void {
     const ids = async (filter: Parameters<UsageStore["list"]>[1], page = PAGE): Promise<string[]> =>
       (await usage.list("prj_1", filter, page)).map(({ id }) => id);
 
-    test("gives back what was put in", async () => {
+    test("returns what was stored", async () => {
       const nothing = usageRecord("usg_2", {
         keyId: null,
         userId: null,
@@ -64,7 +64,7 @@ export function usageStoreContract(name: string, open: OpenStore): void {
       expect(await usage.list("prj_1", {}, PAGE)).toEqual([nothing, hostile]);
     });
 
-    test("lists one project's alone, page by page, the newest first", async () => {
+    test("lists only the project's calls, page by page, newest first", async () => {
       await write(
         usageRecord("usg_1"),
         usageRecord("usg_3"),
@@ -75,7 +75,7 @@ export function usageStoreContract(name: string, open: OpenStore): void {
       expect((await usage.list("prj_1", {}, { after: "usg_2", limit: 2 })).map(({ id }) => id)).toEqual(["usg_1"]);
     });
 
-    test("filters by time, key, agent, model and outcome, all together", async () => {
+    test("filters by time, key, agent, model and outcome in combination", async () => {
       await write(
         usageRecord("usg_1", { at: 1000 }),
         usageRecord("usg_2", { at: 2000, model: HOSTILE }),
@@ -91,7 +91,7 @@ export function usageStoreContract(name: string, open: OpenStore): void {
       expect(await ids({ keyId: "' or 1=1 --" })).toEqual([]);
     });
 
-    test("adds what is equal in one hour, over any number of batches, and tells the rest apart", async () => {
+    test("adds up equal calls of one hour over any number of batches, and keeps others separate", async () => {
       const at = Date.UTC(2026, 0, 1, 10);
       await write(usageRecord("usg_1", { at }), usageRecord("usg_2", { at: at + HOUR_MS - 1, estimated: true }));
       await write(usageRecord("usg_3", { at }), usageRecord("usg_4", { at: at + HOUR_MS, model: null }));
@@ -106,14 +106,14 @@ export function usageStoreContract(name: string, open: OpenStore): void {
       expect(await store.db.selectFrom("usage_hour").select("calls").execute()).toHaveLength(2);
     });
 
-    test("a batch that comes again is refused whole, and no sum grows", async () => {
+    test("rejects a repeated batch as a whole, and no sum grows", async () => {
       await write(usageRecord("usg_1"));
       await expect(write(usageRecord("usg_1"), usageRecord("usg_2"))).rejects.toThrow();
       expect(await ids({})).toEqual(["usg_1"]);
       expect(await sumsBy(["user"])).toMatchObject([{ sums: { calls: 1 } }]);
     });
 
-    test("pages groups by their cost, and adds up what is on other pages and on none", async () => {
+    test("pages groups by cost, and adds up what is on other pages and on none", async () => {
       const costs = [5, 9, 5, 1, 7, 3, 0];
       await write(...costs.map((cost, n) => usageRecord(`usg_${n}`, { model: `m/${n}`, cost })));
       const page = async (offset: number, most = 5) => {
@@ -128,7 +128,7 @@ export function usageStoreContract(name: string, open: OpenStore): void {
       expect(await page(6, 9)).toEqual({ models: ["m/6"], elsewhere: 30, other: 0, calls: 0, more: false });
     });
 
-    test("whatever was called, the sums of the hours are the sums of the records, to the nano-dollar", async () => {
+    test("keeps the hourly sums equal to the sums of the records, to the nano-dollar, for any calls", async () => {
       const begin = Date.UTC(2026, 1, 27, 22);
       const some = <T>(...of: T[]): fc.Arbitrary<T> => fc.constantFrom(...of);
       const calls = fc.record({
@@ -172,7 +172,7 @@ export function usageStoreContract(name: string, open: OpenStore): void {
       );
     });
 
-    test("keeps records for their days and sums for theirs, and removes both in portions", async () => {
+    test("keeps records and sums for their configured days, and deletes both in batches", async () => {
       const clock = new TestClock();
       const now = clock.now();
       for (const days of [0, 1, 2, 3]) await write(usageRecord(`usg_${days}`, { at: now - days * DAY_MS }));

@@ -6,17 +6,17 @@ import { DAY_MS, HOUR_MS, sumsOf, toUsageCall, toUsageGroup, wholeHours } from "
 const noon = Date.UTC(2026, 2, 2, 12, 17, 3);
 
 describe("a time span of usage", () => {
-  test("is thirty days by default, of which today (UTC) is the last, the present hour included", () => {
+  test("defaults to thirty days that end with today (UTC), including the current hour", () => {
     expect(wholeHours({}, noon)).toEqual({ from: Date.UTC(2026, 1, 1), to: Date.UTC(2026, 2, 2, 13) });
     expect(wholeHours({}, Date.UTC(2026, 2, 2))).toEqual({ from: Date.UTC(2026, 1, 1), to: Date.UTC(2026, 2, 2, 1) });
   });
 
-  test("ends thirty days after nothing: without a beginning it is the thirty days before its end", () => {
+  test("without a start begins thirty days before its end", () => {
     const to = Date.UTC(2026, 0, 31);
     expect(wholeHours({ to }, noon)).toEqual({ from: Date.UTC(2026, 0, 1), to });
   });
 
-  test("is whole hours that hold what was asked for, and no more than an hour around it", () => {
+  test("consists of whole hours that contain the requested time, with at most an hour around it", () => {
     const moment = fc.integer({ min: 0, max: 4e12 });
     fc.assert(
       fc.property(moment, moment, (from, to) => {
@@ -31,8 +31,8 @@ describe("a time span of usage", () => {
   });
 });
 
-describe("usage as it is told", () => {
-  test("names groups by what they were told apart by, days without a time", () => {
+describe("usage in responses", () => {
+  test("names groups by their grouping fields, and days without a time", () => {
     const sums = sumsOf(usageRecord("usg_1", { estimated: true }));
     const values = [noon - (noon % DAY_MS), noon - (noon % HOUR_MS), "key_1", null];
     expect(toUsageGroup(["day", "hour", "key", "agent"], { values, sums })).toEqual({
@@ -50,7 +50,7 @@ describe("usage as it is told", () => {
     });
   });
 
-  test("keeps the record's own id and the project to itself", () => {
+  test("omits the record's own ID and the project", () => {
     const told = toUsageCall(usageRecord("usg_1"));
     expect(told).toMatchObject({ requestId: "req_usg_1", at: "2026-01-01T10:30:00.000Z", costNanoDollars: 1234 });
     expect(Object.keys(told)).not.toEqual(expect.arrayContaining(["id"]));

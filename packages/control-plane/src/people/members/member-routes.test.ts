@@ -97,7 +97,7 @@ describe.each(STORES)("members over HTTP, on $name", (kind) => {
       expect(second.nextPageToken).toBe("");
     });
 
-    test("get another role, and are told at top level; the body may repeat the path", async () => {
+    test("get another role, returned at the top level; the body may repeat the path parameters", async () => {
       await enter("ben", "viewer");
       const body = { projectId, userId: idOf("ben"), role: "admin" };
       const changed = await call("PATCH", memberPath("ben"), { body });
@@ -122,7 +122,7 @@ describe.each(STORES)("members over HTTP, on $name", (kind) => {
       expect(errorOf(answer)).toMatchObject({ code: "invalid_request", param });
     });
 
-    test("are removed and leave with an empty answer, and are gone at the next call", async () => {
+    test("are removed and leave with an empty response, and are gone in the next call", async () => {
       await enter("ben", "member");
       await enter("cid", "viewer");
       const removed = await call("DELETE", memberPath("ben"));
@@ -133,7 +133,7 @@ describe.each(STORES)("members over HTTP, on $name", (kind) => {
       expect((await call("GET", project("/members"), { as: "cid" })).status).toBe(404);
     });
 
-    test("keep the last owner: 409, and the call is not to be retried", async () => {
+    test("keep their last owner: the response is 409 and says not to retry", async () => {
       for (const answer of [
         await call("DELETE", memberPath("ann")),
         await call("PATCH", memberPath("ann"), { body: { role: "admin" } }),
@@ -144,7 +144,7 @@ describe.each(STORES)("members over HTTP, on $name", (kind) => {
       }
     });
 
-    test("of two owners who demote each other at once over HTTP one stays", async () => {
+    test("keep one of two owners who demote each other at the same time", async () => {
       await enter("ben", "owner");
       const answers = await Promise.all([
         call("PATCH", memberPath("ben"), { body: { role: "admin" } }),
@@ -158,7 +158,7 @@ describe.each(STORES)("members over HTTP, on $name", (kind) => {
   });
 
   describe("invitations", () => {
-    test("tell their link once; addresses are kept in lower case", async () => {
+    test("return their link once, and store addresses in lower case", async () => {
       const { invitation, url } = await inviteOk("  New.Person+x@Example.ORG ", "admin");
       expect(invitation).toMatchObject({ projectId, email: "new.person+x@example.org", role: "admin" });
       expect(Date.parse(invitation.expiresAt) - Date.parse(invitation.createdAt)).toBe(7 * 24 * 3_600_000);
@@ -167,7 +167,7 @@ describe.each(STORES)("members over HTTP, on $name", (kind) => {
       expect(JSON.stringify((await call("GET", project("/invitations"))).body)).not.toContain("fli_");
     });
 
-    test("are made once for a key: a repeat is refused, since the link is kept nowhere", async () => {
+    test("are created once for an Idempotency-Key: a repeat is rejected, since the link is not stored", async () => {
       const send = (body: unknown): Promise<Answer> =>
         call("POST", project("/members"), { body, headers: { "idempotency-key": projectId } });
       const first = await send({ email: "new@example.org", role: "member" });
@@ -179,7 +179,7 @@ describe.each(STORES)("members over HTTP, on $name", (kind) => {
       expect(await invitations()).toEqual(["new@example.org"]);
     });
 
-    test("replace the one before for the same address, and are taken back by id", async () => {
+    test("replace the previous one for the same address, and are revoked by ID", async () => {
       const { invitation: before } = await inviteOk("new@example.org");
       const { invitation } = await inviteOk("NEW@example.org", "viewer");
       expect(await invitations()).toEqual(["new@example.org"]);
@@ -189,7 +189,7 @@ describe.each(STORES)("members over HTTP, on $name", (kind) => {
       expect((await call("DELETE", project(`/invitations/${invitation.id}`))).status).toBe(404);
     });
 
-    test("are refused for members, by members without the right, and beyond one's own right", async () => {
+    test("are rejected for existing members, without permission, and above the caller's own permissions", async () => {
       await enter("ben", "admin");
       await enter("cid", "member");
       const refused = async (answer: Promise<Answer>): Promise<unknown> => {
@@ -207,22 +207,22 @@ describe.each(STORES)("members over HTTP, on $name", (kind) => {
     });
   });
 
-  describe("hostile texts", () => {
-    test.each(NO_ADDRESSES)("%j is no address to invite", async (email) => {
+  describe("hostile text", () => {
+    test.each(NO_ADDRESSES)("%j cannot be invited as an address", async (email) => {
       const answer = await invite(email);
       expect([answer.status, errorOf(answer).param]).toEqual([400, "email"]);
       expect(await invitations()).toEqual([]);
     });
 
     test.each(["o'brien@example.org", "a_b-c+d@example.org", `${"x".repeat(64)}@example.org`, "--@example.org"])(
-      "%j is one",
+      "%j can be invited as an address",
       async (email) => {
         expect((await inviteOk(email)).invitation.email).toBe(email);
         expect(await invitations()).toEqual([email]);
       },
     );
 
-    test.each(NO_IDS)("the id %j names nobody", async (id) => {
+    test.each(NO_IDS)("%j as an ID finds nobody", async (id) => {
       const part = encodeURIComponent(id);
       for (const [method, path] of [
         ["PATCH", project(`/members/${part}`)],
@@ -238,7 +238,7 @@ describe.each(STORES)("members over HTTP, on $name", (kind) => {
       }
     });
 
-    test.each(["a\0b", "\n", "x".repeat(257), "x".repeat(TEN_KB)])("%j is no id at all", async (id) => {
+    test.each(["a\0b", "\n", "x".repeat(257), "x".repeat(TEN_KB)])("%j as an ID is invalid", async (id) => {
       const part = encodeURIComponent(id);
       for (const path of [`/members/${part}`, `/invitations/${part}`]) {
         const answer = await call("DELETE", project(path));
@@ -246,7 +246,7 @@ describe.each(STORES)("members over HTTP, on $name", (kind) => {
       }
     });
 
-    test("whatever address comes is kept exactly or refused by its name, and whatever id finds nobody", async () => {
+    test("as an address is kept exactly or rejected by field name, and as an ID finds nobody", async () => {
       const characters = ["\0", "\ud800", "'", '"', "<", "%", "\u202e", "a", "🦊", " ", "@", "."];
       const unit = fc.oneof(fc.string({ unit: "binary", minLength: 1, maxLength: 1 }), fc.constantFrom(...characters));
       await fc.assert(

@@ -7,7 +7,7 @@ import { INVITATION_LIFE_MS } from "./member.ts";
 const ORIGIN = { requestId: "req_1", address: "192.0.2.1" };
 
 export function memberServiceContract(name: string, open: OpenStore): void {
-  describe(`the member services on ${name}`, () => {
+  describe(`with the member services on ${name},`, () => {
     let fixture: MemberFixture;
     const named = (user: string): { projectId: string; userId: string } => ({
       projectId: PROJECT,
@@ -29,7 +29,7 @@ export function memberServiceContract(name: string, open: OpenStore): void {
     const accept = (user: string, token: string): Promise<{ readonly projectId: string }> =>
       fixture.invitations.acceptInvitation({ userId: `usr_${user}`, email: `usr_${user}@example.org` }, token, ORIGIN);
 
-    test("two owners who demote each other at the same moment leave one owner", async () => {
+    test("two owners who demote each other at the same time leave one owner", async () => {
       const ann = await fixture.add("ann", "owner");
       const ben = await fixture.add("ben", "owner");
       const changes = await Promise.allSettled([
@@ -40,7 +40,7 @@ export function memberServiceContract(name: string, open: OpenStore): void {
       expect(new Set([await fixture.roleOf("ann"), await fixture.roleOf("ben")])).toEqual(new Set(["member", "owner"]));
     });
 
-    test("two owners who leave, or remove each other, at the same moment leave one owner", async () => {
+    test("two owners who leave or remove each other at the same time leave one owner", async () => {
       const ann = await fixture.add("ann", "owner");
       const ben = await fixture.add("ben", "owner");
       const changes = await Promise.allSettled([
@@ -55,7 +55,7 @@ export function memberServiceContract(name: string, open: OpenStore): void {
       ).toHaveLength(1);
     });
 
-    test("the last owner is told what to do instead, and everything stays as it was", async () => {
+    test("the last owner is told what to do instead, and nothing changes", async () => {
       const ann = await fixture.add("ann", "owner");
       await fixture.addKey("key_a", "ann");
       await expect(fixture.members.remove(ann, named("ann"))).rejects.toMatchObject({ code: "last_owner" });
@@ -67,7 +67,7 @@ export function memberServiceContract(name: string, open: OpenStore): void {
       expect(await fixture.audit()).toEqual([]);
     });
 
-    test("with a member go their keys and their open invitations, and nobody else's", async () => {
+    test("removing a member removes their keys and open invitations, and nobody else's", async () => {
       const ann = await fixture.add("ann", "owner");
       await fixture.add("ben", "admin");
       await fixture.addKey("key_a", "ann");
@@ -89,7 +89,7 @@ export function memberServiceContract(name: string, open: OpenStore): void {
       ]);
     });
 
-    test("a member who becomes a viewer keeps no key, and an admin who becomes a member invites nobody any more", async () => {
+    test("a member who becomes a viewer loses keys, and an admin who becomes a member loses invitations", async () => {
       const ann = await fixture.add("ann", "owner");
       await fixture.add("ben", "admin");
       await fixture.addKey("key_b", "ben");
@@ -102,14 +102,14 @@ export function memberServiceContract(name: string, open: OpenStore): void {
       expect(await fixture.enabledKeys()).toEqual([]);
     });
 
-    test("a role that is given again changes nothing, and is not recorded", async () => {
+    test("setting the same role again changes nothing, and is not recorded", async () => {
       const ann = await fixture.add("ann", "owner");
       await fixture.add("ben", "member");
       expect(await fixture.members.update(ann, { ...named("ben"), role: "member" })).toMatchObject({ role: "member" });
       expect(await fixture.audit()).toEqual([]);
     });
 
-    test("to strangers the project does not exist, and to members a member who is none does not", async () => {
+    test("strangers get not_found for the project, and members get it for a user who is not a member", async () => {
       const ann = await fixture.add("ann", "owner");
       const cid = await fixture.add("cid");
       await expect(fixture.members.remove(cid, named("ann"))).rejects.toMatchObject({ code: "not_found" });
@@ -119,7 +119,7 @@ export function memberServiceContract(name: string, open: OpenStore): void {
       });
     });
 
-    test("an invitation lets in its own person alone, once, and says whom it is for without telling all", async () => {
+    test("an invitation admits only its own user, once, and shows their address masked", async () => {
       await fixture.add("ann", "owner");
       await fixture.add("ben");
       await fixture.add("cid");
@@ -133,7 +133,7 @@ export function memberServiceContract(name: string, open: OpenStore): void {
       await expect(accept("ben", token)).rejects.toMatchObject({ code: "not_found" });
     });
 
-    test("of many who accept at once the member is made once", async () => {
+    test("simultaneous acceptances create one member", async () => {
       await fixture.add("ann", "owner");
       await fixture.add("ben");
       const token = await invite("ann", "usr_ben@example.org");
@@ -143,7 +143,7 @@ export function memberServiceContract(name: string, open: OpenStore): void {
       expect((await fixture.audit()).filter((event) => event.startsWith("member.join"))).toHaveLength(1);
     });
 
-    test("an invitation never takes a role away from somebody who got a higher one meanwhile", async () => {
+    test("an invitation never lowers a role that was granted in the meantime", async () => {
       await fixture.add("ann", "owner");
       const token = await invite("ann", "usr_ben@example.org", "viewer");
       await fixture.add("ben", "admin");
@@ -151,7 +151,7 @@ export function memberServiceContract(name: string, open: OpenStore): void {
       expect(await fixture.roleOf("ben")).toBe("admin");
     });
 
-    test("an invitation runs out, is replaced by the next for the same address, and can be taken back", async () => {
+    test("an invitation expires, is replaced by the next for the same address, and can be revoked", async () => {
       const ann = await fixture.add("ann", "owner");
       await fixture.add("ben");
       const first = await invite("ann", "usr_ben@example.org");
@@ -166,7 +166,7 @@ export function memberServiceContract(name: string, open: OpenStore): void {
       await expect(accept("ben", third)).rejects.toMatchObject({ code: "not_found" });
     });
 
-    test("members are not invited again, and admins make no owners", async () => {
+    test("members are not invited again, and admins do not invite owners", async () => {
       const ann = await fixture.add("ann", "owner");
       const ben = await fixture.add("ben", "admin");
       const input = { projectId: PROJECT, email: "usr_ben@example.org", role: "member" } as const;
@@ -178,7 +178,7 @@ export function memberServiceContract(name: string, open: OpenStore): void {
       await expect(fixture.invitations.create(ben, owner)).rejects.toMatchObject({ code: "permission_denied" });
     });
 
-    test("whoever lost their right in the middle of a change does not make it", async () => {
+    test("a caller who loses permission during a change does not complete it", async () => {
       const ann = await fixture.add("ann", "owner");
       const ben = await fixture.add("ben", "admin");
       await fixture.add("cid", "viewer");

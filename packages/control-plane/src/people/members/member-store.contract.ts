@@ -21,7 +21,7 @@ export function memberStoreContract(name: string, open: OpenStore): void {
     });
     afterEach(() => store.close());
 
-    test("gives back what was put in, with the member's address", async () => {
+    test("returns what was stored, with the member's address", async () => {
       await add("prj_1", "usr_a", "admin");
       const ann = { projectId: "prj_1", userId: "usr_a", role: "admin", createdAt: 3, email: "usr_a@example.org" };
       expect(await members.find("prj_1", "usr_a")).toEqual(ann);
@@ -32,7 +32,7 @@ export function memberStoreContract(name: string, open: OpenStore): void {
       }
     });
 
-    test("tells the membership, and whether the project is being deleted", async () => {
+    test("returns the membership, and whether the project is being deleted", async () => {
       await add("prj_1", "usr_a", "viewer");
       expect(await members.membershipOf("prj_1", "usr_a")).toEqual({ role: "viewer", deleting: false });
       expect(await members.membershipOf("prj_1", "usr_b")).toBeNull();
@@ -41,7 +41,7 @@ export function memberStoreContract(name: string, open: OpenStore): void {
       expect(await members.membershipOf("prj_1", "usr_a")).toEqual({ role: "viewer", deleting: true });
     });
 
-    test("tells a user's roles, without those in projects that are being deleted by others", async () => {
+    test("returns a user's roles, omitting projects that are being deleted unless the user owns them", async () => {
       await add("prj_2", "usr_a", "admin");
       await add("prj_1", "usr_a", "owner");
       await add("prj_1", "usr_b", "owner");
@@ -51,7 +51,7 @@ export function memberStoreContract(name: string, open: OpenStore): void {
       expect(await members.rolesOf("usr_a")).toEqual([first]);
     });
 
-    test("lists one project's members page by page", async () => {
+    test("lists only the project's members, page by page", async () => {
       for (const id of ["usr_c", "usr_a", "usr_b"]) await add("prj_1", id, "viewer");
       await add("prj_2", "usr_a", "viewer");
       const ids = async (after: string | null, limit: number): Promise<string[]> =>
@@ -74,7 +74,7 @@ export function memberStoreContract(name: string, open: OpenStore): void {
       expect(await members.countOwners("prj_2")).toBe(2);
     });
 
-    test("lets one transaction at a time hold a project", async () => {
+    test("lets one transaction at a time lock a project", async () => {
       const order: string[] = [];
       const hold = (who: string): Promise<void> =>
         store.db.transaction().execute(async (transaction) => {

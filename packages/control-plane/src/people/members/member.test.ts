@@ -38,11 +38,11 @@ describe("who may change whom", () => {
     },
   );
 
-  test.each(ROLES)("%s may leave by themselves", (role) => {
+  test.each(ROLES)("%s may leave on their own", (role) => {
     expect(memberRefusalOf({ by: role, from: role, to: null, self: true, owners: 2 })).toBeNull();
   });
 
-  test("the last owner can neither leave, nor be removed, nor get another role; others can", () => {
+  test("the last owner cannot leave, be removed, or get another role; others can", () => {
     for (const to of [null, "admin", "member", "viewer"] as const) {
       for (const self of [true, false]) {
         expect(memberRefusalOf({ by: "owner", from: "owner", to, self, owners: 1 })).toBe("last_owner");
@@ -53,13 +53,13 @@ describe("who may change whom", () => {
     expect(memberRefusalOf({ by: "owner", from: "owner", to: "owner", self: true, owners: 1 })).toBeNull();
   });
 
-  test("an admin who touches the last owner is told about their right, not about owners", () => {
+  test("an admin who acts on the last owner is told about their own permissions, not about owners", () => {
     expect(memberRefusalOf({ by: "admin", from: "owner", to: null, self: false, owners: 1 })).toBe("permission_denied");
   });
 });
 
 describe("roles", () => {
-  test("nobody gives a role that may more than their own", () => {
+  test("cannot be granted with more permissions than the caller's own", () => {
     for (const role of ROLES) {
       for (const given of ROLES) {
         if (higherRole(role, given) === given && given !== role) expect(mayGive(role, given)).toBe(false);
@@ -69,7 +69,7 @@ describe("roles", () => {
     expect(ROLES.map((role) => rolesBeyond(role).length)).toEqual([0, 1, 4, 4]);
   });
 
-  test("the higher of two is the one that may more, in either order", () => {
+  test("are compared by permissions, in either order", () => {
     for (const [i, high] of ROLES.entries()) {
       for (const low of ROLES.slice(i)) {
         expect(higherRole(high, low)).toBe(high);
@@ -79,7 +79,7 @@ describe("roles", () => {
   });
 });
 
-test("members and invitations are told with exactly their fields", () => {
+test("members and invitations have exactly their fields in responses", () => {
   const member = { projectId: "prj_1", userId: "usr_1", email: "a@example.org", role: "admin", createdAt: 0 } as const;
   expect(toMember(member)).toEqual({ ...member, createdAt: "1970-01-01T00:00:00.000Z" });
   const { userId: _, ...rest } = member;

@@ -33,7 +33,7 @@ describe("the one-time link service", () => {
   });
   afterEach(() => store.close());
 
-  test("a link is found as often as somebody looks, and spent once", async () => {
+  test("finds a link however often it is opened, and spends it once", async () => {
     const { link, token } = await service.create(store.db, reset);
     expect(link).toMatchObject({ purpose: "reset", userId: "usr_ann", expiresAt: clock.now() + 1000 });
     for (const _ of [1, 2, 3]) expect(await service.find(token)).toEqual(link);
@@ -42,7 +42,7 @@ describe("the one-time link service", () => {
     await expect(service.spend(store.db, token, "usr_ann")).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("a spent link is known to who spent it, and to nobody else", async () => {
+  test("shows a spent link only to the user who spent it", async () => {
     const { link, token } = await service.create(store.db, reset);
     expect(await service.findUsedBy(token, "usr_ann")).toBeNull();
     await service.spend(store.db, token, "usr_ann");
@@ -51,7 +51,7 @@ describe("the one-time link service", () => {
     expect(await service.findUsedBy("x", "usr_ann")).toBeNull();
   });
 
-  test("a link that was spent in a transaction that failed is still good", async () => {
+  test("keeps a link valid if the transaction that spends it fails", async () => {
     const token = await create(reset);
     const work = store.db.transaction().execute(async (transaction) => {
       await service.spend(transaction, token, "usr_ann");
@@ -61,7 +61,7 @@ describe("the one-time link service", () => {
     expect(await service.find(token)).not.toBeNull();
   });
 
-  test("a new link for the same voids the earlier one, and no other", async () => {
+  test("voids the earlier link for the same subject, and no other", async () => {
     const first = await create(setUp);
     const other = await create(reset);
     const second = await create(setUp);
@@ -70,7 +70,7 @@ describe("the one-time link service", () => {
     expect(await service.find(other)).not.toBeNull();
   });
 
-  test("a link ends with its time, to the millisecond", async () => {
+  test("expires a link at its time, to the millisecond", async () => {
     const token = await create(reset);
     clock.advance(999);
     expect(await service.find(token)).not.toBeNull();
@@ -79,7 +79,7 @@ describe("the one-time link service", () => {
     await expect(service.spend(store.db, token, "usr_ann")).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("the token is nowhere in the store", async () => {
+  test("stores no token", async () => {
     const token = await create(reset);
     const rows = JSON.stringify(await store.db.selectFrom("one_time_link").selectAll().execute());
     expect(rows).not.toContain(token);
@@ -94,7 +94,7 @@ describe("the one-time link service", () => {
     "flk_x",
     `fli_${"a".repeat(42)}\0`,
     "'; --",
-  ])("%j is no token, and leads nowhere", async (text) => {
+  ])("rejects %j as a token", async (text) => {
     expect(isLinkToken(text)).toBe(false);
     expect(await service.find(text)).toBeNull();
     await expect(service.spend(store.db, text, "usr_ann")).rejects.toMatchObject({ code: "not_found" });
@@ -105,11 +105,11 @@ describe("the one-time link service", () => {
     ["🚢@example.org", "🚢…@example.org"],
     ["odd", "o…"],
     ["", "…"],
-  ])("the address %s is shown to others as %s", (email, shown) => {
+  ])("masks the address %s as %s", (email, shown) => {
     expect(maskedEmail(email)).toBe(shown);
   });
 
-  test("tokens carry 256 bits and their own prefix, and each page has its address", async () => {
+  test("creates tokens with 256 bits and their own prefix, and a URL for each page", async () => {
     const token = await create(reset);
     expect(token).toMatch(/^fli_[\w-]{43}$/);
     expect(linkUrl("https://f.example", "reset", token)).toBe(`https://f.example/reset/${token}`);

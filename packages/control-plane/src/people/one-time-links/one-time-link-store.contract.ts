@@ -44,7 +44,7 @@ export function oneTimeLinkStoreContract(name: string, open: OpenStore): void {
     });
     afterEach(() => store.close());
 
-    test("finds a link by its token's hash, as it was put in", async () => {
+    test("finds a link by its token's hash, as it was stored", async () => {
       await links.replace(invitation, "h1");
       await links.replace(reset, "h2");
       expect(await links.findByHash("h1")).toEqual(invitation);
@@ -52,7 +52,7 @@ export function oneTimeLinkStoreContract(name: string, open: OpenStore): void {
       expect(await links.findByHash("h3")).toBeNull();
     });
 
-    test("holds one link for a subject: the last", async () => {
+    test("keeps one link for a subject: the last", async () => {
       await links.replace(invitation, "h1");
       await links.replace({ ...invitation, id: "otl_2", email: "two@example.org" }, "h2");
       await links.replace({ ...invitation, id: "otl_3", projectId: "prj_2" }, "h3");
@@ -65,12 +65,12 @@ export function oneTimeLinkStoreContract(name: string, open: OpenStore): void {
       expect(await links.findByHash("h3")).not.toBeNull();
     });
 
-    test("of many replacements at once one link is left", async () => {
+    test("keeps one link after simultaneous replacements", async () => {
       await Promise.all([1, 2, 3, 4].map((n) => links.replace({ ...invitation, id: `otl_${n}` }, `h${n}`)));
       expect(await links.listOpen("prj_1", 0, all)).toHaveLength(1);
     });
 
-    test("lets a link be spent once, by whoever comes first", async () => {
+    test("lets a link be spent once, by the first caller", async () => {
       await links.replace(invitation, "h1");
       const spent = await Promise.all(["usr_a", "usr_b", "usr_c"].map((user) => links.spend("h1", user, 5)));
       const won = spent.filter((link) => link !== null);
@@ -78,7 +78,7 @@ export function oneTimeLinkStoreContract(name: string, open: OpenStore): void {
       expect(await links.findByHash("h1")).toEqual({ ...invitation, usedBy: won[0]?.usedBy, usedAt: 5 });
     });
 
-    test("lets no link be spent that was revoked or has run out", async () => {
+    test("does not let a revoked or expired link be spent", async () => {
       await links.replace({ ...invitation, expiresAt: 100 }, "h1");
       expect(await links.spend("h1", "usr_1", 100)).toBeNull();
       expect(await links.spend("unknown", "usr_1", 1)).toBeNull();
@@ -88,13 +88,13 @@ export function oneTimeLinkStoreContract(name: string, open: OpenStore): void {
       expect(await links.revoke("prj_1", "otl_1", 8)).toBeNull();
     });
 
-    test("revokes a project's links for that project alone", async () => {
+    test("revokes the links of one project only", async () => {
       await links.replace(invitation, "h1");
       expect(await links.revoke("prj_2", "otl_1", 6)).toBeNull();
       expect(await links.spend("h1", "usr_1", 7)).not.toBeNull();
     });
 
-    test("lists a project's open invitations, page by page", async () => {
+    test("lists a project's open invitations page by page", async () => {
       const put = (n: number, change: Partial<OneTimeLinkRecord> = {}): Promise<void> =>
         links.replace({ ...invitation, id: `otl_${n}`, email: `${n}@example.org`, ...change }, `h${n}`);
       await put(3);
@@ -113,7 +113,7 @@ export function oneTimeLinkStoreContract(name: string, open: OpenStore): void {
       expect(await ids("otl_2", 2)).toEqual(["otl_3"]);
     });
 
-    test("keeps no link of a project or user that is gone", async () => {
+    test("keeps no link of a deleted project or user", async () => {
       await links.replace(invitation, "h1");
       await links.replace({ ...invitation, id: "otl_2", projectId: "prj_2" }, "h2");
       await links.replace(reset, "h9");
@@ -125,7 +125,7 @@ export function oneTimeLinkStoreContract(name: string, open: OpenStore): void {
       expect(await links.findByHash("h9")).toBeNull();
     });
 
-    test("removes links that ended before a time, so many at once", async () => {
+    test("deletes links that ended before a given time, a limited number at a time", async () => {
       for (const n of [1, 2, 3]) {
         await links.replace({ ...invitation, id: `otl_${n}`, email: `${n}@x.org`, expiresAt: n * 100 }, `h${n}`);
       }

@@ -16,10 +16,10 @@ test.each([
   ["Mozilla/5.0 (Plan 9)", "Unknown browser"],
   ["", "Unknown device"],
   [null, "Unknown device"],
-])("%s is told as %s", (userAgent, name) => {
+])("%s is shown as %s", (userAgent, name) => {
   expect(deviceName(userAgent)).toBe(name);
 });
 
-test("a name of any length is shown in one line", () => {
+test("a name of any length is shown on one line", () => {
   expect(deviceName("x".repeat(10_000))).toHaveLength(60);
 });

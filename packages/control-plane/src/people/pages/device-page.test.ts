@@ -17,7 +17,7 @@ function linkOf({ verification_uri_complete: link }: Device): string {
 }
 
 /** Somebody may show another person a code of their own, and then act as them (RFC 8628 §5.4). */
-describe("the page that lets a device in", () => {
+describe("the device approval page", () => {
   let started: Started;
   let browser: FakeBrowser;
 
@@ -54,7 +54,7 @@ describe("the page that lets a device in", () => {
     return z.object({ error: z.string().optional() }).parse(await response.json()).error;
   }
 
-  test("names the program, and when, from where and by what it was asked for; a link with the code allows nothing", async () => {
+  test("shows the program, time, place and device of the request; a link with the code approves nothing", async () => {
     const device = await askedFrom("203.0.113.9");
     const { text } = await browser.open(linkOf(device));
     expect(text).toContain("Allow Fairlead CLI to act as you?");
@@ -66,14 +66,14 @@ describe("the page that lets a device in", () => {
     expect(await poll(device)).toBe("authorization_pending");
   });
 
-  test("does not warn where the device is in the browser's own network", async () => {
+  test("does not warn if the device is in the browser's own network", async () => {
     const device = await askedFrom("127.0.0.1");
     const { text } = await browser.open(linkOf(device));
     expect(text).toContain("from 127.0.0.1, the same network as this browser");
     expect(text).not.toContain("Someone else may have sent you here");
   });
 
-  test("lets nothing in before its person says that they started it", async () => {
+  test("approves nothing before the user confirms having started it", async () => {
     const device = await askedFrom("203.0.113.10");
     await browser.open(linkOf(device));
     const again = await browser.submit("/device/decision", { decision: "allow" });

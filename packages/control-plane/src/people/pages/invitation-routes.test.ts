@@ -48,7 +48,7 @@ describe("an invitation", () => {
     return () => started.stop();
   });
 
-  test("lets a new person make an account with the invited address, and no other", async () => {
+  test("lets a new user create an account with the invited address, and no other", async () => {
     const browser = started.browser();
     const shown = await browser.open(link);
     expect(shown.text).toContain("<strong>&quot;Harbour&quot; &lt;b&gt;</strong> as a member");
@@ -64,7 +64,7 @@ describe("an invitation", () => {
     expect(await members()).toEqual(["ann@example.org owner", "bob@example.org member"]);
   });
 
-  test("is not spent by looking, and works once; who used it may click it again", async () => {
+  test("is not spent by being viewed, and works once; the user who accepted it may open it again", async () => {
     for (const _ of [1, 2]) expect((await started.browser().open(link)).status).toBe(200);
     const browser = started.browser();
     await browser.open(link);
@@ -75,7 +75,7 @@ describe("an invitation", () => {
     expect(alertIn(stranger)).toBe(VOID_LINK);
   });
 
-  test("asks somebody who has an account to sign in, and then to join", async () => {
+  test("asks a user who has an account to sign in, and then to join", async () => {
     await started.admin.createUser({ email: bob.email, name: bob.name, platformAdmin: false });
     const stranger = started.browser();
     await stranger.open(link);
@@ -89,7 +89,7 @@ describe("an invitation", () => {
     expect(await members()).toContain("bob@example.org member");
   });
 
-  test("for somebody else is told as such, with as little of their address as it takes", async () => {
+  test("for another user says so, and shows as little of their address as necessary", async () => {
     await started.admin.createUser({ email: "carol@example.org", name: "Carol", platformAdmin: false });
     const browser = await signedIn("carol@example.org");
     const shown = await browser.open(link);
@@ -104,7 +104,7 @@ describe("an invitation", () => {
     expect(await browser.submit("/sign-out")).toMatchObject({ path: link, title: "You are invited" });
   });
 
-  test("that was taken back or replaced leads nowhere", async () => {
+  test("that was revoked or replaced no longer works", async () => {
     const browser = started.browser();
     await browser.open(link);
     const second = await invite();

@@ -20,7 +20,7 @@ describe("the set-up link", () => {
     return () => started.stop();
   });
 
-  test("is not spent by looking, nor by a form with a mistake in it", async () => {
+  test("is not spent by being viewed, nor by a form with an error", async () => {
     const browser = started.browser();
     for (const _ of [1, 2]) expect((await browser.open(link)).status).toBe(200);
     await fetch(started.server.platformUrl + link, { method: "HEAD" });
@@ -36,7 +36,7 @@ describe("the set-up link", () => {
     expect((await started.browser().open(link)).status).toBe(404);
   });
 
-  test("makes one administrator, however many send it at once", async () => {
+  test("creates one administrator, however many forms are sent at the same time", async () => {
     const people = await Promise.all(
       ["a", "b", "c"].map(async (name) => {
         const browser = started.browser();
@@ -55,7 +55,7 @@ describe("the set-up link", () => {
     expect(known.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
   });
 
-  test("is void once somebody is here, however they came", async () => {
+  test("is void once any user exists, however they were created", async () => {
     const browser = started.browser();
     await browser.open(link);
     await started.admin.createUser({ email: "ann@example.org", name: "Ann", platformAdmin: false });
@@ -94,7 +94,7 @@ describe("a reset link", () => {
     expect((await before.open("/account")).title).toBe("Sign in");
   });
 
-  test("that does not work is told in the same words, whatever the reason", async () => {
+  test("that does not work shows the same message, whatever the reason", async () => {
     const replaced = await resetLink();
     const good = await resetLink();
     const token = good.split("/").at(-1) ?? "";
@@ -110,7 +110,7 @@ describe("a reset link", () => {
   });
 });
 
-test("guessing links is slowed down", async () => {
+test("guessing links is rate limited", async () => {
   const started = await start({ FAIRLEAD_RATE_LIMITS_LINKS_PER_ADDRESS: "3" });
   const statuses = [];
   for (const n of [1, 2, 3, 4]) statuses.push((await started.browser().open(`/reset/${n}`)).status);

@@ -31,7 +31,7 @@ describe("the pages", () => {
   };
 
   describe("have headers", () => {
-    test("that allow nothing but our own style, icon and forms, and no frame", async () => {
+    test("that allow only our own style, icon and forms, and no frames", async () => {
       for (const path of ["/sign-in", "/reset/fli_x", "/set-up/x"]) {
         const { headers } = await started.browser().open(path);
         expect(headers.get("content-security-policy")).toBe(
@@ -45,7 +45,7 @@ describe("the pages", () => {
       }
     });
 
-    test("that keep the address of a link to ourselves", async () => {
+    test("that keep the URL of a link private", async () => {
       const { url } = await started.admin.resetLink({ email: "bob@example.org" });
       const { headers } = await started.browser().open(pathOf(url));
       expect(headers.get("referrer-policy")).toBe("no-referrer");
@@ -53,13 +53,13 @@ describe("the pages", () => {
       expect((await started.browser().open("/sign-in")).headers.get("referrer-policy")).toBe("same-origin");
     });
 
-    test("that the API beside them does not have", async () => {
+    test("that the API on the same host does not have", async () => {
       const answer = await fetch(`${started.server.platformUrl}/v1/me`);
       expect(answer.headers.get("content-security-policy")).toBeNull();
       expect(answer.headers.get("set-cookie")).toBeNull();
     });
 
-    test("that let the stylesheet be kept for ever, under a name of its content", async () => {
+    test("that let the stylesheet be cached forever, under a name based on its content", async () => {
       const { text } = await started.browser().open("/sign-in");
       const paths = Array.from(text.matchAll(/href="(\/assets\/\w+-[0-9a-f]{12}\.\w+)"/g), ([, path]) => path);
       expect(paths).toHaveLength(2);
@@ -71,7 +71,7 @@ describe("the pages", () => {
     });
   });
 
-  test("refuse an address that posts what is not a form of ours, before reading more of it", async () => {
+  test("rate limit an address that posts anything but our forms, before reading more of it", async () => {
     const small = await start({ FAIRLEAD_RATE_LIMITS_SIGN_INS_PER_ADDRESS: "3" });
     const post = async (body: string, type = "application/x-www-form-urlencoded"): Promise<number> => {
       const init = { method: "POST", headers: { "content-type": type }, body };
@@ -84,7 +84,7 @@ describe("the pages", () => {
     await small.stop();
   });
 
-  test("on https insist on it, and set cookies for this host and TLS alone", async () => {
+  test("send HSTS if the public URL is https, and set cookies for this host and TLS only", async () => {
     const secure = await start({ FAIRLEAD_SERVER_PUBLIC_URL: "https://fairlead.example.org" });
     const viaProxy = { headers: { "x-forwarded-for": "192.0.2.1" } };
     const answer = await fetch(`${secure.server.platformUrl}/sign-in`, viaProxy);
@@ -95,7 +95,7 @@ describe("the pages", () => {
     await secure.stop();
   });
 
-  test("are in no API document", async () => {
+  test("are not in the API document", async () => {
     const document = await (await fetch(`${started.server.platformUrl}/openapi.json`)).text();
     for (const path of [
       "/sign-in",
@@ -111,7 +111,7 @@ describe("the pages", () => {
     }
   });
 
-  test("take forms alone, and the API beside them takes none", async () => {
+  test("accept only forms, and the API on the same host accepts none", async () => {
     const post = (path: string, type: string): Promise<Response> =>
       fetch(started.server.platformUrl + path, { method: "POST", headers: { "content-type": type }, body: "{}" });
     expect((await post("/sign-in", "application/json")).status).toBe(415);
@@ -122,10 +122,10 @@ describe("the pages", () => {
     expect(me.status).toBe(401);
   });
 
-  describe("refuse forms", () => {
+  describe("reject forms", () => {
     const credentials = { email: ann.email, password: PASSWORD };
 
-    test("of another site, signing in included", async () => {
+    test("from another site, including sign-in", async () => {
       const browser = started.browser();
       await browser.open("/sign-in");
       const { hidden } = browser.form("/sign-in");
@@ -137,7 +137,7 @@ describe("the pages", () => {
       expect((await browser.post("/sign-in", fields)).title).toBe("Your account");
     });
 
-    test("that were opened before a sign-in or sign-out", async () => {
+    test("that were opened before a sign-in or a sign-out", async () => {
       const browser = await signedIn();
       const { hidden } = browser.form("/account/name");
       await browser.submit("/sign-out");
@@ -149,15 +149,15 @@ describe("the pages", () => {
       expect((await browser.open("/account")).text).toContain("<dd>Ann</dd>");
     });
 
-    test("with fields that no page of ours has", async () => {
+    test("with fields that none of our pages have", async () => {
       const browser = await signedIn();
       const odd = await browser.submit("/account/name", { name: "Ann", platformAdmin: "1" });
       expect(odd.status).toBe(400);
     });
   });
 
-  describe("tell strangers nothing", () => {
-    test("of who has an account", async () => {
+  describe("do not tell strangers", () => {
+    test("who has an account", async () => {
       const answers = [];
       for (const email of [ann.email, "bob@example.org", "nobody@example.org", "not an address"]) {
         const browser = started.browser();
@@ -171,18 +171,18 @@ describe("the pages", () => {
     });
   });
 
-  describe("lead after signing in", () => {
+  describe("redirect after sign-in", () => {
     const signInFor = async (returnTo: string): Promise<Shown> => {
       const browser = started.browser();
       await browser.open(`/sign-in?${new URLSearchParams({ return_to: returnTo }).toString()}`);
       return browser.submit("/sign-in", { email: ann.email, password: PASSWORD });
     };
 
-    test("to where the person wanted to go", async () => {
+    test("to where the user wanted to go", async () => {
       expect(await signInFor("/device?user_code=ABCD-EFGH")).toMatchObject({ path: "/device?user_code=ABCD-EFGH" });
     });
 
-    test("nowhere else", async () => {
+    test("to nowhere else", async () => {
       for (const text of ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)"]) {
         const shown = await signInFor(text);
         expect(shown.path).toBe("/account");
@@ -190,15 +190,15 @@ describe("the pages", () => {
       }
     });
 
-    test("back to a program by a page, since a browser would hold the redirect against the form", async () => {
+    test("to a program through a page, since browsers apply the form policy to redirects", async () => {
       const shown = await signInFor("/v1/oauth/authorize?client_id=x&state=%22%3E%3Cb%3E");
       expect(shown).toMatchObject({ status: 200, path: "/sign-in", title: "One moment" });
       expect(shown.text).toContain('content="0; url=/v1/oauth/authorize?client_id=x&amp;state=%22%3E%3Cb%3E"');
     });
   });
 
-  describe("of the account", () => {
-    test("are for people who are signed in; others sign in first and come back", async () => {
+  describe("for the account", () => {
+    test("require a sign-in, after which the user returns to them", async () => {
       for (const path of ["/account", "/device?user_code=X", "/consent?client_id=x"]) {
         const shown = await started.browser().open(path);
         expect(shown.title).toBe("Sign in");
@@ -210,7 +210,7 @@ describe("the pages", () => {
       expect((await browser.open("/sign-in")).path).toBe("/account");
     });
 
-    test("show what people typed as text, whatever it is", async () => {
+    test("show user input as text, whatever it is", async () => {
       const browser = await signedIn();
       const name = `<img src=x onerror=alert(1)> "O'Hara" & 🚢 ' OR 1=1; --`;
       const shown = await browser.submit("/account/name", { name });
@@ -227,7 +227,7 @@ describe("the pages", () => {
       await browser.submit("/account/name", { name: "Ann" });
     });
 
-    test("set a first password without ending where somebody is signed in, and a later one with it", async () => {
+    test("set a first password without ending sessions, and a later one ending them", async () => {
       await started.admin.createUser({ ...ann, email: "carl@example.org" });
       const { token } = await started.admin.createToken({ email: "carl@example.org" });
       const status = async (): Promise<number> =>
@@ -240,7 +240,7 @@ describe("the pages", () => {
       expect(await status()).toBe(401);
     });
 
-    test("change a password for who knows the old one, and end all other sessions", async () => {
+    test("change a password if the current one is given, and end all other sessions", async () => {
       const [here, elsewhere] = [await signedIn(), await signedIn()];
       const wrong = await here.submit("/account/password", { current: "not it", next: "another long password" });
       expect(errorOf(wrong, "current")).toBe("This is not your current password.");
@@ -253,7 +253,7 @@ describe("the pages", () => {
       await setPassword(ann.email, PASSWORD);
     });
 
-    test("list where somebody is signed in, and end it there alone", async () => {
+    test("list the user's sessions, and end only the chosen one", async () => {
       const [here, elsewhere] = [await signedIn(), await signedIn()];
       await here.open("/account");
       const ids = here.forms().flatMap(({ hidden }) => hidden["session"] ?? []);
@@ -268,14 +268,14 @@ describe("the pages", () => {
     });
   });
 
-  test("that do not exist, and methods that they do not have, are told as the API tells it", async () => {
+  test("return the same errors as the API for unknown pages and methods", async () => {
     expect((await fetch(`${started.server.platformUrl}/sign-in`, { method: "PUT" })).status).toBe(405);
     expect((await fetch(`${started.server.platformUrl}/sign-in/nobody`, { method: "GET" })).status).toBe(405);
     expect((await fetch(`${started.server.platformUrl}/account/x`)).status).toBe(404);
   });
 });
 
-describe("an address that is no page, or a request that is wrong,", () => {
+describe("an unknown path or an invalid request:", () => {
   let started: Started;
   beforeAll(async () => {
     started = await start();
@@ -293,7 +293,7 @@ describe("an address that is no page, or a request that is wrong,", () => {
     ["/account/x", 404, "This link does not work"],
     ["/v1/oauth/authorize", 400, "That did not work"],
     ["/v1/oauth/authorize?client_id=nobody&response_type=code", 400, "That did not work"],
-  ])("%s is a page for browsers, and JSON for programs", async (path, status, title) => {
+  ])("%s is a page for browsers and JSON for programs", async (path, status, title) => {
     const page = await ask(path, BROWSERS);
     expect(page.status).toBe(status);
     expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
@@ -315,11 +315,11 @@ describe("an address that is no page, or a request that is wrong,", () => {
   });
 });
 
-describe("by another name of this machine", () => {
+describe("under another name of this host,", () => {
   const ask = (url: string, headers: Readonly<Record<string, string>> = {}): Promise<Response> =>
     fetch(url, { redirect: "manual", headers });
 
-  test("pages lead to the public address before a password is typed, once", async () => {
+  test("pages redirect to the public URL before a password is typed, once", async () => {
     const started = await start();
     const { platformUrl } = started.server;
     const local = platformUrl.replace("127.0.0.1", "localhost");
@@ -337,7 +337,7 @@ describe("by another name of this machine", () => {
   });
 });
 
-test("guessing a password is slowed down, in words, and no other person with it", async () => {
+test("guessing a password is rate limited, with a clear message and without affecting other users", async () => {
   const started = await start({ FAIRLEAD_RATE_LIMITS_SIGN_INS_PER_ADDRESS_AND_ACCOUNT: "2" });
   const browser = started.browser();
   await browser.open("/sign-in");

@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => store.close());
 
-test("a project's owner is read once, and known without waiting from then on", async () => {
+test("a project's owner is read once, and then returned synchronously", async () => {
   await insertUser(store, "usr_ann");
   await insertProject(store, "prj_1", "usr_ann");
   await insertProject(store, "prj_2", "usr_ann");
@@ -24,7 +24,7 @@ test("a project's owner is read once, and known without waiting from then on", a
   expect(find).toHaveBeenCalledTimes(2);
 });
 
-test("a project that is gone stands for itself, and is not remembered", async () => {
+test("a missing project is returned as its own owner, and is not cached", async () => {
   const owners = new CachedProjectOwners(new ProjectStore(store.db));
   expect(await owners.ownerOf("prj_gone")).toBe("prj_gone");
   await insertUser(store, "usr_ann");

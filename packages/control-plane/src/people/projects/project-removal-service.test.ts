@@ -10,7 +10,7 @@ import { ProjectRemovalService } from "./project-removal-service.ts";
 import { ProjectService } from "./project-service.ts";
 import { projectStores } from "./project-stores.ts";
 
-describe.each(STORES)("the end of a project on $name", ({ open }) => {
+describe.each(STORES)("the deletion of a project on $name", ({ open }) => {
   let store: OpenedDatabase;
   let ann: UserPrincipal;
   let ben: UserPrincipal;
@@ -59,7 +59,7 @@ describe.each(STORES)("the end of a project on $name", ({ open }) => {
   const ask = (caller = ann, confirmName = "Support"): Promise<void> =>
     removal.request(caller, { projectId, confirmName });
 
-  test("asks for the name, and says what goes with it", async () => {
+  test("requires the project's name, and says what is deleted with it", async () => {
     await expect(ask(ann, "support")).rejects.toMatchObject({
       code: "invalid_request",
       param: "confirmName",
@@ -68,13 +68,13 @@ describe.each(STORES)("the end of a project on $name", ({ open }) => {
     expect(await removal.waiting()).toEqual([]);
   });
 
-  test("is the owners' to decide", async () => {
+  test("is allowed only to owners", async () => {
     await expect(ask(ben)).rejects.toMatchObject({ code: "permission_denied" });
     const stranger = await insertUser(store, "usr_cid");
     await expect(ask(stranger)).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("begins at once: keys are void, nothing can be changed, and only owners still see the project", async () => {
+  test("begins immediately: keys are void, nothing can be changed, and only owners still see the project", async () => {
     await ask();
     expect(forgotten).toEqual(["key_1"]);
     expect(await projects.get(ann, projectId)).toMatchObject({ name: "Support" });
@@ -84,7 +84,7 @@ describe.each(STORES)("the end of a project on $name", ({ open }) => {
     });
   });
 
-  test("is recorded once, however often it is asked for", async () => {
+  test("is recorded once, however often it is requested", async () => {
     await ask();
     await ask();
     const events = await store.db
@@ -95,7 +95,7 @@ describe.each(STORES)("the end of a project on $name", ({ open }) => {
     expect(events).toHaveLength(1);
   });
 
-  test("goes on where it broke off: a crash while nodes are ended leaves the project waiting", async () => {
+  test("resumes where it broke off: a crash while nodes are being ended leaves the project waiting", async () => {
     await ask();
     removeNodes = async () => {
       throw new Error("the process died");
@@ -108,7 +108,7 @@ describe.each(STORES)("the end of a project on $name", ({ open }) => {
     await expect(projects.get(ann, projectId)).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("leaves none of its rows but the record of it, and may be finished twice", async () => {
+  test("leaves no rows except the record of it, and may be finished twice", async () => {
     await ask();
     await finish();
     expect({ agentsEnded, chatsRemoved }).toEqual({ agentsEnded: [projectId], chatsRemoved: [projectId] });
@@ -121,12 +121,12 @@ describe.each(STORES)("the end of a project on $name", ({ open }) => {
     ]);
   });
 
-  test("a project whose deletion nobody asked for is never deleted", async () => {
+  test("never happens to a project for which it was not requested", async () => {
     await finish();
     expect(await projects.get(ann, projectId)).toMatchObject({ id: projectId });
   });
 
-  test("whoever waits for deletions is told of each", async () => {
+  test("is announced to every listener", async () => {
     let told = 0;
     const stop = removal.onRequest(() => {
       told++;

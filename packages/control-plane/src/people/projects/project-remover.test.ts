@@ -62,13 +62,13 @@ describe("the remover of projects", () => {
     vi.useRealTimers();
   });
 
-  test("goes on with what the last run of the server left", async () => {
+  test("resumes what the last run of the server left", async () => {
     deletions.waitingIds.add("prj_1");
     begin();
     await vi.waitFor(() => expect(deletions.done).toEqual(["prj_1"]));
   });
 
-  test("begins as soon as somebody asks, beside what runs, and works on each once", async () => {
+  test("starts immediately on request, in parallel with running work, and works on each project once", async () => {
     deletions.slow.add("prj_slow");
     begin();
     deletions.ask("prj_slow");
@@ -78,7 +78,7 @@ describe("the remover of projects", () => {
     expect(deletions.begun).toEqual(["prj_slow", "prj_1"]);
   });
 
-  test("tries again what failed, and looks again where the store was away", async () => {
+  test("retries what failed, and looks again after the store was unreachable", async () => {
     deletions.broken.add("prj_1");
     begin();
     deletions.ask("prj_1");
@@ -91,7 +91,7 @@ describe("the remover of projects", () => {
     await vi.waitFor(() => expect(deletions.done).toEqual(["prj_1"]));
   });
 
-  test("ends with what it works on, and takes nothing new", async () => {
+  test("finishes its current work when it is stopped, and starts nothing new", async () => {
     deletions.slow.add("prj_slow");
     begin();
     deletions.ask("prj_slow");

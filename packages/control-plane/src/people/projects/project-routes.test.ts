@@ -51,7 +51,7 @@ describe.each(STORES)("projects over HTTP, on $name", (kind) => {
   const call: ProjectHost["call"] = (...args) => host.call(...args);
   const project = (rest = ""): string => `/v1/projects/${projectId}${rest}`;
 
-  test("a project has exactly the fields of the interface", async () => {
+  test("have exactly the fields of the interface", async () => {
     const { body } = await call("GET", project());
     expect(Object.keys(z.object({}).loose().parse(body)).toSorted()).toEqual([
       "createdAt",
@@ -64,7 +64,7 @@ describe.each(STORES)("projects over HTTP, on $name", (kind) => {
 
   describe("deleting a project", () => {
     test.each(["", "?confirmName=", "?confirmName=support", "?confirmName=Support2"])(
-      "takes its name, and tells what goes with it: %j",
+      "requires its name, and says what is deleted with it: %j",
       async (query) => {
         const answer = await call("DELETE", project(query));
         expect([answer.status, errorOf(answer).param]).toEqual([400, "confirmName"]);
@@ -72,7 +72,7 @@ describe.each(STORES)("projects over HTTP, on $name", (kind) => {
         expect((await call("GET", project())).body).not.toHaveProperty("deletingSince");
       },
     );
-    test("answers at once, may be asked again, and ends in 404", async () => {
+    test("returns immediately, may be requested again, and ends in 404", async () => {
       await call("PATCH", project(), { body: { name: "Caf\u00e9 <b>&" } });
       const path = project(`?confirmName=${encodeURIComponent("Cafe\u0301 <b>&")}`);
       const first = await call("DELETE", path);
@@ -82,7 +82,7 @@ describe.each(STORES)("projects over HTTP, on $name", (kind) => {
       expect((await call("DELETE", path)).status).toBe(404);
     });
 
-    test("is seen by owners while it lasts, and by nobody else", async () => {
+    test("is visible to owners while it lasts, and to nobody else", async () => {
       await host.enter(projectId, "ben", "admin");
       await host.markDeleting(projectId);
       expect((await call("GET", project())).body).toMatchObject({ deletingSince: "1970-01-01T00:00:00.001Z" });
@@ -108,7 +108,7 @@ describe.each(STORES)("projects over HTTP, on $name", (kind) => {
   });
 
   describe("names", () => {
-    test.each(KEPT)("%j is kept as it is", async (name) => {
+    test.each(KEPT)("%j is kept unchanged", async (name) => {
       const made = await call("POST", "/v1/projects", { body: { name } });
       const { id } = z.object({ project: projectSchema }).parse(made.body).project;
       expect((await call("GET", `/v1/projects/${id}`)).body).toMatchObject({ name });
@@ -117,7 +117,7 @@ describe.each(STORES)("projects over HTTP, on $name", (kind) => {
       expect((await call("GET", project())).body).toEqual(renamed.body);
     });
 
-    test.each(REFUSED)("%j is refused", async (name) => {
+    test.each(REFUSED)("%j is rejected", async (name) => {
       for (const answer of [
         await call("POST", "/v1/projects", { body: { name } }),
         await call("PATCH", project(), { body: { name } }),
@@ -127,7 +127,7 @@ describe.each(STORES)("projects over HTTP, on $name", (kind) => {
       expect((await call("GET", project())).body).toMatchObject({ name: "Support" });
     });
 
-    test("of whatever text are kept exactly, or refused", async () => {
+    test("of any text are kept exactly, or rejected", async () => {
       const characters = ["\0", "\ud800", "'", '"', "<", "%", "\u202e", "a", "🦊", " "];
       const unit = fc.oneof(fc.string({ unit: "binary", minLength: 1, maxLength: 1 }), fc.constantFrom(...characters));
       await fc.assert(

@@ -30,28 +30,28 @@ describe("the project service", () => {
   });
   afterEach(() => store.close());
 
-  test("whoever creates a project owns it", async () => {
+  test("makes the user who creates a project its owner", async () => {
     const project = await service.create(ann, { name: "one" });
     expect(toProject(project)).toMatchObject({ userId: "usr_ann", name: "one", createdAt: "2026-01-01T00:00:00.000Z" });
     expect(await memberships.membershipOf(project.id, "usr_ann")).toEqual({ role: "owner", deleting: false });
     expect(await service.get(ann, project.id)).toEqual(project);
   });
 
-  test("a stranger can tell a project of others from none by nothing", async () => {
+  test("does not let a stranger tell the project of another user from one that does not exist", async () => {
     const project = await service.create(ann, { name: "one" });
     const messageOf = (id: string): Promise<unknown> => service.get(bob, id).catch((error: unknown) => error);
     expect(await messageOf(project.id)).toEqual(await messageOf("prj_none"));
     expect(await service.list(bob, { after: null, limit: 10 })).toEqual([]);
   });
 
-  test("a user who is gone leaves no half project behind", async () => {
+  test("leaves no partial project behind for a deleted user", async () => {
     await store.db.deleteFrom("user").where("id", "=", "usr_bob").execute();
     await expect(service.create(bob, { name: "one" })).rejects.toThrow();
     expect(await store.db.selectFrom("project").select("id").execute()).toEqual([]);
     expect(await store.db.selectFrom("audit_event").select("id").execute()).toEqual([]);
   });
 
-  test("a change leaves what it does not name, is recorded by what changed, and is announced", async () => {
+  test("keeps omitted fields in a change, records what changed, and announces it", async () => {
     const { id } = await service.create(ann, { name: "one" });
     const changed: string[] = [];
     service.modelChanges.listen((projectId) => changed.push(projectId));

@@ -33,7 +33,7 @@ export function projectStoreContract(name: string, open: OpenStore): void {
     });
     afterEach(() => store.close());
 
-    test("gives back what was put in", async () => {
+    test("returns what was stored", async () => {
       await stores.projects.insert(record("prj_1"));
       await stores.projects.insert({ ...record("prj_2"), deletingSince: 9e12 });
       expect(await stores.projects.find("prj_1")).toEqual(record("prj_1"));
@@ -41,7 +41,7 @@ export function projectStoreContract(name: string, open: OpenStore): void {
       expect(await stores.projects.find("prj_3")).toBeNull();
     });
 
-    test("lists only the projects of a member, page by page, the oldest first", async () => {
+    test("lists only a member's projects, page by page, oldest first", async () => {
       for (const id of ["prj_3", "prj_1", "prj_2"]) await add(id, "usr_a");
       await add("prj_0", "usr_b");
       expect(await list("usr_a", null, 2)).toEqual(["prj_1", "prj_2"]);
@@ -49,7 +49,7 @@ export function projectStoreContract(name: string, open: OpenStore): void {
       expect(await list("usr_a", "prj_3", 2)).toEqual([]);
     });
 
-    test("shows a project that is being deleted to its owners alone", async () => {
+    test("shows a project that is being deleted only to its owners", async () => {
       await add("prj_1", "usr_a", "owner");
       await new MemberStore(store.db).insert({ projectId: "prj_1", userId: "usr_b", role: "admin", createdAt: 3 });
       expect(await list("usr_b")).toEqual(["prj_1"]);
@@ -59,7 +59,7 @@ export function projectStoreContract(name: string, open: OpenStore): void {
       expect(await stores.projects.find("prj_1")).toMatchObject({ deletingSince: 5 });
     });
 
-    test("changes name and default model", async () => {
+    test("changes the name and the default model", async () => {
       await stores.projects.insert(record("prj_1"));
       const renamed = { ...record("prj_1"), name: "neu ✓", defaultModel: "box/tiny", updatedAt: 7 };
       expect(await stores.projects.update("prj_1", { name: "neu ✓", defaultModel: "box/tiny", now: 7 })).toEqual(
@@ -69,7 +69,7 @@ export function projectStoreContract(name: string, open: OpenStore): void {
       expect(await stores.projects.update("prj_2", { name: "x", defaultModel: null, now: 7 })).toBeNull();
     });
 
-    test("names those that are being deleted, the first asked for first, and deletes no other", async () => {
+    test("lists projects that are being deleted, earliest request first, and deletes no other", async () => {
       for (const id of ["prj_1", "prj_2", "prj_3"]) await add(id, "usr_a");
       expect(await stores.projects.listDeleting()).toEqual([]);
       await stores.projects.markDeleting("prj_2", 6);
@@ -81,7 +81,7 @@ export function projectStoreContract(name: string, open: OpenStore): void {
       expect(await new MemberStore(store.db).membershipOf("prj_2", "usr_a")).toBeNull();
     });
 
-    test("a transaction that fails leaves nothing", async () => {
+    test("stores nothing if the transaction fails", async () => {
       const work = stores.transaction(async ({ projects }) => {
         await projects.insert(record("prj_1"));
         await projects.insert({ ...record("prj_2"), userId: "usr_nobody" });

@@ -36,8 +36,8 @@ async function finish(): Promise<void> {
 
 const overloaded = { code: "overloaded", retryAfterSeconds: 2 };
 
-describe("passwords that wait to be hashed", () => {
-  test("run a few at once, in turn", async () => {
+describe("passwords queued for hashing", () => {
+  test("run a few at a time, in turn", async () => {
     const order: string[] = [];
     const all = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"].map(async (address) => {
       order.push(await ask(address));
@@ -49,7 +49,7 @@ describe("passwords that wait to be hashed", () => {
     expect(order).toEqual(["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"]);
   });
 
-  test("are rejected immediately when the queue is full, and taken again when it is not", async () => {
+  test("are rejected immediately when the queue is full, and accepted again when it is not", async () => {
     const asked = Array.from({ length: 40 }, (_, n) => ask(`192.0.2.${n}`));
     const settled = Promise.allSettled(asked);
     await Promise.resolve();
@@ -63,7 +63,7 @@ describe("passwords that wait to be hashed", () => {
     expect(await again).toBe("192.0.2.99");
   });
 
-  test("of one network take a part of the line, and leave the rest to others", async () => {
+  test("from one network take only part of the queue, and leave the rest to others", async () => {
     const one = Array.from({ length: 20 }, (_, n) => ask(`2001:db8::${n + 1}`));
     const settled = Promise.allSettled(one);
     await Promise.resolve();
@@ -74,7 +74,7 @@ describe("passwords that wait to be hashed", () => {
     expect((await settled).filter(({ status }) => status === "fulfilled")).toHaveLength(3);
   });
 
-  test("that cannot be hashed give their place back", async () => {
+  test("that cannot be hashed release their slot", async () => {
     for (let n = 0; n < 50; n++) {
       await expect(line.run("192.0.2.1", () => Promise.reject(new Error("broken")))).rejects.toThrow("broken");
     }

@@ -23,7 +23,7 @@ describe("a password", () => {
     "a".repeat(PASSWORD_MAX - 4) + "bcde",
     '\'; drop table "user"; --',
     "  spaces are fine  ",
-  ])("%j is taken", (password) => {
+  ])("%j is accepted", (password) => {
     expect(judged(password)).toBe("taken");
   });
 
@@ -42,7 +42,7 @@ describe("a password", () => {
     ["1234567890", /too common/],
     ["0987654321", /too common/],
     ["abcdefghijkl", /too common/],
-  ])("%j is refused, and why is told", (password, reason) => {
+  ])("%j is rejected, with the reason", (password, reason) => {
     expect(judged(password)).toMatch(reason);
   });
 });
@@ -52,7 +52,7 @@ const ADDRESS = "192.0.2.1";
 describe("the password hasher", () => {
   const hasher = new PasswordHasher("nobody's");
 
-  test("knows a password again, and no other", async () => {
+  test("recognizes a password, and no other", async () => {
     const stored = await hasher.hash("correct horse battery staple", ADDRESS);
     expect(stored).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
     expect(await hasher.check("correct horse battery staple", stored, ADDRESS)).toEqual({
@@ -63,18 +63,18 @@ describe("the password hasher", () => {
     expect(await hasher.hash("correct horse battery staple", ADDRESS)).not.toBe(stored);
   });
 
-  test("takes letters however a keyboard composes them", async () => {
+  test("accepts letters however a keyboard composes them", async () => {
     const stored = await hasher.hash("Zürich und Orléans".normalize("NFC"), ADDRESS);
     expect((await hasher.check("Zürich und Orléans".normalize("NFD"), stored, ADDRESS)).right).toBe(true);
   });
 
-  test("says no where there is nothing to check against, whatever is sent", async () => {
+  test("rejects any password if there is nothing to check against", async () => {
     for (const password of ["", "nobody's", "x"]) {
       expect(await hasher.check(password, null, ADDRESS)).toEqual({ right: false, outdated: false });
     }
   });
 
-  test("does the same work where there is nothing to check against", async () => {
+  test("does the same work if there is nothing to check against", async () => {
     const checked: string[] = [];
     const counting = new PasswordHasher("nobody's", new HashingLine(), async (stored, password) => {
       checked.push(stored.toString().replace(/[^$]*\$[^$]*$/, ""));
@@ -85,12 +85,12 @@ describe("the password hasher", () => {
     expect(checked).toEqual(Array(2).fill("$argon2id$v=19$m=19456,t=2,p=1$"));
   });
 
-  test("finds hashes of other parameters outdated", async () => {
+  test("reports hashes with other parameters as outdated", async () => {
     const old = await hash("an old password", { memoryCost: 8192, timeCost: 1, parallelism: 1 });
     expect(await hasher.check("an old password", old, ADDRESS)).toEqual({ right: true, outdated: true });
   });
 
-  test("hashes and checks in line with everybody else", async () => {
+  test("hashes and checks in the shared queue", async () => {
     const line = new HashingLine();
     const run = vi.spyOn(line, "run");
     const waiting = new PasswordHasher("nobody's", line);

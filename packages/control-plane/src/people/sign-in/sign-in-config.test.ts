@@ -24,8 +24,8 @@ function mistakes(env: Env): readonly string[] {
   }
 }
 
-describe("the settings signIn", () => {
-  test("are passwords for thirty days, unless something else is said", () => {
+describe("the signIn settings", () => {
+  test("default to passwords and thirty-day sessions", () => {
     const defaults = { password: true, sessionDays: 30, oidc: [], clients: [] };
     expect(loadConfig({ env: {} }).signIn).toEqual(defaults);
     const env = { FAIRLEAD_SIGN_IN_PASSWORD: "false", FAIRLEAD_SIGN_IN_SESSION_DAYS: "7", ...oidc(provider) };
@@ -53,24 +53,24 @@ describe("the settings signIn", () => {
       { FAIRLEAD_SIGN_IN_CLIENTS: JSON.stringify([{ id: "fairlead-cli", name: "x", redirectUris: ["https://x.y"] }]) },
       /built in/,
     ],
-  ] as [Env, RegExp][])("%j is refused", (env, reason) => {
+  ] as [Env, RegExp][])("reject %j", (env, reason) => {
     const [first, ...more] = mistakes(env);
     expect(first).toMatch(reason);
     expect(more).toEqual([]);
   });
 
   test.each(["https://app.example/cb", "http://localhost/cb", "http://[::1]/cb", "com.example.app:/cb"])(
-    "a program may be sent back to %s",
+    "accept %s as a program's redirect URI",
     (redirect) => expect(mistakes(clients(redirect))).toEqual([]),
   );
 
-  test("a mistake beside a secret does not tell the secret", () => {
+  test("do not reveal a secret in an error about a field beside it", () => {
     const told = mistakes(oidc({ ...provider, issuer: "ftp://x", clientSecret: "very secret" })).join();
     expect(told).not.toBe("");
     expect(told).not.toContain("very secret");
   });
 
-  test("a secret comes from its file, and a file that is not there stops the start in words", () => {
+  test("read a secret from its file, and prevent the start with a clear message if the file is missing", () => {
     const dir = mkdtempSync(join(tmpdir(), "fairlead-secret-"));
     const clientSecretFile = join(dir, "secret");
     const open = (): OidcClient =>

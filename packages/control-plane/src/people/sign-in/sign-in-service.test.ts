@@ -6,7 +6,7 @@ import type { SignedIn } from "./sign-in.ts";
 
 const EMAIL = "ann@example.org";
 
-describe.each(STORES)("signing in on $name", ({ open }) => {
+describe.each(STORES)("sign-in on $name:", ({ open }) => {
   let host: SignInHost;
   let userId: string;
   beforeEach(async () => {
@@ -23,7 +23,7 @@ describe.each(STORES)("signing in on $name", ({ open }) => {
   const known = async (signedIn: SignedIn): Promise<boolean> =>
     (await host.signIn.sessionOfCookie(cookieOf(signedIn))) !== null;
 
-  test("the right password opens a session, which its cookie leads to", async () => {
+  test("the correct password opens a session, which its cookie identifies", async () => {
     const signedIn = await signIn(" Ann@Example.ORG ");
     expect(signedIn.session).toMatchObject({ userId, userAgent: BROWSER.userAgent, address: "192.0.2.7" });
     expect(await host.signIn.sessionOfCookie(`a=b; ${cookieOf(signedIn)}; c=d`)).toEqual(signedIn.session);
@@ -34,7 +34,7 @@ describe.each(STORES)("signing in on $name", ({ open }) => {
     );
   });
 
-  test("whatever is wrong, the answer is the same, and it is recorded", async () => {
+  test("whatever is wrong, the response is the same, and it is recorded", async () => {
     const refusals = await Promise.all(
       [
         [EMAIL, "correct horse battery stapler"],
@@ -55,7 +55,7 @@ describe.each(STORES)("signing in on $name", ({ open }) => {
     expect(JSON.stringify(rows)).not.toMatch(/correct horse|nobody@|or 1=1/);
   });
 
-  test("a hash of older parameters is made anew when its password comes by", async () => {
+  test("a hash with older parameters is replaced when its password is used", async () => {
     const weak = await hash(PASSWORD, { memoryCost: 8192, timeCost: 1, parallelism: 1 });
     await host.store.db.updateTable("account").set({ password: weak }).execute();
     await signIn();
@@ -64,7 +64,7 @@ describe.each(STORES)("signing in on $name", ({ open }) => {
     await signIn();
   });
 
-  test("signing out ends the session, and other sessions go on", async () => {
+  test("signing out ends the session, and other sessions continue", async () => {
     const [first, second] = [await signIn(), await signIn()];
     const ended: string[] = [];
     host.sessions.listen((ids) => ended.push(...ids));
@@ -75,7 +75,7 @@ describe.each(STORES)("signing in on $name", ({ open }) => {
     expect(await host.signIn.signOut(undefined, BROWSER.origin)).toHaveLength(1);
   });
 
-  test("a session ends with its time", async () => {
+  test("a session expires at its time", async () => {
     const signedIn = await signIn();
     vi.useFakeTimers({ toFake: ["Date"], now: signedIn.session.expiresAt - 1000 });
     expect(await known(signedIn)).toBe(true);
@@ -91,11 +91,11 @@ describe.each(STORES)("signing in on $name", ({ open }) => {
     `fairlead_session=${"a".repeat(5000)}`,
     "",
     ";;;=",
-  ])("the cookie %j leads to no session", async (cookies) => {
+  ])("the cookie %j identifies no session", async (cookies) => {
     expect(await host.signIn.sessionOfCookie(cookies)).toBeNull();
   });
 
-  test("a cookie is good only as it was signed: the store alone makes none", async () => {
+  test("a cookie is valid only with its signature, which the store alone cannot make", async () => {
     const signedIn = await signIn();
     const { token } = await host.store.db.selectFrom("session").select("token").executeTakeFirstOrThrow();
     const cookie = cookieOf(signedIn);
@@ -105,7 +105,7 @@ describe.each(STORES)("signing in on $name", ({ open }) => {
     expect(await host.signIn.sessionOfCookie(changed)).toBeNull();
   });
 
-  test("changing the password takes the old one, keeps this session and ends all others", async () => {
+  test("changing the password replaces the old one, keeps this session and ends all others", async () => {
     const [here, there] = [await signIn(), await signIn()];
     const next = "a wholly new pass phrase";
     const change = (current: string, chosen = next): Promise<void> =>
@@ -121,7 +121,7 @@ describe.each(STORES)("signing in on $name", ({ open }) => {
     expect(await host.audited()).toContain("user.password_change");
   });
 
-  test("a password by a link ends every session, and a transaction that fails changes nothing", async () => {
+  test("setting a password with a link ends every session, and a failed transaction changes nothing", async () => {
     const signedIn = await signIn();
     const password = await host.signIn.preparePassword(
       { email: EMAIL, password: "a wholly new pass phrase" },
@@ -142,7 +142,7 @@ describe.each(STORES)("signing in on $name", ({ open }) => {
     await signIn(EMAIL, "a wholly new pass phrase");
   });
 
-  test("a first password by a link ends no session: no former password could have been known", async () => {
+  test("setting a first password with a link ends no session, since no earlier password can be known", async () => {
     const { id } = await host.addUser("carl@example.org", null);
     const before = await host.signIn.openSession(id, BROWSER, "provider");
     const password = await host.signIn.preparePassword(
@@ -157,7 +157,7 @@ describe.each(STORES)("signing in on $name", ({ open }) => {
     expect(await known(before)).toBe(true);
   });
 
-  test("an address has one user, whoever comes at the same time", async () => {
+  test("an address has one user, even after simultaneous requests to create it", async () => {
     const outcomes = await Promise.allSettled([1, 2, 3].map(() => host.addUser("bob@example.org")));
     expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
     for (const outcome of outcomes) {
@@ -166,7 +166,7 @@ describe.each(STORES)("signing in on $name", ({ open }) => {
     await signIn("bob@example.org");
   });
 
-  test("a user without a password cannot sign in by one", async () => {
+  test("a user without a password cannot sign in with one", async () => {
     const actor = { kind: "system", name: "server" } as const;
     const input = { email: "bob@example.org", name: "Bob", platformAdmin: false, password: null, actor };
     const bob = await host.store.db.transaction().execute((transaction) => host.signIn.createUser(transaction, input));
@@ -176,7 +176,7 @@ describe.each(STORES)("signing in on $name", ({ open }) => {
     }
   });
 
-  test("hostile names and browsers are kept as text", async () => {
+  test("hostile names and user agents are kept as text", async () => {
     const hostile = `<script>"'); drop table session; -- ${"🦊".repeat(3000)}`;
     const signedIn = await host.signIn.openSession(userId, { ...BROWSER, userAgent: hostile }, "password");
     expect(signedIn.session.userAgent).toBe(hostile.slice(0, 256));
@@ -184,7 +184,7 @@ describe.each(STORES)("signing in on $name", ({ open }) => {
   });
 });
 
-test("where passwords are off, none signs in", async () => {
+test("nobody signs in with a password if passwords are off", async () => {
   const host = await openSignInHost(openMemoryStore, { password: false });
   await host.addUser(EMAIL);
   const tried = host.signIn.signInWithPassword({ email: EMAIL, password: PASSWORD, caller: BROWSER });

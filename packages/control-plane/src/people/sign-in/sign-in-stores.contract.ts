@@ -9,7 +9,7 @@ import { hashToken } from "./oauth/oauth.ts";
 import { OAuthStore } from "./oauth/oauth-store.ts";
 
 export function signInStoresContract(name: string, open: OpenStore): void {
-  describe(`the sign-in's stores on ${name}`, () => {
+  describe(`the sign-in stores on ${name}`, () => {
     let store: OpenedDatabase;
     let accounts: AccountStore;
     let oauth: OAuthStore;
@@ -21,7 +21,7 @@ export function signInStoresContract(name: string, open: OpenStore): void {
     });
     afterEach(() => store.close());
 
-    test("keep one password a user, and find it by either name", async () => {
+    test("keep one password per user, and find it by user ID or address", async () => {
       const none = { userId: "usr_a", hash: null };
       expect(await accounts.findPassword({ userId: "usr_a" })).toEqual(none);
       expect(await accounts.findPassword({ email: "usr_a@example.org" })).toEqual(none);
@@ -32,7 +32,7 @@ export function signInStoresContract(name: string, open: OpenStore): void {
       expect(await accounts.findPassword({ userId: "usr_b" })).toMatchObject({ hash: null });
     });
 
-    test("replace a hash only while it is the one that was checked", async () => {
+    test("replace a hash only if it is still the one that was checked", async () => {
       await accounts.setPassword({ id: "sir_1", userId: "usr_a", now: 1 }, "new");
       await accounts.replaceHash("usr_a", { old: "old", next: "old again" });
       expect(await accounts.findPassword({ userId: "usr_a" })).toMatchObject({ hash: "new" });
@@ -40,7 +40,7 @@ export function signInStoresContract(name: string, open: OpenStore): void {
       expect(await accounts.findPassword({ userId: "usr_a" })).toMatchObject({ hash: "newer" });
     });
 
-    test("an account of a provider belongs to one user", async () => {
+    test("keep one user for an account of a provider", async () => {
       const acme = { providerId: "acme", subject: "s' or 1=1 --" };
       await accounts.link({ id: "sir_1", userId: "usr_a", now: 1000 }, acme);
       await accounts.setPassword({ id: "sir_2", userId: "usr_a", now: 1 }, "hash");
@@ -70,7 +70,7 @@ export function signInStoresContract(name: string, open: OpenStore): void {
       await store.db.insertInto("oauthRefreshToken").values(row).execute();
     }
 
-    test("clients are those of the configuration, whatever was there before", async () => {
+    test("keep exactly the configured clients, whatever was there before", async () => {
       const cli = { id: "cli", rowId: "sir_1", name: "CLI", redirectUris: ["http://127.0.0.1/cb"] };
       await oauth.keepClients([cli, { ...cli, id: "app", rowId: "sir_2" }], 1);
       await oauth.keepClients([{ ...cli, rowId: "sir_3", name: "Command line" }], 2);
@@ -81,7 +81,7 @@ export function signInStoresContract(name: string, open: OpenStore): void {
       ]);
     });
 
-    test("a session's refresh tokens go with it, and with no other", async () => {
+    test("delete a session's refresh tokens with it, and no others", async () => {
       await oauth.keepClients([{ id: "cli", rowId: "sir_1", name: "CLI", redirectUris: [] }], 1);
       const sessions = new SessionStore(store.db);
       const session = { userId: "usr_a", createdAt: 0, expiresAt: 9000, userAgent: "CLI", address: null };
@@ -104,7 +104,7 @@ export function signInStoresContract(name: string, open: OpenStore): void {
       expect(await sessions.find("sis_2")).toEqual({ ...session, id: "sis_2" });
     });
 
-    test("what has run out is removed, a bounded number at a time", async () => {
+    test("delete what has expired, a limited number at a time", async () => {
       await oauth.keepClients([{ id: "cli", rowId: "sir_1", name: "CLI", redirectUris: [] }], 1);
       for (const n of [1, 2, 3]) await insertToken(`t${n}`, { expiresAt: n * 1000 });
       expect(await oauth.deleteEnded(2500, 1)).toBe(1);
@@ -112,7 +112,7 @@ export function signInStoresContract(name: string, open: OpenStore): void {
       expect(await oauth.findRefreshToken("t3")).not.toBeNull();
     });
 
-    test("sessions: listed while they go on, extended, ended but for one", async () => {
+    test("list running sessions, extend them, and end all but one", async () => {
       const sessions = new SessionStore(store.db);
       const from = { userId: "usr_a", createdAt: 0, userAgent: null, address: "2001:db8::1" };
       for (const n of [1, 2, 3]) await sessions.insert({ ...from, id: `sis_${n}`, expiresAt: n * 1000 }, `c${n}`);

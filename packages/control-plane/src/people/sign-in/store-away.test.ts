@@ -63,7 +63,7 @@ describe("while another program holds the store's lock", () => {
     ["token", () => refresh()],
     ["device code", () => post("device/code", {})],
     ["revocation", () => post("revoke", { token: refreshToken })],
-  ])("a %s call is answered 503 with retry-after, in the form of OAuth", async (_, call) => {
+  ])("a %s call gets 503 with retry-after, in the format of OAuth", async (_, call) => {
     const response = await call();
     expect(response.status).toBe(503);
     expect(response.headers.get("retry-after")).toBe("1");
@@ -73,13 +73,13 @@ describe("while another program holds the store's lock", () => {
     });
   });
 
-  test("what was refused for it works afterwards: no token was spent", async () => {
+  test("a rejected call works afterwards: no token was spent", async () => {
     expect((await refresh()).status).toBe(503);
     await sql`rollback`.execute(other.db);
     expect((await refresh()).status).toBe(200);
   });
 
-  test("a right password is not called wrong", async () => {
+  test("a correct password is not reported as wrong", async () => {
     await expect(signIn()).rejects.toMatchObject({ code: "SQLITE_BUSY" });
   });
 });
@@ -87,11 +87,11 @@ describe("while another program holds the store's lock", () => {
 describe("while the store cannot be read", () => {
   beforeEach(() => sql`alter table session rename to elsewhere`.execute(host.store.db));
 
-  test("a cookie is not called void", async () => {
+  test("a cookie is not reported as invalid", async () => {
     await expect(host.signIn.sessionOfCookie(cookies)).rejects.toThrow(/no such table/);
   });
 
-  test("nobody is sent to sign in again, and no grant is called bad", async () => {
+  test("nobody is asked to sign in again, and no grant is reported as invalid", async () => {
     const query = new URLSearchParams({
       client_id: "fairlead-cli",
       redirect_uri: "http://127.0.0.1:1/callback",

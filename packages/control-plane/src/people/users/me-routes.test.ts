@@ -34,7 +34,7 @@ describe("/v1/me", () => {
       body: JSON.stringify(body),
     });
 
-  test("tells who calls, and all of their projects with their role in each, however many", async () => {
+  test("returns the caller, and all of their projects with their role in each, however many", async () => {
     const caller = asUser(userId);
     const names = Array.from({ length: 201 }, (_, n) => `Project ${n}`);
     const made = [];
@@ -58,7 +58,7 @@ describe("/v1/me", () => {
     );
   });
 
-  test("changes the name, whatever is in it, and nothing else", async () => {
+  test("changes the name, whatever it contains, and nothing else", async () => {
     const name = `Ann "O'Neil" <b>; drop table "user"; -- 🦊`;
     expect(await (await patch({ name: ` ${name} ` })).json()).toMatchObject({ id: userId, name });
     expect((await host.users.get(userId)).name).toBe(name);
@@ -77,7 +77,7 @@ describe("/v1/me", () => {
     expect((await host.users.get(userId)).platformAdmin).toBe(false);
   });
 
-  test("lists where one is signed in, and which of them is calling", async () => {
+  test("lists the caller's sessions, and marks the one that is calling", async () => {
     const { session } = await host.signIn.openSession(userId, BROWSER, "password");
     const { sessions } = sessionsAnswer.parse(await (await call("/v1/me/sessions")).json());
     expect(sessions).toHaveLength(2);
@@ -88,7 +88,7 @@ describe("/v1/me", () => {
     expect(sessions.filter(({ current }) => current)).toHaveLength(1);
   });
 
-  test("ends a session of one's own, and nobody else's", async () => {
+  test("ends a session of the caller, and nobody else's", async () => {
     const { session } = await host.signIn.openSession(userId, BROWSER, "password");
     const bob = await host.addUser("bob@example.org");
     const bobs = await host.signIn.openSession(bob.id, BROWSER, "password");
@@ -102,7 +102,7 @@ describe("/v1/me", () => {
     expect(await host.audited()).toContain("session.revoke");
   });
 
-  test("ending the calling session ends its token", async () => {
+  test("ends the token of the calling session with that session", async () => {
     const { sessions } = sessionsAnswer.parse(await (await call("/v1/me/sessions")).json());
     const ended: string[] = [];
     host.sessions.listen((ids) => ended.push(...ids));
@@ -111,7 +111,7 @@ describe("/v1/me", () => {
     expect((await call("/v1/me")).status).toBe(401);
   });
 
-  test("is for people with a session alone", async () => {
+  test("is only for users with a session", async () => {
     for (const path of ["/v1/me", "/v1/me/sessions"]) {
       expect((await fetch(host.url + path)).status).toBe(401);
       expect((await call(path, {}, "flk_x_y")).status).toBe(401);

@@ -38,7 +38,7 @@ describe("the user service", () => {
     return claims.audience === "platform" ? service.find(claims.sessionId) : null;
   };
 
-  test("makes a user once, however often and from however many sides it is asked", async () => {
+  test("creates a user once, however many requests come, even at the same time", async () => {
     const answers = await Promise.all([
       service.ensure(ann),
       service.ensure(ann),
@@ -48,13 +48,13 @@ describe("the user service", () => {
     expect(new Set(answers.map(({ user }) => user.id)).size).toBe(1);
   });
 
-  test("makes an existing user administrator when asked, and never takes it back", async () => {
+  test("makes an existing user an administrator if requested, and never revokes it", async () => {
     await service.ensure(ann);
     expect((await service.ensure({ ...ann, platformAdmin: true })).user.platformAdmin).toBe(true);
     expect((await service.ensure(ann)).user.platformAdmin).toBe(true);
   });
 
-  test("a token leads to its user while its session lives", async () => {
+  test("finds the user of a token while the session lives", async () => {
     const { user } = await service.ensure({ ...ann, platformAdmin: true });
     const { token, expiresAt } = await service.openSession({ actor, email: ann.email, ttlSeconds: 60 });
     expect(expiresAt).toBe(clock.now() + 60_000);
@@ -63,7 +63,7 @@ describe("the user service", () => {
     expect(await sessionOf(token)).toBeNull();
   });
 
-  test("a session has ended after its time and the allowed skew", async () => {
+  test("ends a session after its lifetime and the allowed clock skew", async () => {
     await service.ensure(ann);
     await service.openSession({ actor, email: ann.email, ttlSeconds: 60 });
     const { id } = await store.db.selectFrom("session").select("id").executeTakeFirstOrThrow();
@@ -73,7 +73,7 @@ describe("the user service", () => {
     expect(await service.find(id)).toBeNull();
   });
 
-  test("sessions that have ended do not pile up", async () => {
+  test("deletes sessions that have ended", async () => {
     await service.ensure(ann);
     await service.openSession({ actor, email: ann.email, ttlSeconds: 60 });
     clock.advance(121_000);
@@ -82,7 +82,7 @@ describe("the user service", () => {
   });
 
   test.each([0, -1, 1.5, Number.NaN, MAX_TOKEN_TTL_SECONDS + 1])(
-    "a life of %d seconds is refused",
+    "rejects a lifetime of %d seconds",
     async (ttlSeconds) => {
       await service.ensure(ann);
       await expect(service.openSession({ actor, email: ann.email, ttlSeconds })).rejects.toMatchObject({
@@ -92,13 +92,13 @@ describe("the user service", () => {
     },
   );
 
-  test("nobody gets a token for a user who is not there", async () => {
+  test("issues no token for a user who does not exist", async () => {
     await expect(service.openSession({ actor, email: "x@example.org", ttlSeconds: 60 })).rejects.toMatchObject({
       code: "not_found",
     });
   });
 
-  test("e-mail addresses are lower case and trimmed, or refused", () => {
+  test("converts email addresses to lower case and trims them, or rejects them", () => {
     expect(emailSchema.parse(" Ann@Example.ORG ")).toBe("ann@example.org");
     for (const text of ["", "ann", "ann@", "a b@example.org", `${"a".repeat(250)}@example.org`]) {
       expect(emailSchema.safeParse(text).success).toBe(false);

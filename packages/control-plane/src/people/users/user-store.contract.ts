@@ -21,18 +21,18 @@ export function userStoreContract(name: string, open: OpenStore): void {
     });
     afterEach(() => store.close());
 
-    test("find a user by e-mail address, as they were put in", async () => {
+    test("find a user by email address, as they were stored", async () => {
       expect(await users.findByEmail("ann@example.org")).toEqual(ann);
       expect(await users.findByEmail("bob@example.org")).toBeNull();
     });
 
-    test("know whether anybody is here", async () => {
+    test("report whether any user exists", async () => {
       expect(await users.hasAny()).toBe(true);
       await store.db.deleteFrom("user").execute();
       expect(await users.hasAny()).toBe(false);
     });
 
-    test("hold one user per e-mail address", async () => {
+    test("keep one user per email address", async () => {
       await expect(users.insert({ ...ann, id: "usr_2" })).rejects.toSatisfy(isUniqueViolation);
     });
 
@@ -41,7 +41,7 @@ export function userStoreContract(name: string, open: OpenStore): void {
       expect(await users.findByEmail(ann.email)).toEqual({ ...ann, platformAdmin: true });
     });
 
-    test("name a session's owner until it is deleted or its user is gone", async () => {
+    test("return a session's owner until the session or the user is deleted", async () => {
       await sessions.insert({ id: "sis_1", userId: "usr_1", createdAt: 0, expiresAt: 5_000, ...from }, "c1");
       await sessions.insert({ id: "sis_2", userId: "usr_1", createdAt: 0, expiresAt: 9_000, ...from }, "c2");
       expect(await sessions.findOwner("sis_1")).toEqual({ userId: "usr_1", platformAdmin: false, expiresAt: 5_000 });

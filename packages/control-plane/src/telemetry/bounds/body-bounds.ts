@@ -34,7 +34,7 @@ export const BODY_BOUNDS = {
     limit:
       "three quarters of the bytes for all projects of one owner, less while others need some (`inference.ownerShare`)",
     effect: OVERLOADED,
-    test: `${ADMISSION_TEST}: reserves memory for their bodies and responses`,
+    test: `${ADMISSION_TEST}: reserves memory for the bodies and responses of such owners`,
   },
   upload_pace: {
     party: "caller",
@@ -49,7 +49,7 @@ export const BODY_BOUNDS = {
     limit:
       "64 MiB and 4,096 bodies at a time; three quarters for one user, node or address range, less while others need some",
     effect: OVERLOADED,
-    test: "packages/control-plane/src/http/requests/body-parser.test.ts: of one client leave room for everyone else's",
+    test: "packages/control-plane/src/http/requests/body-parser.test.ts: of one client leaves room for the bodies of others",
   },
   anonymous_body: {
     party: "anyone",

@@ -26,7 +26,7 @@ export const MONEY_BOUNDS = {
     limit: "charged at most the reserved amount",
     effect: "the rest is not charged",
     counted: "usage rows with `estimated`",
-    test: "packages/control-plane/src/money/calls/overspending.test.ts: by calls whose upstream counts nothing and answers at length",
+    test: "packages/control-plane/src/money/calls/overspending.test.ts: by calls whose upstream reports no usage and sends a long response",
   },
   call_cost: {
     party: "upstream",
@@ -34,7 +34,7 @@ export const MONEY_BOUNDS = {
     limit: "the amount reserved for the call",
     effect:
       "charged up to the balance, the rest is written off; set the model's `maxOutputTokens` and `contextTokens` if it recurs",
-    test: "packages/control-plane/src/money/billing/billing-service.contract.ts: what an upstream counts beyond the hold is charged and counted",
+    test: "packages/control-plane/src/money/billing/billing-service.contract.ts: charges and counts usage that an upstream reports beyond the hold",
   },
   tokens_at_once: {
     party: "caller",

@@ -41,7 +41,7 @@ export const TUNNEL_BOUNDS = {
     limit:
       "60 s without reading while bytes are waiting; at most 192 KiB wait in the connection, plus one piece of 64 KiB",
     effect: "the tunnel closes; the node's calls fail with `upstream_failed`",
-    test: "packages/wire/src/liveness.test.ts: cuts a peer that takes nothing, although it answers pings",
+    test: "packages/wire/src/liveness.test.ts: disconnects a peer that reads nothing, even if it answers pings",
   },
   tunnels_per_node: {
     party: "node",

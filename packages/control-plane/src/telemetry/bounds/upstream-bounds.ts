@@ -12,7 +12,7 @@ export const UPSTREAM_BOUNDS = {
     limit: "16 KiB per line (status, header, chunk size with extensions, trailer)",
     effect: FAILED,
     counted: COUNTED,
-    test: `${READER}: a response is refused beyond`,
+    test: `${READER}: a response is rejected beyond`,
   },
   upstream_head: {
     party: "upstream",
@@ -20,7 +20,7 @@ export const UPSTREAM_BOUNDS = {
     limit: "64 KiB of heads and 256 headers, including at most 16 informational responses; the same for trailers",
     effect: FAILED,
     counted: COUNTED,
-    test: `${READER}: 64 KiB of heads, final and informational ones together`,
+    test: `${READER}: 64 KiB of final and informational heads together`,
   },
   upstream_syntax: {
     party: "upstream",
@@ -28,7 +28,7 @@ export const UPSTREAM_BOUNDS = {
     limit: "never more lenient than Node's parser; work linear in the bytes",
     effect: FAILED,
     counted: COUNTED,
-    test: "packages/wire/src/http1/http1-differential.test.ts: a response is never accepted where Node's parser refuses it, and reads the same where both accept it",
+    test: "packages/wire/src/http1/http1-differential.test.ts: a response that Node's parser rejects is never accepted, and one that both accept reads the same",
   },
   upstream_retry_after: {
     party: "upstream",

@@ -54,7 +54,7 @@ describe("/metrics", () => {
     return answer.statusCode;
   }
 
-  test("tells a program on this machine what both hosts, the fleet and the store do", async () => {
+  test("shows a local program the state of both hosts, the fleet and the store", async () => {
     await fetch(`${server.platformUrl}/v1/nodes/nod_secret`);
     await fetch(`${server.inferenceUrl}/v1/chat/completions`, { method: "POST", body: "{}" });
     const response = await scrape();
@@ -86,7 +86,7 @@ describe("/metrics", () => {
     expect(text).toMatch(/\nprocess_resident_memory_bytes [1-9]/);
   });
 
-  test("tells what docs/metrics.md says, and nothing else of our own", async () => {
+  test("contains exactly the metrics of docs/metrics.md", async () => {
     const text = await (await scrape()).text();
     const told = Array.from(text.matchAll(/^# TYPE (fairlead_\S+) (\S+)$/gm), ([, name, type]) => `${name} ${type}`);
     const page = readFileSync(new URL("../../../../../docs/metrics.md", import.meta.url), "utf8");
@@ -97,7 +97,7 @@ describe("/metrics", () => {
     expect(written).toEqual(told.toSorted());
   });
 
-  test("names no project, node or person", async () => {
+  test("contains no project, node or person", async () => {
     const token = await tokenFor("ann@example.org", false);
     const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
     await fetch(`${server.platformUrl}/v1/projects`, { method: "POST", headers, body: '{"name":"hidden-name"}' });
@@ -105,7 +105,7 @@ describe("/metrics", () => {
     expect(await (await scrape()).text()).not.toMatch(/prj_|nod_|usr_|hidden|ann@/);
   });
 
-  test("asks others for a platform administrator's token, also behind a proxy on this machine", async () => {
+  test("requires a platform administrator's token from others, even behind a proxy on this machine", async () => {
     expect((await scrape(forwarded)).status).toBe(401);
     const person = await tokenFor("bob@example.org", false);
     expect((await scrape({ ...forwarded, authorization: `Bearer ${person}` })).status).toBe(404);
@@ -116,30 +116,30 @@ describe("/metrics", () => {
   describe("without a token", () => {
     const port = (): string => new URL(server.platformUrl).port;
 
-    test.each(["localhost", "LOCALHOST", "127.0.0.1", "[::1]"])("is served to this machine as %s", async (name) => {
+    test.each(["localhost", "LOCALHOST", "127.0.0.1", "[::1]"])("is served locally as %s", async (name) => {
       expect(await statusFor({ host: `${name}:${port()}` })).toBe(200);
     });
 
-    test("is served to this machine by the public name", async () => {
+    test("is served locally under the public name", async () => {
       expect(await statusFor({ host: "fairlead.example.org" })).toBe(200);
     });
 
     test.each(["rebound.example", "localhost.example", "fairlead.example.org.example", "10.0.0.1"])(
-      "is not served to a page that was led here by the name %s",
+      "is not served to a page that reaches it under the name %s",
       async (name) => {
         expect(await statusFor({ host: `${name}:${port()}` })).toBe(401);
         expect(await statusFor({ host: name })).toBe(401);
       },
     );
 
-    test("is not served where the name is ours and the port is another's", async () => {
+    test("is not served under its own name with another port", async () => {
       expect(await statusFor({ host: "localhost" })).toBe(401);
       expect(await statusFor({ host: "localhost:1" })).toBe(401);
       expect(await statusFor({ host: "fairlead.example.org:1" })).toBe(401);
     });
   });
 
-  test("is served anywhere to a scraper with the token of `metrics.tokenFile`, and to no other", async () => {
+  test("is served anywhere to a scraper with the token in `metrics.tokenFile`, and to no other", async () => {
     const from = (token: string): Promise<number | undefined> =>
       statusFor({ ...forwarded, host: "elsewhere.example", authorization: `Bearer ${token}` });
     expect(await from(TOKEN)).toBe(200);
@@ -157,7 +157,7 @@ describe("/metrics", () => {
     ["::ffff:10.0.0.1", false],
     ["1.127.0.0.1", false],
     [undefined, false],
-  ])("the address %s is this machine: %s", (address, local) => {
+  ])("treats the address %s as local: %s", (address, local) => {
     expect(isLoopbackPeer(address)).toBe(local);
   });
 });

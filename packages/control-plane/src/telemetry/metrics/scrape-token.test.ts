@@ -29,7 +29,7 @@ const open = (): ScrapeToken => {
 };
 const bearer = (token: string): string => `Bearer ${token}`;
 
-test("is the file's text, and nothing else", () => {
+test("accepts exactly the token in the file", () => {
   const token = open();
   expect(token.matches(bearer(FIRST))).toBe(true);
   expect(token.matches(`bearer ${FIRST}`)).toBe(true);
@@ -47,7 +47,7 @@ test("is the file's text, and nothing else", () => {
   }
 });
 
-test("follows the file, which is read once in five seconds at most", () => {
+test("follows changes of the file, which is read at most once in five seconds", () => {
   const token = open();
   writeFileSync(file, NEXT);
   expect(token.matches(bearer(NEXT))).toBe(false);
@@ -56,7 +56,7 @@ test("follows the file, which is read once in five seconds at most", () => {
   expect(token.matches(bearer(FIRST))).toBe(false);
 });
 
-test("is nothing any more while its file is gone or readable by everyone, which is logged once", () => {
+test("accepts nothing while its file is missing or readable by everyone, and logs that once", () => {
   const token = open();
   unlinkSync(file);
   clock.advance(5000);
@@ -74,11 +74,11 @@ test("is nothing any more while its file is gone or readable by everyone, which 
 });
 
 test.each([
-  ["is not there", () => unlinkSync(file), /cannot be read/],
+  ["does not exist", () => unlinkSync(file), /cannot be read/],
   ["can be read by everyone", () => chmodSync(file, 0o604), /chmod/],
   ["is too short to be a secret", () => writeFileSync(file, "secret\n"), /at least 16 characters/],
   ["is too large to be a token", () => writeFileSync(file, "x".repeat(5000)), /at most 4096/],
-])("a server does not start where the file %s", (_, spoil, why) => {
+])("a server does not start with a token file that %s", (_, spoil, why) => {
   spoil();
   expect(open).toThrow(why);
 });

@@ -111,8 +111,8 @@ const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const PARENT = "b7ad6b7169203331";
 const parentOf = ({ traceparent }: IncomingHttpHeaders): string[] => String(traceparent).split("-");
 
-describe("traces of calls", () => {
-  test("tell what was asked and used, and nothing of what was said", async () => {
+describe("call traces", () => {
+  test("record the request's attributes and usage, but no content", async () => {
     await call({}, good);
     const { name, kind, status, facts } = await theSpan();
     expect({ name, kind, status }).toEqual({ name: "chat any/model", kind: 3, status: { code: 0 } });
@@ -132,14 +132,14 @@ describe("traces of calls", () => {
     expect(collector.text).not.toMatch(/secret|flk_/);
   });
 
-  test("go on where the caller's trace is, and the upstream's goes on from there", async () => {
+  test("continue the caller's trace, and pass it on to the upstream", async () => {
     const { headers } = await call({ traceparent: `00-${TRACE}-${PARENT}-01` }, good);
     const span = await theSpan();
     expect(span).toMatchObject({ traceId: TRACE, parentSpanId: PARENT });
     expect(parentOf(headers)).toEqual(["00", TRACE, span.spanId, "01"]);
   });
 
-  test("begin anew for a caller that sends none, or nonsense", async () => {
+  test("start a new trace if the caller sends none or an invalid one", async () => {
     const { headers } = await call({ traceparent: `00-${"0".repeat(32)}-${PARENT}-01` }, good);
     const { traceId, parentSpanId, spanId } = await theSpan();
     expect(traceId).not.toBe("0".repeat(32));
@@ -147,21 +147,21 @@ describe("traces of calls", () => {
     expect(parentOf(headers).slice(1, 3)).toEqual([traceId, spanId]);
   });
 
-  test("are not taken of a caller's trace that is not recorded; it is still passed on", async () => {
+  test("are not recorded if the caller's trace is not sampled, but its context is still passed on", async () => {
     const { headers } = await call({ traceparent: `00-${TRACE}-${PARENT}-00` }, good);
     await traces.close();
     expect(collector.spans).toEqual([]);
     expect(parentOf(headers)).toMatchObject(["00", TRACE, expect.any(String), "00"]);
   });
 
-  test("tell of a failure by its code", async () => {
+  test("record a failure by its code", async () => {
     await call({}, (far) => far.cut());
     const { status, facts } = await theSpan();
     expect(status).toMatchObject({ code: 2, message: "upstream_failed" });
     expect(facts["error.type"]).toBe("upstream_failed");
   });
 
-  test("that nobody takes are told once in the log, and hold nothing up", async () => {
+  test("that cannot be delivered are logged once, and delay nothing", async () => {
     collector.refuses = true;
     await call({}, good);
     await call({}, good);
@@ -170,7 +170,7 @@ describe("traces of calls", () => {
   });
 });
 
-test("without an endpoint, a caller's trace is passed on as it is", async () => {
+test("without an endpoint, the caller's trace is passed on unchanged", async () => {
   await stage.close();
   stage = new HostStage();
   await stage.open();

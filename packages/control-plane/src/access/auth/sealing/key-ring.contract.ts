@@ -14,8 +14,8 @@ function record(id: string, createdAt: number): SigningKeyRecord {
 }
 
 export function keyRingStoreContract(name: string, open: OpenStore): void {
-  describe(`the key ring's store on ${name}`, () => {
-    test("gives back what was put in, the newest first", async () => {
+  describe(`the key ring store on ${name}`, () => {
+    test("returns what was stored, newest first", async () => {
       const store = await open();
       const keys = new KeyRingStore(store.db);
       expect(await keys.list()).toEqual([]);
@@ -26,7 +26,7 @@ export function keyRingStoreContract(name: string, open: OpenStore): void {
       await store.close();
     });
 
-    test("retires what signs, and forgets what has been retired for long", async () => {
+    test("retires the signing keys, and deletes keys that were retired long ago", async () => {
       const store = await open();
       const keys = new KeyRingStore(store.db);
       await keys.insert(record("sgk_1", 1));

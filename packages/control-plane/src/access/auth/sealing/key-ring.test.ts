@@ -27,7 +27,7 @@ describe("the key ring", () => {
   });
   afterEach(() => opened.close());
 
-  test("makes one key in a new store and finds it again", async () => {
+  test("creates one key in a new store and finds it again", async () => {
     const first = await open();
     const again = await open();
     expect(again.signing.keyId).toBe(first.signing.keyId);
@@ -35,14 +35,14 @@ describe("the key ring", () => {
     expect(first.publicJwks().keys).toHaveLength(1);
   });
 
-  test("publishes no private part, and keeps none in the clear", async () => {
+  test("publishes no private part, and stores none in plain text", async () => {
     const ring = await open();
     expect(Object.keys(ring.publicJwks().keys[0] ?? {}).toSorted()).toEqual(["alg", "crv", "kid", "kty", "use", "x"]);
     const row = await opened.db.selectFrom("signing_key").selectAll().executeTakeFirstOrThrow();
     expect(JSON.stringify(row)).not.toContain('\\"d\\"');
   });
 
-  test("signs with a new key from the rotation on, and what the old one signed stays good for as long as a token can live", async () => {
+  test("signs with the new key after a rotation, and verifies the old one's tokens until they expire", async () => {
     const ring = await open();
     const tokens = tokensOf(ring);
     const monthLong = { userId: "usr_1", sessionId: "sis_1", ttlSeconds: MAX_TOKEN_TTL_SECONDS };
@@ -62,7 +62,7 @@ describe("the key ring", () => {
     await expect(tokens.verify(before)).rejects.toMatchObject({ code: "invalid_credential" });
   });
 
-  test("holds a rotation over a restart", async () => {
+  test("keeps a rotation across a restart", async () => {
     const ring = await open();
     const token = await tokensOf(ring).issueSession({ userId: "usr_1", sessionId: "sis_1", ttlSeconds: 600 });
     await ring.rotate();
@@ -72,7 +72,7 @@ describe("the key ring", () => {
     await expect(tokensOf(again).verify(token)).resolves.toMatchObject({ userId: "usr_1" });
   });
 
-  test("two rotations at once follow each other, and one key signs", async () => {
+  test("runs simultaneous rotations one after the other, and only one key signs", async () => {
     const ring = await open();
     const ids = await Promise.all([ring.rotate(), ring.rotate()]);
     expect(ring.signing.keyId).toBe(ids[1]);
@@ -81,7 +81,7 @@ describe("the key ring", () => {
     expect(ring.publicJwks().keys).toHaveLength(3);
   });
 
-  test("keys that leaked are forgotten at once, and verify nothing after a restart either", async () => {
+  test("removes leaked keys immediately, and does not verify with them after a restart either", async () => {
     const ring = await open();
     await ring.rotate();
     const id = await ring.rotate({ forgetFormer: true });
@@ -89,7 +89,7 @@ describe("the key ring", () => {
     expect((await open()).publicJwks().keys.map(({ kid }) => kid)).toEqual([id]);
   });
 
-  test("a rotation whose record cannot be written changes nothing", async () => {
+  test("does not change if a rotation cannot be recorded", async () => {
     const ring = await open();
     const old = ring.signing.keyId;
     const alongside = async (): Promise<void> => {
@@ -102,7 +102,7 @@ describe("the key ring", () => {
     expect(await ring.rotate()).toBe(ring.signing.keyId);
   });
 
-  test("keys that were retired long ago are deleted by the next rotation", async () => {
+  test("deletes keys that were retired long ago at the next rotation", async () => {
     const ring = await open();
     await ring.rotate();
     clock.advance(RETIRED_KEY_MS + 1);
@@ -110,7 +110,7 @@ describe("the key ring", () => {
     expect(await opened.db.selectFrom("signing_key").select("id").execute()).toHaveLength(2);
   });
 
-  test("the published set is the same object until a key comes or goes", async () => {
+  test("returns the same object as its published set until a key is added or removed", async () => {
     const ring = await open();
     const published = ring.publicJwks();
     expect(ring.publicJwks()).toBe(published);
@@ -119,7 +119,7 @@ describe("the key ring", () => {
     expect(ring.publicJwks()).toBe(ring.publicJwks());
   });
 
-  test("does not open under another master key, and says which one it needs", async () => {
+  test("does not open with another master key, and says which one it needs", async () => {
     await open();
     sealer = memorySealer("other");
     await expect(open()).rejects.toThrow(/sealed with the master key memory.*configured master key is other/s);

@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true }));
 
-test("a new master key is 32 bytes in a file of its owner's, and reads back the same", () => {
+test("a new master key is 32 bytes in a file that only its owner can access, and reads back unchanged", () => {
   createMasterKey(file);
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect(readMasterKey(file).bytes).toHaveLength(32);
@@ -28,7 +28,7 @@ test("an existing master key is never replaced", () => {
   expect(readdirSync(dir)).toEqual(["master.key"]);
 });
 
-test("the key's id differs from key to key, and tells nothing of it", () => {
+test("the ID of a master key is different for every key, and reveals nothing about it", () => {
   createMasterKey(file);
   createMasterKey(join(dir, "other.key"));
   const key = readMasterKey(file);
@@ -36,17 +36,17 @@ test("the key's id differs from key to key, and tells nothing of it", () => {
   expect(Buffer.from(key.bytes).toString("hex")).not.toContain(key.id);
 });
 
-test.each([0o640, 0o604, 0o660])("a file of mode %o is refused, with the command that mends it", (mode) => {
+test.each([0o640, 0o604, 0o660])("a file with mode %o is rejected, with the command that fixes it", (mode) => {
   createMasterKey(file);
   chmodSync(file, mode);
   expect(() => readMasterKey(file)).toThrow(`chmod 600 ${file}`);
 });
 
-test.each(["", "short", Buffer.alloc(31).toString("base64")])("a file that holds %j is refused", (text) => {
+test.each(["", "short", Buffer.alloc(31).toString("base64")])("a file that contains %j is rejected", (text) => {
   writeFileSync(file, text, { mode: 0o600 });
   expect(() => readMasterKey(file)).toThrow(/does not contain 32 bytes/);
 });
 
-test("a missing file is a reason not to start, in words", () => {
+test("a missing file prevents the start with a clear message", () => {
   expect(() => readMasterKey(file)).toThrow(/cannot be read: ENOENT.*secrets in the store cannot be decrypted/);
 });

@@ -46,12 +46,12 @@ describe("workload-connect tokens", () => {
     membership = { role: "admin", deleting: false };
   });
 
-  test.each([byPerson, byNode])("say which workload of which node they open, and for whom", async (request) => {
+  test.each([byPerson, byNode])("identify the workload and node that they open, and their holder", async (request) => {
     const claims = await connect.authenticate(await connect.issue(request));
     expect(claims).toEqual({ audience: "workload", ...request, keyThumbprint: "thumb" });
   });
 
-  test("are issued for an enrolled node of the project alone", async () => {
+  test("are issued only for an enrolled node of the project", async () => {
     for (const found of [null, { projectId: "prj_2", signingKeyThumbprint: "thumb" }]) {
       node = found;
       await expect(connect.issue(byPerson)).rejects.toMatchObject({ code: "node_not_enrolled" });
@@ -64,12 +64,12 @@ describe("workload-connect tokens", () => {
     ["the node's identity", () => (node = { projectId: "prj_1", signingKeyThumbprint: "newer" })],
     ["the project", () => (node = { projectId: "prj_1", signingKeyThumbprint: "thumb", projectDeleting: true })],
     ["the session", () => (session = null)],
-    ["the session of somebody else", () => (session = { userId: "usr_2", platformAdmin: true })],
+    ["a session of another user", () => (session = { userId: "usr_2", platformAdmin: true })],
     ["the membership", () => (membership = null)],
     ["the role", () => (membership = { role: "member", deleting: false })],
   ];
 
-  test.each(endings)("end with %s, at once and for what is open", async (_what, end) => {
+  test.each(endings)("end immediately with %s, including what is already open", async (_what, end) => {
     const token = await connect.issue(byPerson);
     const claims = await connect.authenticate(token);
     end();
@@ -77,13 +77,13 @@ describe("workload-connect tokens", () => {
     await expect(connect.confirm(claims)).rejects.toMatchObject({ code: "invalid_credential" });
   });
 
-  test("of the node itself hang on no session and no member", async () => {
+  test("of the node itself depend on no session and no membership", async () => {
     const token = await connect.issue(byNode);
     [session, membership] = [null, null];
     expect(await connect.authenticate(token)).toMatchObject({ holder: null });
   });
 
-  test("run out after fifteen minutes and a minute for clocks that differ", async () => {
+  test("expire after fifteen minutes, plus one minute for clock skew", async () => {
     const token = await connect.issue(byPerson);
     clock.advance(959_000);
     await connect.authenticate(token);
@@ -91,13 +91,13 @@ describe("workload-connect tokens", () => {
     await expect(connect.authenticate(token)).rejects.toMatchObject({ code: "expired_credential" });
   });
 
-  test("are good on after a rotation of the signing key", async () => {
+  test("remain valid after a rotation of the signing key", async () => {
     const token = await connect.issue(byPerson);
     await keyRing.rotate();
     expect(await connect.authenticate(token)).toMatchObject({ nodeId: NODE });
   });
 
-  test("are no other tokens, nor others these", async () => {
+  test("are not accepted as other tokens, nor other tokens as these", async () => {
     const asPerson = await tokens.issueSession({ userId: "usr_1", sessionId: "sis_1", ttlSeconds: 60 });
     const identity = { nodeId: NODE, projectId: "prj_1", keyThumbprint: "thumb", ttlSeconds: 60 };
     const worker = await tokens.issueWorker({ ...identity, agentId: "agt_1", run: 1 });

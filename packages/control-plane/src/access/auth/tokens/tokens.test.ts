@@ -41,7 +41,7 @@ describe("tokens", () => {
       .sign(keyRing.signing.privateKey);
   };
 
-  test("say on return what they were issued for", async () => {
+  test("verify to the claims they were issued with", async () => {
     expect(await tokens.verify(await tokens.issueSession(session))).toEqual({
       audience: "platform",
       userId: "usr_1",
@@ -64,7 +64,7 @@ describe("tokens", () => {
     });
   });
 
-  test("are good until their end and 60 s of skew, and then expired, which is told apart from invalid", async () => {
+  test("are valid until their end plus 60 s of clock skew, and then expired, not invalid", async () => {
     const token = await tokens.issueSession(session);
     clock.advance(659_000);
     await expect(tokens.verify(token)).resolves.toMatchObject({ userId: "usr_1" });
@@ -72,7 +72,7 @@ describe("tokens", () => {
     await expect(tokens.verify(token)).rejects.toMatchObject({ code: "expired_credential" });
   });
 
-  test("are good where the clock that reads them is behind the one that issued them (dgrijalva/jwt-go#226, lcobucci/jwt#191)", async () => {
+  test("are valid if the verifier's clock is behind the issuer (dgrijalva/jwt-go#226, lcobucci/jwt#191)", async () => {
     for (const behindMs of [1000, 3_600_000]) {
       const token = await tokens.issueSession(session);
       clock.advance(-behindMs);
@@ -80,7 +80,7 @@ describe("tokens", () => {
     }
   });
 
-  test.each(["", "x", "a.b.c", "eyJhbGciOiJub25lIn0.e30."])("%j is no token", async (text) => {
+  test.each(["", "x", "a.b.c", "eyJhbGciOiJub25lIn0.e30."])("do not include %j", async (text) => {
     await expect(tokens.verify(text)).rejects.toMatchObject({ code: "invalid_credential" });
   });
 
@@ -96,7 +96,7 @@ describe("tokens", () => {
     }
   });
 
-  test("signed by a key that is not in the ring are invalid, whatever key they name", async () => {
+  test("signed with a key outside the ring are invalid, whatever key they name", async () => {
     const { privateKey } = await generateKeyPair("EdDSA");
     for (const kid of [keyRing.signing.keyId, "sgk_unknown"]) {
       const forged = await new SignJWT({ aud: "platform", sub: "usr_1", sid: "sis_1" })
@@ -109,7 +109,7 @@ describe("tokens", () => {
     }
   });
 
-  test("without an end are invalid", async () => {
+  test("without an expiry are invalid", async () => {
     const endless = await new SignJWT({ aud: "platform", sub: "usr_1", sid: "sis_1" })
       .setProtectedHeader({ alg: "EdDSA", kid: keyRing.signing.keyId })
       .setIssuer("ins_1")
@@ -118,7 +118,7 @@ describe("tokens", () => {
     await expect(tokens.verify(endless)).rejects.toMatchObject({ code: "invalid_credential" });
   });
 
-  test("that were changed in any part are invalid", async () => {
+  test("with any part changed are invalid", async () => {
     const parts = (await tokens.issueSession(session)).split(".");
     const changed = parts.map((_, i) =>
       parts.map((part, j) => (i === j ? part.replace(/^.../, "abc") : part)).join("."),

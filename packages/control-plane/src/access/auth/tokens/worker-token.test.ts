@@ -44,7 +44,7 @@ describe("worker-plane tokens", () => {
     return { ...placed, live: true, limits: NO_LIMITS, ...change };
   };
 
-  test("name their agent, node and project; the limits are those that the agent has now", async () => {
+  test("authenticate as their agent, node and project, with the agent's current limits", async () => {
     const token = await issue();
     const { run: _, ...named } = worker;
     expect(await workers.authenticate(token)).toEqual({ kind: "worker", ...named, limits: NO_LIMITS });
@@ -56,18 +56,18 @@ describe("worker-plane tokens", () => {
   test.each([
     ["was deleted", null],
     ["was stopped", standing({ live: false })],
-    ["is placed nowhere", standing({ nodeId: null })],
+    ["has no node", standing({ nodeId: null })],
     ["was moved to another node", standing({ nodeId: "nod_2" })],
-    ["is another project's", standing({ projectId: "prj_2" })],
-    ["was stopped and started anew, on the same node", standing({ run: 5 })],
-  ])("are refused once their agent %s", async (_, now) => {
+    ["belongs to another project", standing({ projectId: "prj_2" })],
+    ["was restarted on the same node", standing({ run: 5 })],
+  ])("are rejected once their agent %s", async (_, now) => {
     const token = await issue();
     expect(await workers.authenticate(token)).toMatchObject({ agentId: "agt_1" });
     agent = now;
     await expect(workers.authenticate(token)).rejects.toMatchObject({ code: "invalid_credential" });
   });
 
-  test("end with the identity of their node: deleted, moved, or enrolled anew", async () => {
+  test("end with the identity of their node: when it is deleted, moved, or enrolled again", async () => {
     const token = await issue();
     for (const found of [
       null,
@@ -79,19 +79,19 @@ describe("worker-plane tokens", () => {
     }
   });
 
-  test("end with their project, while the node still waits for its last calls", async () => {
+  test("end when their project is being deleted, even while the node waits for its last calls", async () => {
     const token = await issue();
     node = { projectId: "prj_1", signingKeyThumbprint: "thumb", projectDeleting: true };
     await expect(workers.authenticate(token)).rejects.toMatchObject({ code: "invalid_credential" });
   });
 
-  test("run out", async () => {
+  test("expire", async () => {
     const token = await issue();
     clock.advance(3_661_000);
     await expect(workers.authenticate(token)).rejects.toMatchObject({ code: "expired_credential" });
   });
 
-  test("are no other tokens: those of sessions and nodes are told where they belong", async () => {
+  test("do not include session and node tokens, which are directed to the platform host", async () => {
     const session = await tokens.issueSession({ userId: "usr_1", sessionId: "sis_1", ttlSeconds: 60 });
     const identity = { nodeId: "nod_1", projectId: "prj_1", keyThumbprint: "thumb", ttlSeconds: 60 };
     for (const token of [session, await tokens.issueNodeIdentity(identity)]) {

@@ -59,7 +59,7 @@ describe.each(STORES)("an agent's limits on $name", ({ open }) => {
   });
   afterEach(() => store.close());
 
-  test("are none until somebody sets some, and then what its calls are judged by", async () => {
+  test("are empty until someone sets them, and then apply to the agent's calls", async () => {
     expect(await limits.get(ann, "agt_1")).toEqual(FREE);
     const change = { modelAllowList: ["attic/*"], parallelCalls: 2, budget: { daily: 5 } };
     const own = { ...NO_LIMITS, ...change, budget: { ...NO_LIMITS.budget, daily: 5 } };
@@ -69,18 +69,18 @@ describe.each(STORES)("an agent's limits on $name", ({ open }) => {
     expect(await limits.get(ann, "agt_2")).toEqual(FREE);
   });
 
-  test("stay where a change does not name them, and are lifted by null", async () => {
+  test("stay as they are when a change omits them, and are removed by null", async () => {
     await limits.update(ann, "agt_1", { requestsPerMinute: 9, budget: { total: 7, daily: 5 } });
     await limits.update(ann, "agt_1", { requestsPerMinute: null, budget: { daily: null } });
     expect(await limits.get(ann, "agt_1")).toEqual({ ...FREE, budget: { ...NO_LIMITS.budget, total: 7 } });
   });
 
-  test("are told with what the agent has spent", async () => {
+  test("are returned with what the agent has spent", async () => {
     spent.set("agt_1", { total: 70, daily: 5, monthly: 20 });
     expect(await limits.get(ben, "agt_1")).toEqual({ ...NO_LIMITS, spent: { total: 70, daily: 5, monthly: 20 } });
   });
 
-  test("are read by members, changed by owners and administrators, and unknown to strangers", async () => {
+  test("are readable by members, changed by owners and administrators, and not found for strangers", async () => {
     expect(await limits.get(ben, "agt_1")).toEqual(FREE);
     await expect(limits.update(ben, "agt_1", { parallelCalls: 1 })).rejects.toMatchObject({
       code: "permission_denied",
@@ -96,14 +96,14 @@ describe.each(STORES)("an agent's limits on $name", ({ open }) => {
     expect(await limits.get(ann, "agt_1")).toEqual(FREE);
   });
 
-  test("leave a record of which of them changed, and none where nothing did", async () => {
+  test("are recorded by field name when they change, and not when nothing changes", async () => {
     await limits.update(ann, "agt_1", { parallelCalls: 7, budget: { monthly: 9 } });
     await limits.update(ann, "agt_1", { parallelCalls: 7 });
     const events = await store.db.selectFrom("audit_event").select(["action", "detail"]).execute();
     expect(events).toEqual([{ action: "agent.limits", detail: '{"fields":"parallelCalls,budget.monthly"}' }]);
   });
 
-  test("keep both of two changes that come at once", async () => {
+  test("keep both of two concurrent changes", async () => {
     await Promise.all([
       limits.update(ann, "agt_1", { parallelCalls: 7 }),
       limits.update(ann, "agt_1", { budget: { total: 70 } }),

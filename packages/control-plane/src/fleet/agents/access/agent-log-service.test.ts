@@ -63,7 +63,7 @@ describe("the logs of an agent", () => {
     await daemons.listen();
   });
 
-  it("are asked of the node on which it stands, by its name there, and recorded", async () => {
+  it("are read on the node where the agent is placed, by workload name, and the read is recorded", async () => {
     agent = placedAgent({
       id: AGENT,
       projectId: PROJECT,
@@ -84,14 +84,14 @@ describe("the logs of an agent", () => {
     expect(await recorded()).toEqual([{ action: "agent.logs", resource_id: AGENT }]);
   });
 
-  it("end within about a second once the agent is not the caller's to see", async () => {
+  it("end within about a second once the caller may no longer access the agent", async () => {
     await daemon("nod_1", (request) => request.respond(200));
     const lines = await logs.open(CALLER, AGENT, FOLLOW);
     agent = null;
     await expect.poll(() => lines.destroyed, { timeout: 4000 }).toBe(true);
   });
 
-  it("are refused with the reason: no right, no daemon, no container", async () => {
+  it("are refused with the reason: no permission, no daemon, no container", async () => {
     await expect(logs.open(VIEWER, AGENT, ALL)).rejects.toMatchObject({ code: "permission_denied" });
     await expect(logs.open(CALLER, AGENT, ALL)).rejects.toMatchObject({ code: "unavailable" });
     agent = placedAgent({ id: AGENT, projectId: PROJECT, nodeId: "nod_1", placement: null, lifecycleState: "stopped" });

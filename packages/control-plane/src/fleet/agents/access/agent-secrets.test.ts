@@ -53,8 +53,8 @@ describe.each(STORES)("an agent's secrets on $name", ({ open }) => {
     return key.sealing.open(answer.jwe);
   }
 
-  describe("in people's hands", () => {
-    test("count a version for every put, also over a deletion, and are listed without a value", async () => {
+  describe("when people manage them", () => {
+    test("get a new version with every put, even after a deletion, and are listed without a value", async () => {
       const { id } = await world.create(node);
       expect(await put(id)).toMatchObject({ name: "TOKEN", version: 1, stale: false });
       expect(await put(id)).toMatchObject({ version: 2 });
@@ -69,13 +69,13 @@ describe.each(STORES)("an agent's secrets on $name", ({ open }) => {
       });
     });
 
-    test("get versions of their own from two puts at once", async () => {
+    test("get different versions from two concurrent puts", async () => {
       const { id } = await world.create(node);
       const both = await Promise.all([put(id, "a"), put(id, "b")]);
       expect(new Set(both.map(({ version }) => version))).toEqual(new Set([1, 2]));
     });
 
-    test("are for those who manage agents only, and a stranger learns of no agent", async () => {
+    test("are only for those who manage agents, and a stranger gets not found", async () => {
       const { id } = await world.create(node);
       const secret = { name: "TOKEN", value: "x" };
       for (const [caller, code] of [
@@ -89,14 +89,14 @@ describe.each(STORES)("an agent's secrets on $name", ({ open }) => {
       expect(await rows()).toBe("[]");
     });
 
-    test("are each agent's own, and neither those of its node nor of its neighbour", async () => {
+    test("are separate from those of the node and of other agents", async () => {
       const [{ id }, neighbour] = [await world.create(node), await world.create(node)];
       await world.nodes.nodeSecrets.put(OWNER, node, { name: "TOKEN", value: "the node's" });
       await put(neighbour.id);
       expect(await list(id)).toEqual([]);
     });
 
-    test("leave no value in the audit log, and go with their agent", async () => {
+    test("leave no value in the audit log, and are deleted with their agent", async () => {
       const { id } = await world.running(node, { config: CONFIG });
       await put(id, "very-secret");
       await world.agentSecrets.delete(OWNER, id, "KEY");
@@ -115,7 +115,7 @@ describe.each(STORES)("an agent's secrets on $name", ({ open }) => {
   });
 
   describe("in the desired state of its node", () => {
-    test("are a new generation while it is to run; one that is taken as a file is no new container, a variable is", async () => {
+    test("make a new generation while the agent is wanted; a changed variable recreates the container, a changed file does not", async () => {
       const { id } = await world.running(node, { config: CONFIG });
       const before = await workload(id);
       seen.length = 0;
@@ -130,7 +130,7 @@ describe.each(STORES)("an agent's secrets on $name", ({ open }) => {
       expect(seen).toHaveLength(3);
     });
 
-    test("leave the node alone while it is not to run, or does not need them", async () => {
+    test("do not affect the node while the agent is not wanted or does not use them", async () => {
       const { id } = await world.create(node, { config: CONFIG });
       const { generation } = await workload(id);
       await put(id);
@@ -144,8 +144,8 @@ describe.each(STORES)("an agent's secrets on $name", ({ open }) => {
     });
   });
 
-  describe("on their way to the node", () => {
-    test("are sealed to its key, byte for byte, each bound to the node, the agent, the name and the version", async () => {
+  describe("during delivery to the node", () => {
+    test("are encrypted to its key, byte for byte, each bound to the node, the agent, the name and the version", async () => {
       const { id } = await world.create(node, { config: CONFIG });
       const key = await world.nodes.enroll(node);
       await put(id);
@@ -157,7 +157,7 @@ describe.each(STORES)("an agent's secrets on $name", ({ open }) => {
       expect(await opened(key, answer)).toEqual({ value: VALUE, binding: `${node} ${id}.TOKEN ${version}` });
     });
 
-    test("are missing to every other node, while it does not run, and where none was set", async () => {
+    test("are missing for every other node, while the agent is stopped, and where none was set", async () => {
       const other = await world.node("Other");
       const { id } = await world.running(node, { config: CONFIG });
       expect(await ask(node, id)).toMatchObject({ state: "sealed" });
@@ -174,8 +174,8 @@ describe.each(STORES)("an agent's secrets on $name", ({ open }) => {
     });
   });
 
-  describe("on nodes that take direct secrets", () => {
-    test("are sealed to the node alone, and go there as they were sealed", async () => {
+  describe("on nodes with direct secrets", () => {
+    test("are encrypted to the node's key only, and are delivered unchanged", async () => {
       const box = await direct("Direct");
       const { id } = await world.create(box.id, { config: CONFIG });
       await put(id);
@@ -188,7 +188,7 @@ describe.each(STORES)("an agent's secrets on $name", ({ open }) => {
       expect((await opened(box.key, answer)).value).toBe(VALUE);
     });
 
-    test("are stale once it has moved, which its start names, and work again once they are set again", async () => {
+    test("become stale when the agent moves, are named at its start, and work once they are set again", async () => {
       const [first, second] = [await direct("One"), await direct("Two")];
       const { id } = await world.create(first.id, { config: CONFIG });
       await put(id);
@@ -211,7 +211,7 @@ describe.each(STORES)("an agent's secrets on $name", ({ open }) => {
       expect(await ask(second.id, id)).toEqual({ state: "stale" });
     });
 
-    test("of a node that has none follow it there, sealed to its key on the way", async () => {
+    test("follow an agent from a node without direct secrets, encrypted to the new key on delivery", async () => {
       const box = await direct("Direct");
       const { id } = await world.running(node, { config: CONFIG });
       await put(id);
@@ -221,7 +221,7 @@ describe.each(STORES)("an agent's secrets on $name", ({ open }) => {
       expect(await list(id)).toMatchObject([{ stale: false }, { stale: false }]);
     });
 
-    test("are never sealed for the node that it is moved away from meanwhile", async () => {
+    test("are never encrypted to a node that the agent leaves in the meantime", async () => {
       const [first, second] = [await direct("One"), await direct("Two")];
       const { id } = await world.create(first.id);
       const { access, audit, agentHosts, clock, store } = world.nodes;
@@ -244,7 +244,7 @@ describe.each(STORES)("an agent's secrets on $name", ({ open }) => {
       expect(await list(id)).toEqual([{ name: "TOKEN", version: 1, updatedAt: expect.any(Number), stale: false }]);
     });
 
-    test("wait for its key: 409 before it enrols; and for a node at all once theirs was deleted", async () => {
+    test("cannot be set before the node enrolls (409), or after the agent's node was deleted", async () => {
       const input = { projectId: PROJECT, planId: "byo", name: "Bare", directSecrets: true, engineConfig: null };
       const bare = await world.nodes.nodes.create(OWNER, input);
       const { id } = await world.create(bare.id);

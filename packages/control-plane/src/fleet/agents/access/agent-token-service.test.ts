@@ -10,7 +10,7 @@ const NODE: NodeIdentity = { projectId: "prj_1", signingKeyThumbprint: "thumb" }
 
 type Issued = Parameters<TokenService["issueWorker"]>[0];
 
-describe("a daemon that asks for an agent's token", () => {
+describe("a daemon that requests an agent's token", () => {
   let agent: AgentIdentity | null;
   let node: NodeIdentity | null;
   let issued: Issued[];
@@ -31,7 +31,7 @@ describe("a daemon that asks for an agent's token", () => {
     issued = [];
   });
 
-  test("gets one for the agent's run on its node, and is told when to come again", async () => {
+  test("gets one for the agent's current run on its node, and the time until it expires", async () => {
     const expiresIn = WORKER_TOKEN_TTL_SECONDS;
     expect(await service.issue("nod_1", "agt_1")).toEqual({ state: "issued", token: "a.b.c", expiresIn });
     const named = { agentId: "agt_1", nodeId: "nod_1", projectId: "prj_1", run: 2 };
@@ -43,7 +43,7 @@ describe("a daemon that asks for an agent's token", () => {
     ["was stopped", { agent: { ...RUNNING, live: false } }],
     ["is placed nowhere", { agent: { ...RUNNING, nodeId: null } }],
     ["is placed on another node", { agent: { ...RUNNING, nodeId: "nod_2" } }],
-    ["is another project's", { agent: { ...RUNNING, projectId: "prj_2" } }],
+    ["belongs to another project", { agent: { ...RUNNING, projectId: "prj_2" } }],
     ["has a node that was deleted", { node: null }],
     ["has a project that is being deleted", { node: { ...NODE, projectDeleting: true } }],
   ])("gets none when the agent %s", async (_, now) => {

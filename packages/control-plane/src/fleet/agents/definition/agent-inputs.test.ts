@@ -5,7 +5,7 @@ import { type AgentFixture, agentFixture } from "./agent.fixture.ts";
 let fixture: AgentFixture;
 afterEach(() => fixture.close());
 
-it("a node takes a limited number of agents, those that are to come there counted", async () => {
+it("a node takes a limited number of agents, including those that have not started", async () => {
   fixture = await agentFixture();
   const [box, other] = [await fixture.node("Box"), await fixture.node("Other")];
   for (let n = 0; n < MAX_AGENTS_PER_NODE; n++) await fixture.create(box);

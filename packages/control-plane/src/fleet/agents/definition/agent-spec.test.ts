@@ -23,7 +23,7 @@ const facts = (more: Partial<SpecFacts> = {}): SpecFacts => ({
 });
 
 describe("the workload of an agent", () => {
-  test("is one that daemons understand, named after it, with a token and what every agent is told", () => {
+  test("is a valid spec, named after the agent, with a token and the environment that every agent gets", () => {
     const spec = workloadSpecSchema.parse(agentSpec(agent, facts()));
     expect(spec).toMatchObject({
       workloadId: ID,
@@ -48,7 +48,7 @@ describe("the workload of an agent", () => {
     expect(spec).not.toHaveProperty("secrets");
   });
 
-  test("is what its config sets, over its guest's preset", () => {
+  test("follows the agent's config, which overrides the preset of its guest", () => {
     const config = { port: 9000, env: { PORT: "1", MORE: "2" }, args: ["run"], update: "start-first" } as const;
     const spec = agentSpec({ ...agent, config: { ...config, args: ["run"], health: { path: "/up" } } }, facts());
     expect(spec).toMatchObject({ port: 9000, args: ["run"], update: "start-first", health: { path: "/up" } });
@@ -79,11 +79,11 @@ describe("the workload of an agent", () => {
     [{ port: 9000 }, "http"],
     [{ health: { path: "/up" } }, "http"],
     [{ health: { probe: "running" } }, "running"],
-  ] as const)("of an image with the config %o is ready by: %s", (config, probe) => {
+  ] as const)("of an image with the config %o uses the health probe %s", (config, probe) => {
     expect(agentSpec({ ...agent, guest: "example/guest:1", config }, facts()).health.probe).toBe(probe);
   });
 
-  test("asks for its secrets by keys of its own, each as its connector or its config says", () => {
+  test("requests secrets under the agent's own keys, each used as its connector or its config says", () => {
     const held = new Map([["SLACK_BOT_TOKEN", { version: "v1" }]]);
     const config = { secrets: { EXTRA: { as: "file" } }, registryAuthSecret: "REGISTRY" } as const;
     const spec = agentSpec({ ...agent, connectorSlugs: ["slack"], config }, facts({ connectors: [slack], held }));
@@ -97,14 +97,14 @@ describe("the workload of an agent", () => {
     expect(spec.env["SLACK_KEY_PATH"]).toBe("/run/secrets/slack.pem");
   });
 
-  test("takes a connector's secret as its config says, where that names it", () => {
+  test("uses a connector's secret as the config says if the config names it", () => {
     const config = { secrets: { SLACK_BOT_TOKEN: { as: "file" } } } as const;
     const spec = agentSpec({ ...agent, config }, facts({ connectors: [slack] }));
     const uses = spec.secrets?.filter(({ name }) => name === "SLACK_BOT_TOKEN").map(({ as }) => as);
     expect(uses).toEqual(["file"]);
   });
 
-  test("is another one with each run, and the same with each look", () => {
+  test("has a new hash for each run, and the same hash for the same run", () => {
     const hash = (run: number): string => agentSpec({ ...agent, run }, facts()).specHash;
     expect(hash(2)).toBe(hash(2));
     expect(new Set([hash(1), hash(2), hash(3)]).size).toBe(3);

@@ -5,8 +5,8 @@ import { BUILT_IN_CONNECTORS, ConnectorCatalogue } from "./connectors.ts";
 
 const OWN = { slug: "github", description: "Issues.", secrets: [{ name: "GITHUB_TOKEN", as: "file" }] } as const;
 
-describe("the catalogue of connectors", () => {
-  test("has slack and http, each with the secrets that programs know", () => {
+describe("the connector catalog", () => {
+  test("has slack and http, each with the secret names that programs expect", () => {
     const names = Object.fromEntries(
       new ConnectorCatalogue([]).list().map(({ slug, secrets }) => [slug, secrets.map(({ name }) => name)]),
     );
@@ -16,7 +16,7 @@ describe("the catalogue of connectors", () => {
     });
   });
 
-  test("is sorted by slug, finds each, and knows nothing of one that is no longer there", () => {
+  test("is sorted by slug, finds each connector, and skips those that no longer exist", () => {
     const catalogue = new ConnectorCatalogue([{ ...OWN, secrets: [...OWN.secrets] }]);
     expect(catalogue.list().map(({ slug }) => slug)).toEqual(["github", "http", "slack"]);
     expect(catalogue.find("github")).toEqual(OWN);
@@ -24,7 +24,7 @@ describe("the catalogue of connectors", () => {
     expect(catalogue.known(["gone", "github", "gone"])).toEqual([OWN]);
   });
 
-  test("brings none that its own settings would refuse but for its slug", () => {
+  test("contains only connectors that would be valid in the config under another slug", () => {
     for (const connector of BUILT_IN_CONNECTORS) {
       expect(connectorSchema.parse(connector)).toEqual(connector);
       expect(configured([{ ...connector, slug: "other" }])).toHaveLength(1);
@@ -47,7 +47,7 @@ function mistakes(connectors: unknown): string {
 }
 
 describe("connectors of the config", () => {
-  test("are none unless told, and come from the environment as JSON", () => {
+  test("are empty by default, and are read as JSON from the environment", () => {
     expect(loadConfig({ env: {} }).connectors).toEqual([]);
     const path = { name: "github.pem", as: "file", variable: "GITHUB_KEY_PATH" };
     const renamed = { name: "github.token", as: "env", variable: "GITHUB_TOKEN" };
@@ -57,26 +57,30 @@ describe("connectors of the config", () => {
   });
 
   test.each([
-    ["no JSON", "[", "expected array"],
-    ["the slug of one that comes with the platform", [{ ...OWN, slug: "slack" }], "connectors[0].slug"],
+    ["invalid JSON", "[", "expected array"],
+    ["the slug of a built-in connector", [{ ...OWN, slug: "slack" }], "connectors[0].slug"],
     ["the same slug twice", [OWN, OWN], "the same slug twice"],
-    ["a slug with other letters", [{ ...OWN, slug: "Git Hub" }], "connectors[0].slug"],
+    ["a slug with invalid characters", [{ ...OWN, slug: "Git Hub" }], "connectors[0].slug"],
     ["no description", [{ slug: "x", secrets: [] }], "connectors[0].description"],
     ["an unknown field", [{ ...OWN, url: "x" }], "url"],
-    ["a path for a name", [secrets({ name: "../x", as: "file" })], "connectors[0].secrets[0].name"],
+    ["a path as a name", [secrets({ name: "../x", as: "file" })], "connectors[0].secrets[0].name"],
     ["the file of the agent's own token", [secrets({ name: "fairlead-token", as: "file" })], "own token"],
-    ["another use", [secrets({ name: "X", as: "registry" })], "connectors[0].secrets[0].as"],
-    ["a name that no variable can have", [secrets({ name: "x.y", as: "env" })], "secrets[0].variable"],
-    ["a variable that none can be", [secrets({ name: "x", as: "file", variable: "1-X" })], "secrets[0].variable"],
-    ["a variable of the platform's", [secrets({ name: "FAIRLEAD_AGENT_ID", as: "env" })], "set by the platform"],
-    ["its port", [secrets({ name: "x", as: "file", variable: "PORT" })], "set by the platform"],
-    ["one name twice", [secrets({ name: "X", as: "env" }, { name: "X", as: "file" })], "the same name twice"],
+    ["an unsupported use", [secrets({ name: "X", as: "registry" })], "connectors[0].secrets[0].as"],
+    ["a name that is not a valid variable", [secrets({ name: "x.y", as: "env" })], "secrets[0].variable"],
+    ["an invalid variable", [secrets({ name: "x", as: "file", variable: "1-X" })], "secrets[0].variable"],
+    ["a variable that the platform sets", [secrets({ name: "FAIRLEAD_AGENT_ID", as: "env" })], "set by the platform"],
+    ["the port variable", [secrets({ name: "x", as: "file", variable: "PORT" })], "set by the platform"],
     [
-      "one variable twice",
+      "the same name twice in a connector",
+      [secrets({ name: "X", as: "env" }, { name: "X", as: "file" })],
+      "the same name twice",
+    ],
+    [
+      "the same variable twice",
       [secrets({ name: "X", as: "env" }, { name: "y", as: "file", variable: "X" })],
       "the same variable twice",
     ],
-  ])("are refused with %s, by name", (_what, connectors, told) => {
+  ])("are rejected with %s, naming the field", (_what, connectors, told) => {
     expect(mistakes(connectors)).toContain(told);
   });
 });

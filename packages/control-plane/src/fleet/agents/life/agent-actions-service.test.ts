@@ -4,7 +4,7 @@ import { OWNER, STRANGER, VIEWER } from "../../nodes/node.fixture.ts";
 import { type AgentFixture, agentFixture } from "../definition/agent.fixture.ts";
 import type { AgentRecord } from "../definition/agent.ts";
 
-describe.each(STORES)("the life of agents on $name", ({ open }) => {
+describe.each(STORES)("the lifecycle of agents on $name", ({ open }) => {
   let world: AgentFixture;
   let node: string;
   let other: string;
@@ -25,7 +25,7 @@ describe.each(STORES)("the life of agents on $name", ({ open }) => {
   const moveTo = (id: string, nodeId: string, force = false): Promise<AgentRecord> =>
     world.agentChanging.update(OWNER, id, { runtimeProvider: `node:${nodeId}`, force });
 
-  test("a new agent runs nowhere; started, it runs once its node reports it ready; stopped, until its node reports it gone", async () => {
+  test("a new agent is not started; a started one runs once its node reports it ready, a stopped one until it is reported gone", async () => {
     const { id } = await world.create(node);
     expect(await world.desired(node)).toEqual([]);
     expect(await world.agentLife.start(OWNER, id)).toMatchObject({ lifecycleState: "starting", run: 1 });
@@ -44,7 +44,7 @@ describe.each(STORES)("the life of agents on $name", ({ open }) => {
     expect(await world.kinds(id)).toEqual(kinds);
   });
 
-  test("its run is good from its start to its stop, and never again", async () => {
+  test("a run is valid from its start to its stop, and never again", async () => {
     const { id } = await world.running(node);
     expect(await world.standings.find(id)).toMatchObject({ nodeId: node, run: 1, live: true });
     await world.agentLife.stop(OWNER, id);
@@ -58,14 +58,14 @@ describe.each(STORES)("the life of agents on $name", ({ open }) => {
     expect(await world.desired(node)).toEqual([id]);
   });
 
-  test("every change is told after it is committed", async () => {
+  test("every change is announced after it is committed", async () => {
     const { id, projectId } = await world.running(node);
     const before = world.told.length;
     await world.agentLife.stop(OWNER, id);
     expect(world.told.slice(before)).toEqual([{ agentId: id, projectId }]);
   });
 
-  test("asking for what is so already changes nothing", async () => {
+  test("requesting the current state changes nothing", async () => {
     const { id } = await world.running(node);
     const generation = (await world.nodes.reports.desiredState(node)).generation;
     expect(await world.agentLife.start(OWNER, id)).toMatchObject({ lifecycleState: "running", run: 1 });
@@ -75,7 +75,7 @@ describe.each(STORES)("the life of agents on $name", ({ open }) => {
     expect((await world.kinds(id)).filter((kind) => kind === "stop_requested")).toHaveLength(1);
   });
 
-  test("one that has failed is started anew, and what was said of the failed run is not said of the new one", async () => {
+  test("a failed agent can be started again, and a report of the failed run does not affect the new one", async () => {
     const { id } = await world.running(node);
     await world.report(node, { [id]: { state: "failed", ready: false, message: "it ends at once" } });
     expect(await world.find(id)).toMatchObject({ lifecycleState: "failed", observed: { message: "it ends at once" } });
@@ -86,7 +86,7 @@ describe.each(STORES)("the life of agents on $name", ({ open }) => {
     expect(await stateOf(id)).toBe("running");
   });
 
-  test("a move waits for the former node's word, so that it never runs twice", async () => {
+  test("a move waits until the former node reports the agent gone, so that it never runs twice", async () => {
     const { id } = await world.running(node);
     expect(await moveTo(id, other)).toMatchObject({ lifecycleState: "starting", nodeId: other, run: 1 });
     expect([await world.desired(node), await world.desired(other)]).toEqual([[], []]);
@@ -100,7 +100,7 @@ describe.each(STORES)("the life of agents on $name", ({ open }) => {
     expect(await stateOf(id)).toBe("running");
   });
 
-  test("a node that does not answer may still run it: it is shown so, stays there, and is back by itself", async () => {
+  test("an agent on an unreachable node is shown as possibly running, stays there and recovers by itself", async () => {
     const { id } = await world.running(node);
     await quiet(node);
     expect(await stateOf(id)).toBe("starting");
@@ -114,7 +114,7 @@ describe.each(STORES)("the life of agents on $name", ({ open }) => {
     expect(await world.find(id)).toMatchObject({ lifecycleState: "running", run: 1 });
   });
 
-  test("by force it moves away from such a node at once; its former run is void, and is off that node's desired state", async () => {
+  test("a forced move leaves an unreachable node immediately; the former run is invalid and not in that node's desired state", async () => {
     const { id } = await world.running(node);
     await quiet(node);
     expect(await moveTo(id, other, true)).toMatchObject({ lifecycleState: "starting", run: 2 });
@@ -122,7 +122,7 @@ describe.each(STORES)("the life of agents on $name", ({ open }) => {
     expect(await world.standings.find(id)).toMatchObject({ nodeId: other, run: 2, live: true });
   });
 
-  test("a move that waits for a node that went quiet meanwhile goes on by force", async () => {
+  test("a move that waits for a node that became unreachable continues when forced", async () => {
     const { id } = await world.running(node);
     await moveTo(id, other);
     await quiet(node);
@@ -133,7 +133,7 @@ describe.each(STORES)("the life of agents on $name", ({ open }) => {
     expect(await world.desired(other)).toEqual([id]);
   });
 
-  test("a drained node stops it with the reason; it is still wanted, and starts again when the node is resumed", async () => {
+  test("a drained node stops the agent and says why; it is still wanted, and starts again when the node is resumed", async () => {
     const { id } = await world.running(node);
     await world.nodes.life.drain(OWNER, node, 60_000);
     await world.follow(node);
@@ -150,7 +150,7 @@ describe.each(STORES)("the life of agents on $name", ({ open }) => {
     expect(await stateOf(id)).toBe("running");
   });
 
-  test("its node's deletion is its failure, with the way out; moved, it runs again", async () => {
+  test("an agent whose node is deleted fails, says what to do, and runs again once it is moved", async () => {
     const { id } = await world.running(node);
     await world.nodes.nodeChanges.delete(OWNER, node);
     await world.follow(node);
@@ -162,7 +162,7 @@ describe.each(STORES)("the life of agents on $name", ({ open }) => {
     expect(await world.find(id)).toMatchObject({ lifecycleState: "running", run: 2 });
   });
 
-  test("a deleted one is void at once and goes when its node has reported it gone, with its history", async () => {
+  test("a deleted agent is invalid immediately, and is removed with its history once it is reported gone", async () => {
     const { id } = await world.running(node);
     await world.agentLife.delete(OWNER, id, false);
     expect(await stateOf(id)).toBe("deleting");
@@ -175,7 +175,7 @@ describe.each(STORES)("the life of agents on $name", ({ open }) => {
     expect(await world.kinds(id)).toEqual([]);
   });
 
-  test("one that runs nowhere goes at once; on a node that does not answer, by force", async () => {
+  test("an agent that runs nowhere is removed immediately; on an unreachable node it must be forced", async () => {
     const idle = await world.create(node);
     await world.agentLife.delete(OWNER, idle.id, false);
     expect(await world.find(idle.id)).toBeNull();
@@ -188,7 +188,7 @@ describe.each(STORES)("the life of agents on $name", ({ open }) => {
     expect(await world.desired(node)).toEqual([]);
   });
 
-  test("starts and stops at once leave one end, whichever came last", async () => {
+  test("concurrent starts and stops end in one state, that of the last one", async () => {
     const { id } = await world.running(node);
     const calls = [0, 1, 2, 3, 4, 5].map((n) =>
       n % 2 === 0 ? world.agentLife.stop(OWNER, id) : world.agentLife.start(OWNER, id),
@@ -200,7 +200,7 @@ describe.each(STORES)("the life of agents on $name", ({ open }) => {
     expect(agent?.placement?.nodeId ?? null).toBe(agent?.wanted === true ? node : null);
   });
 
-  test("a node whose plan changes is told, by a stop, a move, a move by force and a deletion", async () => {
+  test("a node whose plan changes is notified: on a stop, a move, a forced move and a deletion", async () => {
     const told: string[] = [];
     world.nodes.changes.listen(({ nodeId, aspect }) => {
       if (aspect === "desired") told.push(nodeId);
@@ -221,7 +221,7 @@ describe.each(STORES)("the life of agents on $name", ({ open }) => {
     expect(await tellsOf(() => world.agentLife.delete(OWNER, id, true))).toEqual([node]);
   });
 
-  test("agents that change places by force do not wait for each other", async () => {
+  test("agents that swap nodes by force do not deadlock", async () => {
     const agents: [string, string][] = [];
     for (const at of [node, other, node, other]) agents.push([(await world.running(at)).id, at]);
     await quiet(node);
@@ -233,7 +233,7 @@ describe.each(STORES)("the life of agents on $name", ({ open }) => {
   });
 
   describe("a start is refused", () => {
-    test("while secrets are missing, naming all of them", async () => {
+    test("while secrets are missing, and all of them are named", async () => {
       const config = { secrets: { OWN: { as: "file" } }, registryAuthSecret: "LOGIN" } as const;
       const { id } = await world.create(node, { connectorSlugs: ["slack"], config });
       await world.agentSecrets.put(OWNER, id, { name: "SLACK_APP_TOKEN", value: "xapp-1" });
@@ -256,7 +256,7 @@ describe.each(STORES)("the life of agents on $name", ({ open }) => {
       await expect(world.agentLife.start(OWNER, id)).rejects.toMatchObject({ code: "node_not_enrolled" });
     });
 
-    test("to who may only read, and to strangers as if there were none", async () => {
+    test("for users who may only read, and strangers get not found", async () => {
       const { id } = await world.create(node);
       for (const call of [
         () => world.agentLife.start(VIEWER, id),

@@ -18,13 +18,13 @@ const [header = [], ...rows] = TABLE.trim()
   .split("\n")
   .map((line) => line.trim().split(/\s+/));
 
-describe("the life of an agent", () => {
+describe("the lifecycle of an agent", () => {
   it("has a row for every state and a column for every event", () => {
     expect(header).toEqual([...AGENT_LIFECYCLE_EVENTS]);
     expect(rows.map((row) => row[0])).toEqual([...AGENT_LIFECYCLE_STATES]);
   });
 
-  it.each(rows)("goes from %s as the table says", (state, ...cells) => {
+  it.each(rows)("follows the table from %s", (state, ...cells) => {
     const next = AGENT_LIFECYCLE_EVENTS.map((event) => nextAgentState(state as AgentLifecycleState, event) ?? "·");
     expect(next).toEqual(cells);
   });

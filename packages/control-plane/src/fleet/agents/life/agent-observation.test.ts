@@ -25,8 +25,8 @@ const told = (of: AgentRecord, host: AgentHostFacts | null): [string | null, str
   return [event, observed.message];
 };
 
-describe("an agent on a node that answers", () => {
-  test("is what the report of it says", () => {
+describe("an agent on a node that responds", () => {
+  test("has the state that the node reports", () => {
     const { event, observed } = observeAgent(agent, reporting({ restartCount: 2, lastExit }));
     expect(event).toBe("reported_ready");
     expect(observed).toEqual({
@@ -50,11 +50,11 @@ describe("an agent on a node that answers", () => {
     [{ state: "backing-off", ready: false }, "reported_not_ready", "Exited; waiting to restart."],
     [{ state: "failed", ready: false, message: "no such image" }, "reported_failed", "no such image"],
     [{ ready: true, message: "rolled back: not ready in time" }, "reported_ready", "rolled back: not ready in time"],
-  ] as const)("of whom %o is said: %s", (report, event, message) => {
+  ] as const)("turns the report %o into the event %s", (report, event, message) => {
     expect(told(agent, reporting(report))).toEqual([event, message]);
   });
 
-  test("waits while its node has not taken up its run, whatever was said of the one before", () => {
+  test("waits while its node has not started its run, whatever was reported of the previous one", () => {
     const expected = ["reported_not_ready", "Waiting for node Rack 1 to start it."];
     expect(told(agent, silent())).toEqual(expected);
     expect(told(agent, hostFacts())).toEqual(expected);
@@ -62,22 +62,22 @@ describe("an agent on a node that answers", () => {
     expect(told(later, reporting({ state: "failed", ready: false }))).toEqual(expected);
   });
 
-  test("keeps how it last ended when nothing of it runs", () => {
+  test("keeps its last exit when nothing of it runs", () => {
     expect(observeAgent(agent, silent()).observed).toMatchObject({ image: "", lastExit });
   });
 });
 
-describe("an agent on a node that does not answer", () => {
+describe("an agent on a node that does not respond", () => {
   const quiet = reporting({}, { status: "unreachable" });
   const since = "Node Rack 1 has not responded since 2026-01-01T00:00:00.000Z. The agent may still be running there.";
 
-  test("may still run there: what was last seen of it stands", () => {
+  test("may still be running there, so its last observed state is kept", () => {
     const { event, observed } = observeAgent(agent, quiet);
     expect(event).toBe("node_went_quiet");
     expect(observed).toEqual({ ...agent.observed, message: since });
   });
 
-  test("that leaves it says what it waits for", () => {
+  test("says what it waits for if it is leaving the node", () => {
     const released = { ...agent, placement: { nodeId: "nod_1", since: 3, releasedAt: 4 } };
     expect(told({ ...released, nodeId: "nod_2" }, quiet)).toEqual([
       null,
@@ -91,7 +91,7 @@ describe("an agent on a node out of service", () => {
   const message = (status: string): string =>
     `Node Rack 1 is ${status}. The agent starts again when the node is resumed.`;
 
-  test("stops while its node still has it, and is stopped once it has not", () => {
+  test("is stopping while the node still has it, and stopped once the node does not", () => {
     expect(told(agent, reporting({}, { status: "draining" }))).toEqual(["node_drained", message("draining")]);
     const stopping: AgentRecord = { ...agent, lifecycleState: "stopping" };
     expect(told(stopping, silent({ status: "draining" }))).toEqual(["reported_gone", message("draining")]);
@@ -105,20 +105,20 @@ describe("an agent on a node out of service", () => {
   });
 });
 
-describe("an agent that leaves its node, or has none", () => {
-  test("keeps what was last seen of it until the node reports it gone", () => {
+describe("an agent that is leaving its node, or has none", () => {
+  test("keeps its last observed state until the node reports it gone", () => {
     const released = { ...agent, placement: { nodeId: "nod_1", since: 3, releasedAt: 4 } };
     const { event, observed } = observeAgent(released, reporting());
     expect(event).toBeNull();
     expect(observed).toEqual({ ...agent.observed, message: "Waiting for node Rack 1 to stop it." });
   });
 
-  test("that is wanted has failed when its node was deleted", () => {
+  test("has failed if it is wanted and its node was deleted", () => {
     const message = "Its node was deleted. Set another node as `runtimeProvider`.";
     expect(told({ ...agent, placement: null }, null)).toEqual(["node_deleted", message]);
   });
 
-  test("that is not wanted was stopped, or never started", () => {
+  test("is stopped or not started if it is not wanted", () => {
     const unwanted = { ...agent, placement: null, wanted: false };
     expect(told({ ...unwanted, lifecycleState: "stopping" }, hostFacts())).toEqual(["reported_gone", "Stopped."]);
     expect(told({ ...unwanted, lifecycleState: "created" }, hostFacts())).toEqual([null, "Not started."]);

@@ -6,7 +6,7 @@ import { startAgentWatch } from "./agent-watch.ts";
 
 const log = pino({ level: "silent" });
 
-describe("the watch over agents", () => {
+describe("the agent watch", () => {
   let world: AgentFixture;
   let node: string;
   let stop: () => Promise<void>;
@@ -47,7 +47,7 @@ describe("the watch over agents", () => {
     await world.nodes.reports.observe(node, { epoch, generation, workloadReports });
   };
 
-  test("lets them follow every report, and a node's end", async () => {
+  test("updates agents after every report, and when a node is deleted", async () => {
     start();
     const { id } = await world.create(node);
     await world.agentLife.start(OWNER, id);
@@ -61,7 +61,7 @@ describe("the watch over agents", () => {
     await becomes(id, "failed");
   });
 
-  test("takes up at its start what was reported while nobody watched", async () => {
+  test("processes reports from before its start", async () => {
     const { id } = await world.running(node);
     await world.agentLife.stop(OWNER, id);
     await says([]);
@@ -69,7 +69,7 @@ describe("the watch over agents", () => {
     await becomes(id, "stopped");
   });
 
-  test("goes on after a look that failed", async () => {
+  test("continues after a failed check", async () => {
     const { id } = await world.running(node);
     const look = vi.spyOn(world.agentTransitions, "look").mockRejectedValueOnce(new Error("the store is away"));
     start();
@@ -79,7 +79,7 @@ describe("the watch over agents", () => {
     await becomes(id, "stopped");
   });
 
-  test("writes nothing when there is nothing new", async () => {
+  test("writes nothing when nothing has changed", async () => {
     const { id } = await world.running(node);
     const told = world.told.length;
     await world.agentTransitions.look(id);

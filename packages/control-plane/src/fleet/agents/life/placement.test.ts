@@ -17,10 +17,10 @@ const step = (of: AgentRecord, facts: Partial<PlacementFacts> = {}): string | nu
 const reporting = (generation: number, ids: readonly string[] = []): AgentHostFacts =>
   hostFacts({ report: { generation, reports: ids.map((id) => agentReport(id, generation)) } });
 
-describe("an agent that is placed nowhere", () => {
+describe("an agent that is not placed", () => {
   const nowhere: AgentRecord = { ...agent, placement: null };
 
-  test("is placed on its node when it is wanted, and stays where it is when it is not", () => {
+  test("is placed on its node when it is wanted, and is not placed when it is not", () => {
     expect(step(nowhere, { placedOn: null })).toBe("place");
     expect(step({ ...nowhere, wanted: false }, { placedOn: null })).toBeNull();
   });
@@ -32,14 +32,14 @@ describe("an agent that is placed nowhere", () => {
     expect(step(nowhere, { placedOn: null, target })).toBeNull();
   });
 
-  test("is forgotten when it is being deleted, wanted or not", () => {
+  test("is removed when it is being deleted, wanted or not", () => {
     for (const wanted of [true, false])
       expect(step({ ...nowhere, wanted, lifecycleState: "deleting" }, { placedOn: null })).toBe("forget");
   });
 });
 
-describe("an agent that is placed", () => {
-  test("stays while it is wanted there, whatever its node says", () => {
+describe("a placed agent", () => {
+  test("stays while it is wanted there, whatever the node's status", () => {
     for (const status of ["active", "degraded", "unreachable", "draining", "drained", "starting"] as const)
       expect(step(agent, { placedOn: hostFacts({ status }) })).toBeNull();
   });
@@ -48,32 +48,32 @@ describe("an agent that is placed", () => {
     ["is not wanted", { ...agent, wanted: false }],
     ["is to run elsewhere", { ...agent, nodeId: "nod_2" }],
     ["is being deleted", { ...agent, lifecycleState: "deleting" }],
-  ] as const)("is taken off its node when it %s", (_, of) => {
+  ] as const)("is released from its node when it %s", (_, of) => {
     expect(step(of, { target: there })).toBe("release");
   });
 
-  test("leaves a node that was deleted, or is being", () => {
+  test("leaves a node that was deleted or is being deleted", () => {
     expect(step(agent, { placedOn: null })).toBe("leave");
     expect(step(released, { placedOn: hostFacts({ status: "deleting" }) })).toBe("leave");
   });
 });
 
-describe("an agent that was taken off its node", () => {
-  test("leaves once the node reports, of that plan or a later one, without it", () => {
+describe("an agent that was released from its node", () => {
+  test("leaves once the node reports, for that generation or a later one, without it", () => {
     expect(step(released, { placedOn: reporting(5) })).toBe("leave");
     expect(step(released, { placedOn: reporting(9, ["agt_2"]) })).toBe("leave");
   });
 
   test.each([
     ["nothing yet", here],
-    ["of an older plan", reporting(4)],
-    ["that it still runs", reporting(5, ["agt_1"])],
+    ["an older generation", reporting(4)],
+    ["that it is still running", reporting(5, ["agt_1"])],
   ])("waits while the node reports %s", (_, placedOn) => {
     expect(step(released, { placedOn })).toBeNull();
     expect(step({ ...released, nodeId: "nod_2" }, { placedOn, target: there })).toBeNull();
   });
 
-  test("leaves by force a node that does not answer, and no other", () => {
+  test("leaves an unreachable node when forced, but not a reachable one", () => {
     const quiet = hostFacts({ status: "unreachable" });
     expect(step(released, { placedOn: quiet })).toBeNull();
     expect(step(released, { placedOn: quiet, force: true })).toBe("leave");
@@ -81,7 +81,7 @@ describe("an agent that was taken off its node", () => {
   });
 });
 
-test("without force, an agent is never placed anew before the node that had it reported it gone or was deleted", () => {
+test("without force, an agent is never placed again before its former node reported it gone or was deleted", () => {
   const generation = fc.integer({ min: 0, max: 10 });
   const host = fc.record({
     status: fc.constantFrom("active", "unreachable", "drained", "draining", "starting"),

@@ -7,8 +7,8 @@ afterEach(() => fixture.close());
 
 const MOST = 20;
 
-describe.each(STORES)("histories of agents on $name", ({ open }) => {
-  it("a node fills the histories of its agents up to the limit, by what it tells and by how they stand", async () => {
+describe.each(STORES)("agent histories on $name", ({ open }) => {
+  it("a node fills the histories of its agents up to the limit, with events and changes of state", async () => {
     fixture = await agentFixture(open, { maxEventRows: MOST });
     const nodeId = await fixture.node("Box");
     const [one, two] = [await fixture.running(nodeId), await fixture.running(nodeId, { name: "Two" })];

@@ -9,7 +9,7 @@ import { type AgentStores, agentStores } from "./agent-stores.ts";
 
 const HOSTILE = "„quotes\" and 'more'; drop table agent -- <b>🤖";
 
-describe.each(STORES)("the stores of agents on $name", ({ open }) => {
+describe.each(STORES)("the agent stores on $name", ({ open }) => {
   let store: OpenedDatabase;
   let stores: AgentStores;
   const agent = placedAgent({ id: "agt_1", projectId: "prj_1", nodeId: "nod_1" });
@@ -43,7 +43,7 @@ describe.each(STORES)("the stores of agents on $name", ({ open }) => {
     lifecycleSince: 9e12,
   };
 
-  test("an agent is found as it was put in, and as it was changed", async () => {
+  test("an agent is found as it was inserted and as it was changed", async () => {
     await stores.agents.insert(full);
     expect(await stores.agents.find("agt_1")).toEqual(full);
     const fields = { ...agent, name: "Other", nodeId: "nod_2", updatedAt: 7 };
@@ -64,7 +64,7 @@ describe.each(STORES)("the stores of agents on $name", ({ open }) => {
     expect(await stores.agents.find("agt_1")).toEqual(full);
   });
 
-  test("agents are listed by project in pages, and found by the nodes that have them", async () => {
+  test("agents are listed by project in pages, and found by their nodes", async () => {
     const at = (id: string, more: Partial<AgentRecord> = {}): Promise<void> =>
       stores.agents.insert({ ...agent, id, ...more });
     await at("agt_1", { placement: { nodeId: "nod_2", since: 1, releasedAt: 2 } });
@@ -80,7 +80,7 @@ describe.each(STORES)("the stores of agents on $name", ({ open }) => {
     expect((await stores.agents.hosts()).toSorted()).toEqual(["nod_1", "nod_2", "nod_4"]);
   });
 
-  test("an agent goes with its project, and its history with it", async () => {
+  test("an agent is deleted with its project, and its history with it", async () => {
     await stores.agents.insert(agent);
     await stores.events.append([event("evt_1")]);
     await store.db.deleteFrom("project").where("id", "=", "prj_1").execute();
@@ -98,7 +98,7 @@ describe.each(STORES)("the stores of agents on $name", ({ open }) => {
     ...more,
   });
 
-  test("its history is told newest first, by kind, time and page, and the oldest of all go first", async () => {
+  test("the history is listed newest first, by kind, time and page, and the oldest are deleted first", async () => {
     await stores.agents.insert(agent);
     const noted = event("evt_3", {
       at: 3,

@@ -38,7 +38,7 @@ test.each([
   ["1.41", "/v1.41/info"],
   // Docker 29 refuses what is below.
   ["1.44", "/v1.44/info"],
-])("an engine whose minimum is %s is called as %s, and asked for it once", async (least, path) => {
+])("an engine with the minimum version %s is called as %s, and asked for its version once", async (least, path) => {
   minimum = least;
   const docker = engine();
   await docker.json(call, z.object({}));
@@ -46,7 +46,7 @@ test.each([
   expect(asked).toEqual(["/version", path, path]);
 });
 
-test("an engine that did not tell its version is asked again", async () => {
+test("an engine whose version is unknown is asked again", async () => {
   down = 1;
   const docker = engine();
   await expect(docker.send(call)).rejects.toEqual(new DockerEngineError(500, "down 1"));

@@ -23,14 +23,14 @@ function filesIn(archive: Buffer): Record<string, string> {
 }
 
 describe("a machine in Docker", () => {
-  test("has the host's engine and network, and is not privileged", () => {
+  test("uses the host's Docker engine and network, and is not privileged", () => {
     const { HostConfig } = machineContainer(SPEC) as { HostConfig: Record<string, unknown> };
     expect(HostConfig).toMatchObject({ NetworkMode: "host", CapAdd: ["SYS_ADMIN"] });
     expect(HostConfig["Binds"]).toContain("/run/other.sock:/var/run/docker.sock");
     expect(HostConfig).not.toHaveProperty("Privileged");
   });
 
-  test("keeps opened secrets on a tmpfs at one path inside and outside, where its daemon is told to put them", () => {
+  test("keeps decrypted secrets on a tmpfs, at the path that its daemon uses, both inside and outside", () => {
     const { HostConfig } = machineContainer(SPEC) as { HostConfig: { Binds: string[] } };
     expect(HostConfig.Binds).toContain(`${SPEC.secrets.volume}:${SPEC.secrets.path}`);
     expect(secretsVolume(SPEC)).toMatchObject({
@@ -42,7 +42,7 @@ describe("a machine in Docker", () => {
     expect(told).toContain(`FAIRLEAD_DAEMON_RUNTIME_DIR=${SPEC.secrets.path}\nReadWritePaths=${SPEC.secrets.path}\n`);
   });
 
-  test("gets its user data byte for byte, and runs it at its first start alone", () => {
+  test("gets its user data byte for byte, and runs it only at its first start", () => {
     const userData = `#!/bin/sh\necho '${"ü€".repeat(300)}' "$(date)"\n`;
     const files = filesIn(machineFiles(userData, SPEC.secrets.path, 1_800_000_000));
     expect(files["var/lib/fairlead-machine/user-data"]).toBe(userData);

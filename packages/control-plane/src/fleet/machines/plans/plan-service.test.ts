@@ -18,7 +18,7 @@ describe("plans", () => {
     plans = new PlanService({ providers: new Map([["memory", provider]]), catalogues: [CATALOGUE], clock });
   });
 
-  test("are the catalogue's until somebody's token brings what holds now, and the provider's for all from then on", async () => {
+  test("come from the catalog until a token is used to refresh them, and then from the provider for everyone", async () => {
     expect(await plans.list()).toEqual([{ ...CATALOGUE, from: "catalogue" }]);
     expect(provider.calls).toEqual([]);
     const known = await plans.refresh("memory", GOOD_TOKEN);
@@ -26,7 +26,7 @@ describe("plans", () => {
     expect(await plans.list()).toEqual([known]);
   });
 
-  test("stay what they were when a refresh is refused", async () => {
+  test("do not change when a refresh is refused", async () => {
     const before = await plans.list();
     await expect(plans.refresh("memory", "wrong")).rejects.toMatchObject({ code: "provider_token_invalid" });
     await expect(plans.refresh("memory", undefined)).rejects.toMatchObject({ code: "invalid_request" });
@@ -34,7 +34,7 @@ describe("plans", () => {
     expect(await plans.list()).toEqual(before);
   });
 
-  test("of a provider whose API has moved on say that the control plane must be upgraded", async () => {
+  test("of a provider with a newer API say that the control plane must be upgraded", async () => {
     provider.faults.refusal = refusal("outdated", "HTTP 410");
     await expect(plans.refresh("memory", GOOD_TOKEN)).rejects.toMatchObject({
       code: "unavailable",
@@ -43,7 +43,7 @@ describe("plans", () => {
     });
   });
 
-  test("of a provider that takes no token are asked for anew once they are old, and kept while it is away", async () => {
+  test("of a provider without tokens are refreshed once they are old, and kept while the provider is unavailable", async () => {
     Object.assign(provider, { needsToken: false });
     provider.tokens.add("");
     expect(await plans.list()).toMatchObject([{ from: "provider" }]);
@@ -56,7 +56,7 @@ describe("plans", () => {
     expect(provider.calls).toEqual(["plans", "plans"]);
   });
 
-  test("show the lowest price of all places", () => {
+  test("show the lowest price of all locations", () => {
     const ccx13 = HETZNER_CATALOGUE.plans.find(({ type }) => type === "ccx13");
     const shown = ccx13 && planResource("hetzner", ccx13);
     expect(shown).toMatchObject({

@@ -13,11 +13,11 @@ interface World {
 
 const CALM: World = { full: [], failLater: 0, hiddenFromLists: 0, slowAddress: 0 };
 const WORLDS: readonly (readonly [string, World])[] = [
-  ["where all goes well", CALM],
-  ["where the first place is full", { ...CALM, full: ["north"] }],
-  ["where an accepted machine fails later", { ...CALM, failLater: 1 }],
-  ["where lists lag behind", { ...CALM, hiddenFromLists: 2 }],
-  ["where the address is late", { ...CALM, slowAddress: 2 }],
+  ["without faults", CALM],
+  ["when the first location is full", { ...CALM, full: ["north"] }],
+  ["when an accepted machine fails later", { ...CALM, failLater: 1 }],
+  ["when lists lag behind", { ...CALM, hiddenFromLists: 2 }],
+  ["when the address is late", { ...CALM, slowAddress: 2 }],
 ];
 
 const anyWorld: fc.Arbitrary<World> = fc.record({
@@ -48,7 +48,7 @@ describe.each(STORES)("a machine's journal on $name", ({ open }) => {
   }
 
   test.each(WORLDS)(
-    "%s: a death at any place, and the next life ends with exactly one machine that enrolled",
+    "%s: after a crash at any point, a restart ends with exactly one enrolled machine",
     async (_name, world) => {
       const calm = await live(world, {});
       const places = calm.mortal.passed;
@@ -71,7 +71,7 @@ describe.each(STORES)("a machine's journal on $name", ({ open }) => {
     60_000,
   );
 
-  test("a delete after a lost answer waits out the provider's late list, and leaves no machine", async () => {
+  test("a deletion after a lost response waits for the provider's delayed list, and leaves no machine", async () => {
     const calm = await live(CALM, {});
     let left = 0;
     for (let place = 0; place < calm.mortal.passed; place += 1) {
@@ -85,7 +85,7 @@ describe.each(STORES)("a machine's journal on $name", ({ open }) => {
     expect(left).toBe(0);
   });
 
-  test("with a delete at any step and deaths at any places, no machine and no node is left", async () => {
+  test("a deletion at any step, with crashes at any point, leaves no machine and no node", async () => {
     await fc.assert(
       fc.asyncProperty(anyWorld, anyDeaths, fc.nat(14), async (world, deaths, deleteAt) => {
         const { provider, nodeId, machines, fixture } = await live(world, { deaths, deleteAt });
@@ -98,7 +98,7 @@ describe.each(STORES)("a machine's journal on $name", ({ open }) => {
     );
   }, 60_000);
 
-  test("in every world of faults and deaths it ends with one machine, or failed with none and a reason", async () => {
+  test("any faults and crashes end with one machine, or with no machine and a reason for the failure", async () => {
     await fc.assert(
       fc.asyncProperty(anyWorld, anyDeaths, async (world, deaths) => {
         const { provider, nodeId, machines, fixture } = await live(world, { deaths });

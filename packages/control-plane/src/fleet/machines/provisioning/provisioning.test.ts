@@ -34,17 +34,21 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
       ["an unknown plan", { planId: "small" }, { code: "invalid_request", param: "planId" }],
       ["an unknown provider", { planId: "moon:m1" }, { code: "invalid_request", param: "planId" }],
       ["an unknown type", { planId: "memory:m9" }, { code: "invalid_request", param: "planId" }],
-      ["an unknown place", { location: "moon" }, { code: "invalid_request", param: "location" }],
+      ["an unknown location", { location: "moon" }, { code: "invalid_request", param: "location" }],
       ["no token", { providerToken: undefined }, { code: "invalid_request", param: "providerToken" }],
       ["a bad token", { providerToken: "wrong" }, { code: "provider_token_invalid", param: "providerToken" }],
-      ["a token for one's own machine", { planId: "byo" }, { code: "invalid_request", param: "providerToken" }],
-    ])("with %s is refused, and nothing is made", async (_name, changes, refused) => {
+      [
+        "a token for a machine that is not rented",
+        { planId: "byo" },
+        { code: "invalid_request", param: "providerToken" },
+      ],
+    ])("with %s is rejected, and no node is created", async (_name, changes, refused) => {
       await expect(order(changes)).rejects.toMatchObject(refused);
       expect(await nodesLeft()).toBe(0);
       expect(rooms.provider.calls).not.toContain("create");
     });
 
-    test("with a token that may only read is refused as such", async () => {
+    test("with a read-only token is rejected as such", async () => {
       rooms.provider.tokens.add("read-only");
       await expect(order({ providerToken: "read-only" })).rejects.toMatchObject({ code: "provider_token_read_only" });
     });
@@ -53,7 +57,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
       ["rate_limited", "rate_limit_exceeded", 7],
       ["unavailable", "unavailable", 7],
       ["wrong_project", "provider_token_wrong_project", undefined],
-    ] as const)("at a provider that says %s is refused by %s", async (kind, code, retryAfterSeconds) => {
+    ] as const)("to a provider that returns %s is refused with %s", async (kind, code, retryAfterSeconds) => {
       const words = Object.assign(refusal(kind, "its own words"), { retryAfterMs: 6100 });
       rooms.provider.faults.refusal = words;
       const refused = {
@@ -67,7 +71,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
     });
   });
 
-  test("is told from the order to the daemon, with the provider's address in the end", async () => {
+  test("records every step from the order to the enrolled daemon, and stores the machine's IP address", async () => {
     const { id } = await rooms.create({ location: "north" });
     await rooms.settle(id);
     expect(await told(id)).toEqual([
@@ -81,7 +85,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
     expect(await rooms.machines.find(id)).toMatchObject({ step: "serving", sealedBootstrap: null });
   });
 
-  test("nothing that is kept or told holds a token in plain text", async () => {
+  test("never stores a token in plain text, not even in an event", async () => {
     const { id } = await rooms.create({ location: "north" });
     await rooms.settle(id, { enrol: false });
     const { db } = rooms.fixture.store;
@@ -95,7 +99,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
     expect(kept).not.toContain("flb_");
   });
 
-  test("a daemon that does not come within the time ends it: failed, with the last word, and the machine is gone", async () => {
+  test("fails with the last status and deletes the machine when no daemon enrolls in time", async () => {
     const { id } = await rooms.create({ location: "north" });
     await rooms.settle(id, { enrol: false });
     expect(rooms.provider.living).toEqual([]);
@@ -111,7 +115,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
   test.each([
     ["bad_input", "server type is not sold"],
     ["quota", "server limit reached"],
-  ] as const)("%s ends it at once with the provider's words", async (kind, words) => {
+  ] as const)("fails immediately with the provider's message on %s", async (kind, words) => {
     const { id } = await rooms.create({ location: "north,south" });
     rooms.provider.faults.refusal = refusal(kind, words);
     await rooms.settle(id);
@@ -121,7 +125,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
     });
   });
 
-  test("no place with capacity ends it with the words of the last", async () => {
+  test("fails with the message of the last location when none has capacity", async () => {
     rooms.provider.faults.full = ["north", "south", "west"];
     const { id } = await rooms.create();
     await rooms.settle(id);
@@ -132,13 +136,13 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
     expect((await told(id)).filter((event) => event.startsWith("location_refused"))).toHaveLength(2);
   });
 
-  test("a provider that asks to be called less often is not called before", async () => {
+  test("waits as long as a rate-limited provider asks before the next call", async () => {
     const { id } = await rooms.create({ location: "north" });
     rooms.provider.faults.refusal = Object.assign(refusal("rate_limited", "too many"), { retryAfterMs: 90_000 });
     expect(await rooms.provisioning.advance(id)).toBe(90_000);
   });
 
-  test("a create that the provider's API has removed fails at once, and says what helps", async () => {
+  test("fails immediately when the provider has removed the API, and says what to do", async () => {
     const { id } = await rooms.create({ location: "north" });
     rooms.provider.faults.refusal = refusal("outdated", "HTTP 410");
     await rooms.settle(id);
@@ -149,7 +153,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
     expect(await rooms.machines.find(id)).toMatchObject({ step: "failed" });
   });
 
-  test("a provider that is away until the deadline ends it, with why", async () => {
+  test("fails with the reason when the provider is unavailable until the deadline", async () => {
     const { id } = await rooms.create({ location: "north" });
     rooms.provider.faults.refusal = refusal("unavailable", "HTTP 503");
     for (let step = 0; step < 200; step += 1) {
@@ -166,8 +170,8 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
     expect((await told(id)).filter((event) => event.startsWith("provider_trouble"))).toHaveLength(1);
   });
 
-  describe("a token that was revoked meanwhile", () => {
-    test("is told of, and another one goes on where it stood", async () => {
+  describe("a token that was revoked in the meantime", () => {
+    test("is reported, and provisioning continues with a new one", async () => {
       const { id } = await rooms.create({ location: "north" });
       rooms.provider.tokens.clear();
       expect(await rooms.provisioning.advance(id)).toBeGreaterThan(0);
@@ -180,7 +184,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
       expect(rooms.provider.living).toHaveLength(1);
     });
 
-    test("holds a deletion up until there is another one", async () => {
+    test("blocks a deletion until there is a new one", async () => {
       const { id } = await rooms.create({ location: "north" });
       await rooms.settle(id);
       rooms.provider.tokens.clear();
@@ -198,7 +202,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
     test.each([
       ["a bad one", "wrong", "provider_token_invalid"],
       ["one of another project", "foreign", "provider_token_wrong_project"],
-    ])("%s is not taken in its place", async (_name, providerToken, code) => {
+    ])("is not replaced by %s", async (_name, providerToken, code) => {
       const { id } = await rooms.create({ location: "north" });
       await rooms.settle(id);
       const before = await rooms.machines.find(id);
@@ -213,7 +217,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
     });
   });
 
-  test("a node of one's own has no machine, so no token of it can be changed", async () => {
+  test("rejects a token for a node without a rented machine", async () => {
     const { id } = await rooms.fixture.create("Own");
     const update = { node: {}, updateMask: null, providerKeys: {}, providerToken: GOOD_TOKEN };
     await expect(rooms.fixture.nodeChanges.update(OWNER, id, update)).rejects.toMatchObject({
@@ -222,7 +226,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
     });
   });
 
-  test("a deletion revokes the node at once, is recorded once, and is over when the provider says so", async () => {
+  test("a deletion revokes the node immediately, is recorded once, and ends once the provider confirms", async () => {
     const { id } = await rooms.create({ location: "north" });
     await rooms.settle(id);
     await rooms.fixture.nodeChanges.delete(OWNER, id);
@@ -239,7 +243,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
   });
 
   test.each(["create", "get"])(
-    "a deletion while the provider carries out a %s is not undone by its answer",
+    "a deletion during the provider's %s call is not undone by its response",
     async (call) => {
       rooms.provider.faults.failLater = call === "get" ? 1 : 0;
       const { id } = await rooms.create({ location: "north,south" });
@@ -258,7 +262,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
     },
   );
 
-  test("a node whose machine cannot be asked for any more is forgotten where somebody says so", async () => {
+  test("a node whose machine is no longer accessible is deleted if the caller abandons the machine", async () => {
     const { id } = await rooms.create({ location: "north" });
     await rooms.settle(id);
     rooms.provider.tokens.clear();
@@ -271,7 +275,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
     expect(recorded.map(({ detail }) => detail)).toEqual(["{}", '{"machineAbandoned":true}']);
   });
 
-  test("the nodes of a project that is deleted are gone when their machines are", async () => {
+  test("the nodes of a deleted project are removed when their machines are", async () => {
     const { id } = await rooms.create({ location: "north" });
     await rooms.settle(id);
     const ending = rooms.fixture.removal.removeAll(PROJECT, new AbortController().signal);
@@ -292,7 +296,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
         userData: "",
       });
 
-    test("finds what no node has and what no provider has, and removes the first alone when it is asked to", async () => {
+    test("finds orphaned and missing machines, and deletes the orphaned ones only on request", async () => {
       const { id } = await rooms.create({ location: "north", name: "Kept" });
       const lost = await rooms.create({ location: "north", name: "Lost" });
       await rooms.settle(id);
@@ -313,7 +317,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
       expect(states.toSorted()).toEqual([`${id} running`, "nod_forgotten stopping"].toSorted());
     });
 
-    test("finds the second machine of a node that has one, and none of those that are being ordered", async () => {
+    test("finds a second machine of a node, and ignores machines that are being ordered", async () => {
       const { id } = await rooms.create({ location: "north" });
       await rooms.provisioning.advance(id);
       expect((await rooms.sweeps.sweep(OWNER, { projectId: PROJECT, delete: true })).orphans).toEqual([]);
@@ -324,7 +328,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
       expect((await rooms.machines.find(id))?.step).toBe("serving");
     });
 
-    test("removes the others where one cannot be removed now, and says why it could not", async () => {
+    test("deletes the other machines when one cannot be deleted, and says why", async () => {
       await plant("nod_first");
       await plant("nod_second");
       const [locked] = rooms.provider.living;
@@ -336,7 +340,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
       ]);
     });
 
-    test("looks with the caller's token where no node is left, and says where it could not look", async () => {
+    test("uses the caller's token if no node is left, and names the providers that it could not check", async () => {
       await plant("nod_forgotten");
       const call = { projectId: PROJECT, delete: false, provider: "memory" };
       expect(await rooms.sweeps.sweep(OWNER, { ...call, providerToken: GOOD_TOKEN })).toMatchObject({ orphans: [{}] });
@@ -347,7 +351,7 @@ describe.each(STORES)("renting a machine on $name", ({ open }) => {
       });
     });
 
-    test("each day says what it finds in the audit log and as an event of the node, and removes nothing", async () => {
+    test("that runs daily records its findings in the audit log and as node events, and deletes nothing", async () => {
       const { id } = await rooms.create({ location: "north" });
       await rooms.settle(id);
       rooms.provider.kept.clear();

@@ -11,7 +11,7 @@ const bootstrapToken = formatBootstrapToken({
 });
 
 test.each(["https://fairlead.example.com", "http://10.0.0.1:8080", "https://example.com/it's;$(reboot)`x`"])(
-  "is a shell script within every provider's limit, for %s",
+  "is a shell script within every provider's limit for %s",
   (publicUrl) => {
     const script = renderUserData({ publicUrl, bootstrapToken, insecure: true });
     expect(script.startsWith("#!/bin/sh\n")).toBe(true);
@@ -22,7 +22,7 @@ test.each(["https://fairlead.example.com", "http://10.0.0.1:8080", "https://exam
   },
 );
 
-test("hands the token over in a file that only root reads, and never as an argument", () => {
+test("passes the token in a file that only root can read, never as an argument", () => {
   const script = renderUserData({ publicUrl: "https://fairlead.example.com", bootstrapToken, insecure: false });
   const lines = script.split("\n");
   expect(lines.filter((line) => line.includes("flb_"))).toEqual([bootstrapToken]);

@@ -58,7 +58,7 @@ describe.each(STORES)("a restart with an Idempotency-Key, on $name", ({ open }) 
       ({ kind }) => kind === "restart_requested",
     ).length;
 
-  test("restarts once however often it is sent, and answers what it answered", async () => {
+  test("restarts once however often it is sent, and repeats the first response", async () => {
     const pushed: string[] = [];
     fixture.changes.listen(({ aspect }) => pushed.push(aspect));
     const first = await restart("k");
@@ -71,21 +71,21 @@ describe.each(STORES)("a restart with an Idempotency-Key, on $name", ({ open }) 
     expect([await restarts(), await requests(), pushed]).toEqual([2, 2, ["desired", "desired"]]);
   });
 
-  test("sent many times at once restarts once, and each is answered alike", async () => {
+  test("restarts once when it is sent concurrently, and all responses are the same", async () => {
     const answers = await Promise.all(Array.from({ length: 6 }, () => restart("k")));
     expect(answers.map(({ statusCode }) => statusCode)).toEqual(Array(6).fill(200));
     expect(new Set(answers.map(({ body }) => body)).size).toBe(1);
     expect([await restarts(), await requests()]).toEqual([1, 1]);
   });
 
-  test("is answered as before although the node could not be restarted any more", async () => {
+  test("gets the same response even if the node can no longer be restarted", async () => {
     const first = await restart("k");
     await fixture.life.drain(OWNER, id, 3_600_000);
     expect((await restart("k")).json()).toEqual(first.json());
     expect((await restart("new")).json()).toMatchObject({ error: { code: "node_out_of_service" } });
   });
 
-  test("that was refused is none: the repeat restarts", async () => {
+  test("does not count when it is refused, so a repeat restarts", async () => {
     await fixture.life.drain(OWNER, id, 3_600_000);
     expect((await restart("k")).statusCode).toBe(409);
     await fixture.life.resume(OWNER, id);
@@ -93,7 +93,7 @@ describe.each(STORES)("a restart with an Idempotency-Key, on $name", ({ open }) 
     expect(await restarts()).toBe(1);
   });
 
-  test("is refused for another node under the same key, and shows nothing to who may not restart", async () => {
+  test("is refused for another node with the same key, and not replayed to callers who may not restart", async () => {
     await restart("k");
     const other = (await fixture.createEnrolled("Other")).node.id;
     expect((await restart("k", { node: other })).json()).toMatchObject({ error: { code: "idempotency_mismatch" } });
@@ -102,7 +102,7 @@ describe.each(STORES)("a restart with an Idempotency-Key, on $name", ({ open }) 
     expect(await restarts()).toBe(1);
   });
 
-  test("is a new one after a day, and without a key every time", async () => {
+  test("restarts again after a day, and every time without a key", async () => {
     await restart("k");
     fixture.clock.advance(IDEMPOTENCY_KEEP_MS);
     await restart("k");

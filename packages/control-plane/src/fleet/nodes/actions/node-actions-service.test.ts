@@ -60,7 +60,7 @@ describe.each(STORES)("on $name", ({ open }) => {
   }
 
   describe("draining a node", () => {
-    it("answers at once, lets what runs end, and then wants nothing to run; each step says why", async () => {
+    it("returns immediately, lets calls finish, then stops the workloads, and records why at each step", async () => {
       const id = await start();
       const before = await desired(id);
       const node = await fixture.life.drain(OWNER, id, HOUR_MS);
@@ -81,7 +81,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       ]);
     });
 
-    it("changes nothing when asked again, also once it is drained", async () => {
+    it("changes nothing when it is repeated, even after the node is drained", async () => {
       const id = await start();
       await fixture.life.drain(OWNER, id, HOUR_MS);
       await fixture.life.drain(OWNER, id, 1000);
@@ -92,14 +92,14 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await actions()).toEqual(["node.drain"]);
     });
 
-    it("waits no longer than it was told, and says so", async () => {
+    it("stops waiting at its time limit, and says so", async () => {
       const id = await start();
       await fixture.life.drain(OWNER, id, 0);
       await expect.poll(() => fixture.statusOf(id)).toBe("drained");
       expect((await history(id)).at(-1)).toContain("time limit");
     });
 
-    it("goes on after a restart of the server, with the time that is left, and takes no call meanwhile", async () => {
+    it("continues after a server restart with the remaining time, and admits no calls in between", async () => {
       const id = await start();
       await fixture.life.drain(OWNER, id, HOUR_MS);
       fixture.drain.close();
@@ -115,7 +115,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(calls.held).toEqual(new Set([id]));
     });
 
-    it("holds through restarts of the daemon and of the server (gpustack/gpustack#4207)", async () => {
+    it("persists through restarts of the daemon and the server (gpustack/gpustack#4207)", async () => {
       const id = await start();
       const served = await desired(id);
       await fixture.life.drain(OWNER, id, 0);
@@ -136,7 +136,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect((await desired(id)).workloads).toEqual([]);
     });
 
-    it("is refused where no daemon has enrolled, and to those who may not", async () => {
+    it("is refused if no daemon has enrolled, and to users without permission", async () => {
       const id = await start();
       const fresh = await fixture.create("Fresh");
       await expect(fixture.life.drain(OWNER, fresh.id, 0)).rejects.toMatchObject({ code: "node_not_enrolled" });
@@ -154,7 +154,7 @@ describe.each(STORES)("on $name", ({ open }) => {
   });
 
   describe("resuming a node", () => {
-    it("makes a drained one run the same again, and active once that is ready", async () => {
+    it("runs the same workloads again, and makes the node active once they are ready", async () => {
       const id = await start();
       const before = await desired(id);
       await fixture.life.drain(OWNER, id, 0);
@@ -173,7 +173,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await actions()).toEqual(["node.drain", "node.resume"]);
     });
 
-    it("calls off a drain that still runs: what it ran, runs on", async () => {
+    it("cancels a drain in progress, and the workloads keep running", async () => {
       const id = await start();
       const before = await desired(id);
       await fixture.life.drain(OWNER, id, HOUR_MS);
@@ -187,7 +187,7 @@ describe.each(STORES)("on $name", ({ open }) => {
     });
   });
 
-  it("a drained node whose machine is installed anew is in service again", async () => {
+  it("a drained node is back in service after its machine is reinstalled", async () => {
     const id = await start();
     await fixture.life.drain(OWNER, id, 0);
     await expect.poll(() => fixture.statusOf(id)).toBe("drained");
@@ -198,7 +198,7 @@ describe.each(STORES)("on $name", ({ open }) => {
   });
 
   describe("restarting a node's engine", () => {
-    it("is another spec each time, and the history says who asked", async () => {
+    it("changes the spec each time, and the history says who requested it", async () => {
       const id = await start();
       const hash = async (): Promise<string | undefined> => (await desired(id)).workloads[0]?.specHash;
       const hashes = [await hash()];
@@ -212,7 +212,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await actions()).toEqual(["node.restart", "node.restart"]);
     });
 
-    it("is refused while the node is out of service, has no engine, or no daemon", async () => {
+    it("is refused while the node is out of service, or has no engine or no daemon", async () => {
       const id = await start();
       const bare = await fixture.createEnrolled("Bare", null);
       await expect(fixture.life.restart(OWNER, bare.node.id)).rejects.toMatchObject({ code: "invalid_request" });

@@ -62,7 +62,7 @@ describe("the logs of a node", () => {
     await daemons.listen();
   });
 
-  it("are asked of its daemon as they were asked for, and recorded", async () => {
+  it("are requested from its daemon with the caller's options, and the read is recorded", async () => {
     let asked: NodeRequest | undefined;
     await daemon((request) => {
       asked = request;
@@ -79,7 +79,7 @@ describe("the logs of a node", () => {
     expect(await read()).toEqual(["node.logs"]);
   });
 
-  it("are read while the node drains, and hold up no drain", async () => {
+  it("can be read while the node drains, and do not delay a drain", async () => {
     await daemon((request) => request.respond(200));
     const lines = await logs.open(CALLER, nodeId, FOLLOW);
     await hub.drain(nodeId);
@@ -88,7 +88,7 @@ describe("the logs of a node", () => {
     expect((await logs.open(CALLER, nodeId, FOLLOW)).destroyed).toBe(false);
   });
 
-  it("end at the daemon when the reader leaves", async () => {
+  it("are stopped at the daemon when the reader disconnects", async () => {
     let asked: NodeRequest | undefined;
     await daemon((request) => {
       asked = request;
@@ -98,7 +98,7 @@ describe("the logs of a node", () => {
     await expect.poll(() => asked?.isClosed).toBe(true);
   });
 
-  it("are read no faster than their reader takes them", async () => {
+  it("are read no faster than the reader consumes them", async () => {
     let sent = 0;
     await daemon((request) => {
       request.respond(200);
@@ -122,15 +122,15 @@ describe("the logs of a node", () => {
 
   it.each([
     ["is signed out", () => void (signedIn = false)],
-    ["loses the node", () => fixture.store.db.deleteFrom("node").execute()],
-  ])("end within about a second when whoever reads them %s", async (_how, lose) => {
+    ["loses access to the node", () => fixture.store.db.deleteFrom("node").execute()],
+  ])("end within about a second when the reader %s", async (_how, lose) => {
     await daemon((request) => request.respond(200));
     const lines = await logs.open(CALLER, nodeId, FOLLOW);
     await lose();
     await expect.poll(() => lines.destroyed, { timeout: 4000 }).toBe(true);
   });
 
-  it("do not look whole when the daemon breaks off", async () => {
+  it("do not look complete when the daemon breaks off", async () => {
     await daemon((request) => {
       request.respond(200);
       request.write("half");
@@ -139,7 +139,7 @@ describe("the logs of a node", () => {
     await expect(logs.open(CALLER, nodeId, FOLLOW).then(text)).rejects.toThrow();
   });
 
-  it("are refused with the reason: no daemon, no container, an unavailable daemon, no right", async () => {
+  it("are refused with the reason: no daemon, no container, an unavailable daemon, no permission", async () => {
     await expect(logs.open(CALLER, nodeId, ALL)).rejects.toMatchObject({ code: "unavailable" });
     let fault = "no_running_engine";
     await daemon((request) => {

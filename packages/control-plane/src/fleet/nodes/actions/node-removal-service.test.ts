@@ -58,8 +58,8 @@ describe.each(STORES)("on $name", ({ open }) => {
     return (await rows.execute()).map((row) => row.resource_id);
   };
 
-  describe("ending the nodes of a project", () => {
-    it("waits for the calls that run, lets no new one in, and then revokes and forgets each node", async () => {
+  describe("removing the nodes of a project", () => {
+    it("waits for running calls, admits no new ones, and then revokes and removes each node", async () => {
       const calls = new RunningCalls();
       await start({ calls, drainMs: HOUR_MS });
       const id = await activeNode("Box");
@@ -85,7 +85,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await deletions()).toEqual([id]);
     });
 
-    it("waits no longer than the bound", async () => {
+    it("waits no longer than its time limit", async () => {
       const calls = new RunningCalls();
       await start({ calls, drainMs: 1 });
       await activeNode("Box");
@@ -94,7 +94,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await left()).toEqual([]);
     });
 
-    it("does not wait for a node that serves nobody, and leaves other projects alone", async () => {
+    it("does not wait for a node without calls, and does not affect other projects", async () => {
       const calls = new RunningCalls();
       await start({ calls, drainMs: HOUR_MS });
       await fixture.create("New");
@@ -107,7 +107,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await fixture.statusOf(id)).toBe("provisioning");
     });
 
-    it("stops with the server, and does not begin the wait anew at the next start", async () => {
+    it("stops with the server, and does not restart the wait at the next start", async () => {
       const calls = new RunningCalls();
       await start({ calls, drainMs: HOUR_MS });
       const id = await activeNode("Box");
@@ -129,7 +129,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       ["remove", 1],
       ["remove", 2],
     ] as const)(
-      "goes on after a crash at the %s that follows %i others, and records each node once",
+      "continues after a crash at the %s that follows %i others, and records each node once",
       async (step, done) => {
         await start();
         const ids: string[] = [];

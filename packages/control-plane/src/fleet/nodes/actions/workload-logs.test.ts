@@ -34,7 +34,7 @@ function open(nodeId: string): Promise<unknown> {
   return logs.open(CALLER, workload, { follow: true }).catch((error: unknown) => error);
 }
 
-test("a daemon that never answers fails the reading of a log in time", async () => {
+test("reading a log times out if the daemon never responds", async () => {
   logs = silentLogs(1);
   expect(await open("a")).toMatchObject({ code: "unavailable", message: "away" });
 });

@@ -88,7 +88,7 @@ describe.each(STORES)("agents on a node, on $name", ({ open }) => {
   };
 
   describe("the desired state", () => {
-    it("holds them beside the engine, under a generation of their own", async () => {
+    it("lists them after the engine, with a new generation for every change", async () => {
       await start();
       const before = await desired();
       expect(await place(["agt_1", "agt_2"])).toEqual({ generation: before.generation + 1, changed: true });
@@ -98,7 +98,7 @@ describe.each(STORES)("agents on a node, on $name", ({ open }) => {
       expect((await desired()).workloads).toEqual(before.workloads);
     });
 
-    it("is planned for no node that is not there", async () => {
+    it("is not planned for a node that does not exist", async () => {
       await start();
       const planned = fixture.store.db
         .transaction()
@@ -107,7 +107,7 @@ describe.each(STORES)("agents on a node, on $name", ({ open }) => {
       expect(await fixture.agentHosts.facts("nod_none")).toBeNull();
     });
 
-    it("keeps them through a change of the engine's config, and of its secrets", async () => {
+    it("keeps them when the engine's config or secrets change", async () => {
       await start();
       await place(["agt_1"]);
       const patch = { node: { engineConfig: { preset: "fairlead-demo", env: { A: "1" } } }, updateMask: null };
@@ -151,7 +151,7 @@ describe.each(STORES)("agents on a node, on $name", ({ open }) => {
       expect(await node()).toMatchObject({ status: "active", statusMessage: "All workloads are ready." });
     });
 
-    it("waits for the engine, however ready its agents are", async () => {
+    it("depends on the engine, however ready its agents are", async () => {
       await start();
       await place(["agt_1"]);
       await report([agentReport("agt_1", 0)], { ready: false, state: "starting" });
@@ -170,8 +170,8 @@ describe.each(STORES)("agents on a node, on $name", ({ open }) => {
     });
   });
 
-  describe("as its room is told of the node", () => {
-    it("what the daemon last said, and what it is to do", async () => {
+  describe("the facts about the node", () => {
+    it("contain the last report and the desired generation", async () => {
       await start();
       expect(await fixture.agentHosts.facts(nodeId)).toMatchObject({ report: null });
       await place(["agt_1"]);
@@ -189,7 +189,7 @@ describe.each(STORES)("agents on a node, on $name", ({ open }) => {
       });
     });
 
-    it("nothing of what was said before the store was restored", async () => {
+    it("contain no report from before the store was restored", async () => {
       await start();
       await place(["agt_1"]);
       await fixture.stores.reports.setReport({
@@ -204,7 +204,7 @@ describe.each(STORES)("agents on a node, on $name", ({ open }) => {
       expect(await fixture.agentHosts.facts(nodeId)).toMatchObject({ report: null });
     });
 
-    it("no agent is gone by a ready call that names no generation and comes late", async () => {
+    it("do not count an agent as gone because of a late ready call without a generation", async () => {
       await start(null);
       await report([]);
       await place(["agt_1"]);
@@ -224,7 +224,7 @@ describe.each(STORES)("agents on a node, on $name", ({ open }) => {
   });
 
   describe("draining the node", () => {
-    it("stops them at once, then waits for the last call, and stops the engine last", async () => {
+    it("stops the agents immediately, then waits for the last call, and stops the engine last", async () => {
       await start();
       await place(["agt_1"]);
       await report([agentReport("agt_1", 0)]);
@@ -255,7 +255,7 @@ describe.each(STORES)("agents on a node, on $name", ({ open }) => {
       expect(resumed.generation).toBeGreaterThan(draining.generation);
     });
 
-    it("is not over while a call runs, though they are gone", async () => {
+    it("does not finish while a call is running, even when the agents are gone", async () => {
       await start();
       await place(["agt_1"]);
       await fixture.life.drain(OWNER, nodeId, HOUR_MS);
@@ -265,7 +265,7 @@ describe.each(STORES)("agents on a node, on $name", ({ open }) => {
       await expect.poll(() => fixture.statusOf(nodeId)).toBe("drained");
     });
 
-    it("waits for those that do not stop no longer than it was told", async () => {
+    it("waits for agents that do not stop only until its time limit", async () => {
       await start();
       await place(["agt_1"]);
       await report([agentReport("agt_1", 0)]);
@@ -275,7 +275,7 @@ describe.each(STORES)("agents on a node, on $name", ({ open }) => {
       expect((await node()).statusMessage).toContain("time limit");
     });
 
-    it("takes them back when it is called off", async () => {
+    it("puts the agents back in the desired state when it is canceled", async () => {
       await start();
       await place(["agt_1"]);
       await fixture.life.drain(OWNER, nodeId, HOUR_MS);

@@ -6,7 +6,7 @@ import { mostSpecific } from "./daemon-version.ts";
 
 const ADMINISTRATOR: UserPrincipal = { kind: "user", userId: "usr_root", platformAdmin: true };
 
-test("a node's own version goes before its project's, and that before the fleet's", () => {
+test("a node's own version takes precedence over its project's, and the project's over the fleet's", () => {
   const of = (target: Parameters<typeof mostSpecific>[0][number]["target"]) => ({
     target,
     version: "1",
@@ -21,7 +21,7 @@ test("a node's own version goes before its project's, and that before the fleet'
   expect(mostSpecific([])).toBeNull();
 });
 
-describe.each(STORES)("the wanted daemon version on $name", ({ open }) => {
+describe.each(STORES)("the desired daemon version on $name", ({ open }) => {
   let fixture: NodeFixture;
   beforeEach(async () => {
     fixture = await nodeFixture(open);
@@ -31,7 +31,7 @@ describe.each(STORES)("the wanted daemon version on $name", ({ open }) => {
   const told = async (nodeId: string) => (await fixture.reports.desiredState(nodeId)).daemon;
   const shown = async (nodeId: string) => fixture.views.one(await fixture.nodes.get(OWNER, nodeId));
 
-  test("is told to the node's daemon with all that it needs, and to no other's", async () => {
+  test("is sent to the node's daemon with everything that it needs, and to no other daemon", async () => {
     const { node } = await fixture.createEnrolled("Box");
     const { node: other } = await fixture.createEnrolled("Other");
     const generation = (await fixture.reports.desiredState(node.id)).generation;
@@ -62,7 +62,7 @@ describe.each(STORES)("the wanted daemon version on $name", ({ open }) => {
     ]);
   });
 
-  test("of the fleet and of a project reach every node that has none of its own, spread over time", async () => {
+  test("of the fleet or a project applies to every node without its own, spread over time", async () => {
     const nodes = [await fixture.create("A"), await fixture.create("B"), await fixture.create("C")];
     const [a = "", b = "", c = ""] = nodes.map(({ id }) => id);
     await fixture.daemonVersions.set(ADMINISTRATOR, { scope: "fleet" }, "1.2.3");
@@ -80,7 +80,7 @@ describe.each(STORES)("the wanted daemon version on $name", ({ open }) => {
     });
   });
 
-  test("that runs already is not told, and one that is asked for again is another request", async () => {
+  test("is not sent to a daemon that already runs it, and setting it again makes a new request", async () => {
     const { node } = await fixture.createEnrolled("Box");
     const target = { scope: "node", id: node.id } as const;
     await fixture.daemonVersions.set(OWNER, target, "1.3.0");
@@ -95,14 +95,14 @@ describe.each(STORES)("the wanted daemon version on $name", ({ open }) => {
   test.each([
     { version: "7.7.7", why: "there is no daemon build of this version; available versions: 1.2.3, 1.3.0, 9.0.0" },
     { version: "9.0.0", why: "that daemon supports version 9 of the daemon link, but this server supports 1" },
-  ])("$version is refused, since $why", async ({ version, why }) => {
+  ])("$version is rejected, because $why", async ({ version, why }) => {
     const node = await fixture.create("Box");
     const asked = fixture.daemonVersions.set(OWNER, { scope: "node", id: node.id }, version);
     await expect(asked).rejects.toMatchObject({ code: "invalid_request", message: `\`version\`: ${why}.` });
     expect(await shown(node.id)).toMatchObject({ desiredDaemonVersion: null });
   });
 
-  test("is for operators of the project, the fleet's for platform administrators", async () => {
+  test("can be set by operators of the project, and for the fleet by platform administrators", async () => {
     const node = await fixture.create("Box");
     const mine = { scope: "node", id: node.id } as const;
     const set = (caller: UserPrincipal, target: Parameters<typeof fixture.daemonVersions.set>[1]) =>
@@ -116,14 +116,14 @@ describe.each(STORES)("the wanted daemon version on $name", ({ open }) => {
     await expect(seen).resolves.toMatchObject({ version: null, effective: null });
   });
 
-  test("goes with its node, and with its project's end", async () => {
+  test("is deleted with its node", async () => {
     const node = await fixture.create("Box");
     await fixture.daemonVersions.set(OWNER, { scope: "node", id: node.id }, "1.3.0");
     await fixture.nodeChanges.delete(OWNER, node.id);
     expect(await fixture.stores.daemonVersions.ofNodes(PROJECT)).toEqual([]);
   });
 
-  test("what a daemon says of its update is shown, written once, and kept by daemons that say nothing", async () => {
+  test("a daemon's update status is shown, written once, and kept when a daemon reports none", async () => {
     const { node } = await fixture.createEnrolled("Box");
     const desired = await fixture.reports.desiredState(node.id);
     const observation = { epoch: desired.epoch, generation: desired.generation, workloadReports: [] };
@@ -142,7 +142,7 @@ describe.each(STORES)("the wanted daemon version on $name", ({ open }) => {
     expect(await shown(node.id)).toMatchObject({ daemonUpdate: null });
   });
 
-  test("leaves who asked, and for what, in the audit log", async () => {
+  test("is recorded in the audit log with the user and the version", async () => {
     const node = await fixture.create("Box");
     await fixture.daemonVersions.set(OWNER, { scope: "node", id: node.id }, "1.3.0");
     await fixture.daemonVersions.set(ADMINISTRATOR, { scope: "fleet" }, null);

@@ -19,16 +19,16 @@ async function formatted(format: ConstructorParameters<typeof LogFormatter>[0], 
   return text(formatter);
 }
 
-describe.each(CUTS)("logs that come in pieces of %i bytes", (size) => {
-  it("are the plain lines", async () => {
+describe.each(CUTS)("logs that arrive in chunks of %i bytes", (size) => {
+  it("are returned as plain lines", async () => {
     expect(await formatted("text", size)).toBe("one\n\nthrée “four”\ndata: [DONE]\n");
   });
 
-  it("are JSON lines as the daemon wrote them", async () => {
+  it("are returned as JSON lines exactly as the daemon wrote them", async () => {
     expect(await formatted("jsonl", size)).toBe(BYTES.toString());
   });
 
-  it("are events that no line can forge the end of", async () => {
+  it("are returned as events that no line can terminate", async () => {
     const events = (await formatted("events", size)).split("\n\n");
     expect(events).toEqual([...LINES.map((line) => `data: ${line}`), "data: [DONE]", ""]);
   });
@@ -39,19 +39,19 @@ test.each([
   ["*/*", "text"],
   ["text/event-stream", "events"],
   ["application/x-ndjson, */*;q=0.1", "jsonl"],
-])("whoever accepts %j gets %s", (accept, format) => {
+])("a request that accepts %j gets %s", (accept, format) => {
   expect(logFormatOf(accept)).toBe(format);
 });
 
 describe.each(["text", "jsonl", "events"] as const)("a hostile daemon's log as %s", (format) => {
   test.each([
     ["that is not JSON", "{\n"],
-    ["of another shape", "null\n"],
-    ["without a text", '{"at":"","stream":"stdout"}\n'],
-    ["that is nested", `${"[".repeat(100_000)}\n`],
-    ["without an end", `"${"x".repeat(600_000)}`],
+    ["of the wrong shape", "null\n"],
+    ["without text", '{"at":"","stream":"stdout"}\n'],
+    ["that is deeply nested", `${"[".repeat(100_000)}\n`],
+    ["that does not end", `"${"x".repeat(600_000)}`],
     ["that is too long", `{"at":"","stream":"stdout","text":"${"x".repeat(600_000)}"}\n`],
-  ])("ends in an error at a line %s, and not the process", async (_what, line) => {
+  ])("fails with an error, without ending the process, on a line %s", async (_what, line) => {
     const source = new PassThrough();
     const told = pipeline(source, new LogFormatter(format), () => undefined);
     const ended = once(told, "error");
@@ -59,7 +59,7 @@ describe.each(["text", "jsonl", "events"] as const)("a hostile daemon's log as %
     expect(await ended).toEqual([expect.any(MalformedLogLine)]);
   });
 
-  test("is copied a bounded number of times, however small its pieces are", () => {
+  test("is copied a bounded number of times, however small its chunks are", () => {
     const copy = vi.spyOn(Buffer.prototype, "copy");
     const formatter = new LogFormatter(format);
     const line = Buffer.from(`{"at":"","stream":"stdout","text":"${"x".repeat(5000)}"}`);
@@ -71,7 +71,7 @@ describe.each(["text", "jsonl", "events"] as const)("a hostile daemon's log as %
   });
 });
 
-test("white space between the members of a daemon's line does not forge an event", async () => {
+test("whitespace between the members of a daemon's line cannot forge an event", async () => {
   const formatter = new LogFormatter("events");
   formatter.end('{"at":"",\r\r"stream":"stdout","text":"a"}\n');
   expect(await text(formatter)).toBe('data: {"at":"","stream":"stdout","text":"a"}\n\ndata: [DONE]\n\n');

@@ -31,21 +31,21 @@ describe("patching a node without a mask", () => {
     expect(patched({ engineConfig: { image: "b:2" } })).toEqual({ name: "Box", engineConfig: { image: "b:2" } });
   });
 
-  it("lets get → change → patch through: equal read-only and unknown fields pass", () => {
+  it("accepts get → change → patch: unchanged read-only fields and unknown fields are allowed", () => {
     expect(patched({ ...NODE, name: "New", fromANewerServer: 1 }).name).toBe("New");
   });
 
-  it("lets conditions through that have changed since the get, and changes none", () => {
+  it("accepts conditions that have changed since the get, and does not change them", () => {
     expect(patched({ ...NODE, name: "New", conditions: [] })).toMatchObject({ name: "New" });
     expect(refusedParam({ conditions: [] }, "conditions")).toBe("updateMask");
   });
 
-  it("refuses a read-only field with another value, by its name", () => {
+  it("rejects a read-only field with another value, and names it", () => {
     expect(refusedParam({ status: "failed" })).toBe("node.status");
     expect(refusedParam({ directSecrets: true })).toBe("node.directSecrets");
   });
 
-  it("names the field of a bad value", () => {
+  it("names the field of an invalid value", () => {
     expect(refusedParam({ name: 3 })).toBe("node.name");
     expect(refusedParam({ engineConfig: { image: "a", port: 0 } })).toBe("node.engineConfig.port");
     expect(refusedParam({ engineConfig: { image: "a", imagee: "b" } })).toBe("node.engineConfig");
@@ -53,7 +53,7 @@ describe("patching a node without a mask", () => {
 });
 
 describe("patching a node with a mask", () => {
-  it("changes only what the mask names, deep paths too", () => {
+  it("changes only what the mask names, including nested paths", () => {
     const node = { name: "ignored", engineConfig: { image: "b:2", port: 99, health: { path: "/other" } } };
     expect(patched(node, "engineConfig.image,engineConfig.health.path")).toEqual({
       name: "Box",
@@ -61,11 +61,11 @@ describe("patching a node with a mask", () => {
     });
   });
 
-  it("replaces a map whole", () => {
+  it("replaces an entire map", () => {
     expect(patched({ engineConfig: { env: { C: "3" } } }, "engineConfig.env").engineConfig?.env).toEqual({ C: "3" });
   });
 
-  it("resets what the mask names and the body leaves out", () => {
+  it("resets fields that the mask names and the body omits", () => {
     expect(patched({}, "engineConfig.env").engineConfig).toEqual({
       image: "a:1",
       health: { path: "/h", intervalSeconds: 2 },
@@ -75,7 +75,7 @@ describe("patching a node with a mask", () => {
   });
 
   it.each(["status", "id", "engineConfig.env.A", "engine_config", "nope", "name.x", "", "__proto__", "constructor"])(
-    "refuses the path %j and names the mask",
+    "rejects the path %j, and names the mask",
     (path) => expect(refusedParam({ name: "x" }, path)).toBe("updateMask"),
   );
 });

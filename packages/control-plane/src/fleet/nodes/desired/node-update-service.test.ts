@@ -28,7 +28,7 @@ describe.each(STORES)("on $name", ({ open }) => {
   }
 
   describe("updating a node", () => {
-    it("makes a changed engine config the next generation, and tells who follows the desired state", async () => {
+    it("makes a new generation for a changed engine config, and notifies subscribers of the change", async () => {
       const { id } = await fixture.create("Box");
       await fixture.nodeChanges.update(OWNER, id, update({ node: { engineConfig: { image: "other:2" } } }));
       const desired = await fixture.reports.desiredState(id);
@@ -37,7 +37,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(seen).toEqual([{ nodeId: id, projectId: PROJECT, aspect: "desired" }]);
     });
 
-    it("is told in the node's history, with who asked; found by its kind and its time", async () => {
+    it("is recorded in the node's history with the user, and is found by kind and time", async () => {
       const { id } = await fixture.create("Box");
       fixture.clock.advance(1000);
       await fixture.nodeChanges.update(OWNER, id, update({ node: { name: "Rack" } }));
@@ -52,14 +52,14 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await fixture.nodes.events(OWNER, id, { ...all, since: fixture.clock.now() + 1 })).toEqual([]);
     });
 
-    it("keeps the generation when only the name changes, and the identifier for ever", async () => {
+    it("keeps the generation when only the name changes, and never changes the identifier", async () => {
       const { id } = await fixture.create("Box");
       const node = await fixture.nodeChanges.update(OWNER, id, update({ node: { name: "Rack" } }));
       expect(node).toMatchObject({ name: "Rack", identifier: "box" });
       expect((await fixture.reports.desiredState(id)).generation).toBe(1);
     });
 
-    it("keeps provider keys as secrets under the name that programs look for, and forgets one set to null", async () => {
+    it("stores provider keys as secrets under the name that programs expect, and deletes one that is set to null", async () => {
       const { id } = await fixture.create("Box");
       await fixture.nodeChanges.update(OWNER, id, update({ providerKeys: { openai: "sk-1", "open-router": "sk-2" } }));
       await fixture.nodeChanges.update(OWNER, id, update({ providerKeys: { openai: null } }));
@@ -67,7 +67,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(names.map(({ name }) => name)).toEqual(["OPEN_ROUTER_API_KEY"]);
     });
 
-    it("writes nothing at all when any part of it is bad", async () => {
+    it("writes nothing if any part of it is invalid", async () => {
       const { id } = await fixture.create("Box");
       const badKey = update({ node: { name: "New" }, providerKeys: { openai: "" } });
       const badName = update({ node: { name: "" }, providerKeys: { openai: "sk-1" } });
@@ -89,7 +89,7 @@ describe.each(STORES)("on $name", ({ open }) => {
   });
 
   describe("deleting a node", () => {
-    it("voids its identity at once, forgets its secrets and history, and tells who holds its connections", async () => {
+    it("revokes its identity immediately, deletes secrets and history, and notifies connection holders", async () => {
       const { node } = await fixture.createEnrolled("Box");
       await fixture.nodeSecrets.put(OWNER, node.id, { name: "TOKEN", value: "x" });
       await fixture.nodeChanges.delete(OWNER, node.id);
@@ -106,8 +106,8 @@ describe.each(STORES)("on $name", ({ open }) => {
     });
   });
 
-  describe("the versions of a node's engine", () => {
-    it("are what last ran, also when nothing runs now; and unknown before anything ran", async () => {
+  describe("the version of a node's engine", () => {
+    it("is the last one reported, even when the engine is stopped, and is unknown before any report", async () => {
       const { node } = await fixture.createEnrolled("Box");
       await expect(fixture.reports.engineVersion(node.id)).rejects.toMatchObject({ code: "no_running_engine" });
       const desired = await fixture.reports.desiredState(node.id);
@@ -124,7 +124,7 @@ describe.each(STORES)("on $name", ({ open }) => {
   });
 
   describe("counting active nodes", () => {
-    it("counts those of the caller's projects, or of one project, and never a stranger's", async () => {
+    it("counts those of the caller's projects, or of one project, never a stranger's", async () => {
       const { node } = await fixture.createEnrolled("Box");
       await fixture.create("Not active");
       await fixture.status.apply(node.id, "reported_ready", "test");

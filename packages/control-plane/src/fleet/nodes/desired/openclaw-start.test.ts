@@ -68,8 +68,8 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-describe("the start of openclaw", () => {
-  it("tells it where its project's models are, and takes the first for its own", async () => {
+describe("the start script of openclaw", () => {
+  it("configures the project's models, and makes the first one the default", async () => {
     await start();
     expect(asked).toEqual(["Bearer first"]);
     const [call] = calls();
@@ -94,37 +94,37 @@ describe("the start of openclaw", () => {
     });
   });
 
-  it("has it answer as an engine where it is no agent", async () => {
+  it("configures it to serve as an engine if it is not an agent", async () => {
     await start({ FAIRLEAD_TOKEN_FILE: undefined });
     expect(asked).toEqual([]);
     const endpoints = { chatCompletions: { enabled: true }, responses: { enabled: true } };
     expect(calls()[0]?.input).toEqual({ gateway: { mode: "local", auth: { mode: "none" }, http: { endpoints } } });
   });
 
-  it("leaves the model that somebody chose in a config that is there already", async () => {
+  it("keeps the model of an existing config", async () => {
     mkdirSync(join(folder, ".openclaw"));
     writeFileSync(join(folder, ".openclaw/openclaw.json"), "{}");
     await start();
     expect(calls()[0]?.input).not.toHaveProperty("agents");
   });
 
-  it("takes the model that the agent's config names", async () => {
+  it("uses the model that the agent's config names", async () => {
     await start({ FAIRLEAD_MODEL: "box/large" });
     expect(calls()[0]?.input?.agents).toEqual({ defaults: { model: { primary: "fairlead/box/large" } } });
   });
 
-  it("waits until the inference host answers", async () => {
+  it("waits until the inference host responds", async () => {
     refusals = 1;
     await start();
     expect(asked).toHaveLength(2);
   });
 
-  it("lets whoever comes to its port through to the gateway on loopback", async () => {
+  it("forwards connections to its port to the gateway on loopback", async () => {
     await start();
     expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toContain("127.0.0.1");
   });
 
-  it("has it read its token again once that is another one, be it gone for a while", async () => {
+  it("reloads the token when it changes, even if it was missing for a while", async () => {
     await start();
     rmSync(join(folder, "token"));
     await sleep(1500);
@@ -133,7 +133,7 @@ describe("the start of openclaw", () => {
     await vi.waitUntil(() => calls().some(({ args }) => args.join(" ") === "secrets reload"), { timeout: 10_000 });
   });
 
-  it("ends as the gateway ends", async () => {
+  it("exits with the gateway's exit code", async () => {
     const program = await start();
     program.kill("SIGTERM");
     const [code] = (await once(program, "close")) as [number];

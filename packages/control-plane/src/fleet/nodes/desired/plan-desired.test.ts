@@ -6,11 +6,11 @@ import { planWorkloads } from "./plan-desired.ts";
 const NODE = "nod_1";
 
 describe("planning a node's workloads", () => {
-  it("asks for nothing where no engine is configured", () => {
+  it("plans nothing if no engine is configured", () => {
     expect(planWorkloads(NODE, null)).toEqual([]);
   });
 
-  it("fills in from the preset what the config leaves out, and only that", () => {
+  it("uses the preset only for what the config omits", () => {
     const [spec] = planWorkloads(NODE, {
       preset: "fairlead-demo",
       args: ["--alias", "mine"],
@@ -27,7 +27,7 @@ describe("planning a node's workloads", () => {
     expect(workloadSpecSchema.parse(spec)).toEqual(spec);
   });
 
-  it("gives an engine internet access unless its config says otherwise, in a spec of its own", () => {
+  it("gives an engine internet access unless its config disables it, which changes the spec", () => {
     const [open, closed] = [undefined, false].map(
       (internet) => planWorkloads(NODE, { image: "a:1", network: { internet } })[0],
     );
@@ -36,7 +36,7 @@ describe("planning a node's workloads", () => {
     expect(closed?.specHash).not.toBe(open?.specHash);
   });
 
-  it("gives the same hash for the same config in another order, and another for another config", () => {
+  it("has the same hash for the same config in another order, and another hash for another config", () => {
     const hash = (config: unknown): string | undefined =>
       planWorkloads(NODE, engineConfigSchema.parse(config))[0]?.specHash;
     const first = hash({ image: "a:1", env: { A: "1", B: "2" }, port: 80 });
@@ -44,7 +44,7 @@ describe("planning a node's workloads", () => {
     expect(hash({ port: 81, env: { B: "2", A: "1" }, image: "a:1" })).not.toBe(first);
   });
 
-  it.each(PRESET_NAMES)("plans %s with nothing else set but, for a custom one, the image", (preset) => {
+  it.each(PRESET_NAMES)("plans %s with no other setting except, for a custom one, the image", (preset) => {
     const [spec] = planWorkloads(
       NODE,
       engineConfigSchema.parse({ preset, ...(preset === "custom" && { image: "a:1" }) }),
@@ -52,14 +52,14 @@ describe("planning a node's workloads", () => {
     expect(workloadSpecSchema.parse(spec)).toEqual(spec);
   });
 
-  it("lets an engine listen where its port is published", () => {
+  it("makes an engine listen on the published port", () => {
     const env = (preset: PresetName, port?: number) => planWorkloads(NODE, { preset, ...(port && { port }) })[0]?.env;
     expect(env("llama.cpp", 9000)).toMatchObject({ LLAMA_ARG_HOST: "0.0.0.0", LLAMA_ARG_PORT: "9000" });
     expect(env("ollama")).toMatchObject({ OLLAMA_HOST: "0.0.0.0:11434" });
     expect(env("openclaw", 80)).toMatchObject({ PORT: "80" });
   });
 
-  it("keeps what a preset sets beside what the config does, and lets the config win", () => {
+  it("merges the preset's settings with the config's, and the config takes precedence", () => {
     const [spec] = planWorkloads(NODE, {
       preset: "vllm",
       env: { VLLM_NO_USAGE_STATS: "0" },
@@ -70,13 +70,13 @@ describe("planning a node's workloads", () => {
     expect(spec?.env).toMatchObject({ VLLM_NO_USAGE_STATS: "0", HOME: "/root" });
   });
 
-  it("gives configs that were possible before the hashes that they had, so that no engine restarts for a new release", () => {
+  it("keeps the hashes of earlier configs, so that an upgrade restarts no engine", () => {
     const hash = (config: EngineConfig) => planWorkloads(NODE, config)[0]?.specHash.slice(0, 16);
     expect(hash({ preset: "fairlead-demo" })).toBe("21c57d6961c25654");
     expect(hash({ image: "a:1", env: { A: "1" }, resources: { cpus: 1 } })).toBe("48bb10516f612496");
   });
 
-  it("refuses a config with neither an image nor a preset that brings one", () => {
+  it("rejects a config that has no image and no preset with one", () => {
     expect(engineConfigSchema.safeParse({ port: 80 }).error?.issues[0]?.path).toEqual(["image"]);
     expect(engineConfigSchema.safeParse({ preset: "custom" }).success).toBe(false);
   });
@@ -91,13 +91,13 @@ describe("planning a node's workloads", () => {
       return spec;
     };
 
-    it("says nothing new for a config that names none, whatever the node holds", () => {
+    it("adds nothing for a config that names none, whatever the node has", () => {
       const plain = plan({ image: "a:1" });
       expect(plan({ image: "a:1" }, { OTHER: "1.a" })).toEqual(plain);
       expect("secrets" in plain).toBe(false);
     });
 
-    it("names each that the config or a provider key asks for, and null for one that is not set", () => {
+    it("lists those that the config or a provider key needs, with null for one that is not set", () => {
       const config = { image: "a:1", secrets: { B: { as: "env" }, A: { as: "file" } }, registryAuthSecret: "REG" };
       const spec = plan(config, { B: "2.b", OPENAI_API_KEY: "1.o", UNUSED: "1.u" }, ["OPENAI_API_KEY"]);
       expect(spec.secrets).toEqual([
@@ -109,13 +109,13 @@ describe("planning a node's workloads", () => {
       expect(workloadSpecSchema.parse(spec)).toEqual(spec);
     });
 
-    it("lets the config say that a provider key is taken from the environment", () => {
+    it("lets the config read a provider key from the environment", () => {
       const config = { image: "a:1", secrets: { OPENAI_API_KEY: { as: "env" } } };
       const spec = plan(config, { OPENAI_API_KEY: "1.o" }, ["OPENAI_API_KEY"]);
       expect(spec.secrets).toEqual([{ name: "OPENAI_API_KEY", as: "env", version: "1.o" }]);
     });
 
-    it("makes a new run of a changed variable and of another set of files, never of a changed file or registry login", () => {
+    it("changes the hash for a changed variable or a different set of files, not for a changed file or registry login", () => {
       const file = { image: "a:1", secrets: { A: { as: "file" } } };
       const env = { image: "a:1", secrets: { A: { as: "env" } } };
       const login = { image: "a:1", registryAuthSecret: "A" };
@@ -125,7 +125,7 @@ describe("planning a node's workloads", () => {
       expect(plan(login, { A: "2.b" }).specHash).toBe(plan({ image: "a:1" }).specHash);
     });
 
-    it("refuses a variable of no good name, one that is set twice, and names that could leave the folder", () => {
+    it("rejects invalid variable names, variables that are set twice, and names that could leave the folder", () => {
       const refused = (config: object): readonly PropertyKey[] | undefined =>
         engineConfigSchema.safeParse({ image: "a:1", ...config }).error?.issues[0]?.path;
       expect(refused({ secrets: { "a.b": { as: "env" } } })).toEqual(["secrets", "a.b"]);

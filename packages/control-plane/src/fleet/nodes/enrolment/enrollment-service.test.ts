@@ -33,7 +33,7 @@ describe.each(STORES)("on $name", ({ open }) => {
   }
 
   describe("a bootstrap token", () => {
-    it("is for those who manage the project's nodes only", async () => {
+    it("is issued only to users who can manage the project's nodes", async () => {
       const { id } = await fixture.create("Box");
       await expect(fixture.enrollment.issueBootstrapToken(VIEWER, id)).rejects.toMatchObject({
         code: "permission_denied",
@@ -42,13 +42,13 @@ describe.each(STORES)("on $name", ({ open }) => {
       await expect(fixture.enrollment.issueBootstrapToken(OWNER, "nod_x")).rejects.toMatchObject({ code: "not_found" });
     });
 
-    it("names the platform, the node, and the build to install", async () => {
+    it("contains the platform's URL, the node and the build to install", async () => {
       const { nodeId, token } = await nodeWithToken();
       const url = "http://127.0.0.1:8080";
       expect(parseBootstrapToken(token)).toMatchObject({ url, nodeId, build: NAMED_BUILD });
     });
 
-    it("enrols the daemon that brings it first, and binds its key", async () => {
+    it("enrolls the first daemon that presents it, and binds its key", async () => {
       const { nodeId, token } = await nodeWithToken();
       expect(await fixture.statusOf(nodeId)).toBe("bootstrapping");
       const answer = await enroll(nodeId, token, new NodeKey());
@@ -56,7 +56,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await fixture.stores.nodes.find(nodeId)).toMatchObject({ status: "starting", publicIp: "192.0.2.1" });
     });
 
-    it("answers the same key again after a lost answer, even when the token has run out meanwhile", async () => {
+    it("can be repeated with the same key after a lost response, even after it expires", async () => {
       const { nodeId, token } = await nodeWithToken();
       const key = new NodeKey();
       await enroll(nodeId, token, key);
@@ -64,7 +64,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       await expect(enroll(nodeId, token, key)).resolves.toMatchObject({ nodeId });
     });
 
-    it("refuses a second key, and an event says so", async () => {
+    it("is refused with a second key, and the refusal is recorded as an event", async () => {
       const { nodeId, token } = await nodeWithToken();
       const first = new NodeKey();
       await enroll(nodeId, token, first);
@@ -74,7 +74,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect((await fixture.stores.nodes.find(nodeId))?.signingKey).toEqual(first.signingKey);
     });
 
-    it("lets exactly one of two daemons in that enrol at once", async () => {
+    it("enrolls exactly one of two concurrent daemons", async () => {
       const { nodeId, token } = await nodeWithToken();
       const outcomes = await Promise.allSettled([
         enroll(nodeId, token, new NodeKey()),
@@ -83,7 +83,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(outcomes.map((outcome) => outcome.status).toSorted()).toEqual(["fulfilled", "rejected"]);
     });
 
-    it("is void once a newer one is issued, unknown when it was never issued, and good for its own node only", async () => {
+    it("is invalid if a newer one was issued, if it was never issued, and for another node", async () => {
       const { nodeId, token } = await nodeWithToken();
       const other = await fixture.create("Other");
       const { token: newer } = await fixture.enrollment.issueBootstrapToken(OWNER, nodeId);
@@ -94,13 +94,13 @@ describe.each(STORES)("on $name", ({ open }) => {
       await expect(enroll(nodeId, newer, new NodeKey())).resolves.toMatchObject({ nodeId });
     });
 
-    it("runs out after 30 minutes when nobody has spent it", async () => {
+    it("expires after 30 minutes if it is not used", async () => {
       const { nodeId, token } = await nodeWithToken();
       fixture.clock.advance(BOOTSTRAP_TOKEN_TTL_MS);
       await expect(enroll(nodeId, token, new NodeKey())).rejects.toMatchObject({ code: "expired_credential" });
     });
 
-    it("cannot be repeated by somebody who knows the public key but does not hold it", async () => {
+    it("cannot be repeated with the public key alone, without the private key", async () => {
       const { nodeId, token } = await nodeWithToken();
       const key = new NodeKey();
       await enroll(nodeId, token, key);
@@ -113,7 +113,7 @@ describe.each(STORES)("on $name", ({ open }) => {
     });
 
     // k3s-io/k3s#802: a password kept for the name shut the new machine out.
-    it("enrols a re-installed machine anew with a fresh token: the new key replaces the old", async () => {
+    it("that is new enrolls a reinstalled machine again, and the new key replaces the old one", async () => {
       const { node, key } = await fixture.createEnrolled("Box");
       const { token } = await fixture.enrollment.issueBootstrapToken(OWNER, node.id);
       const fresh = new NodeKey();
@@ -139,7 +139,7 @@ describe.each(STORES)("on $name", ({ open }) => {
   }
 
   describe("renewing a node's identity", () => {
-    it("takes an assertion by the node's own key, with a minute of skew both ways", async () => {
+    it("accepts an assertion by the node's own key, with up to a minute of clock skew in both directions", async () => {
       const { node, key } = await fixture.createEnrolled("Box");
       const now = Math.floor(fixture.clock.now() / 1000);
       await expect(fixture.enrollment.renewIdentity(node.id, assertion(node.id, key))).resolves.toMatchObject({
@@ -151,13 +151,13 @@ describe.each(STORES)("on $name", ({ open }) => {
       }
     });
 
-    it("takes the key of a node that was away for years: it runs out only with the node (tailscale/tailscale#16566)", async () => {
+    it("accepts the key of a node that was offline for years: it does not expire (tailscale/tailscale#16566)", async () => {
       const { node, key } = await fixture.createEnrolled("Box");
       fixture.clock.advance(3 * 365 * 24 * 3_600_000);
       await expect(fixture.enrollment.renewIdentity(node.id, assertion(node.id, key))).resolves.toBeDefined();
     });
 
-    it("takes an assertion once", async () => {
+    it("accepts an assertion only once", async () => {
       const { node, key } = await fixture.createEnrolled("Box");
       const once = assertion(node.id, key);
       await fixture.enrollment.renewIdentity(node.id, once);
@@ -167,14 +167,14 @@ describe.each(STORES)("on $name", ({ open }) => {
     });
 
     it.each([
-      ["of another key", () => new NodeKey(), {}],
+      ["by another key", () => new NodeKey(), {}],
       ["for another node", null, { sub: "nod_other" }],
       ["for another installation", null, { aud: "ins_other" }],
-      ["that has run out", null, { iat: 1_700_000_000, exp: 1_700_000_060 }],
-      ["without an end", null, { exp: undefined }],
-      ["without an id", null, { jti: undefined }],
-      ["with an id too long to remember", null, { jti: "x".repeat(129) }],
-    ])("refuses an assertion %s", async (_what, otherKey, changes) => {
+      ["that has expired", null, { iat: 1_700_000_000, exp: 1_700_000_060 }],
+      ["without an expiry", null, { exp: undefined }],
+      ["without an ID", null, { jti: undefined }],
+      ["with an ID that is too long to store", null, { jti: "x".repeat(129) }],
+    ])("rejects an assertion %s", async (_what, otherKey, changes) => {
       const { node, key } = await fixture.createEnrolled("Box");
       const signed = assertion(node.id, otherKey?.() ?? key, changes);
       await expect(fixture.enrollment.renewIdentity(node.id, signed)).rejects.toMatchObject({
@@ -182,7 +182,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       });
     });
 
-    it("tells a deleted node's own daemon that it was deleted, and nobody else", async () => {
+    it("tells only a deleted node's own daemon that the node was deleted", async () => {
       const { node, key } = await fixture.createEnrolled("Box");
       await fixture.nodeChanges.delete(OWNER, node.id);
       const asked = (by: NodeKey, id = node.id) => fixture.enrollment.renewIdentity(id, assertion(id, by));
@@ -191,7 +191,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       await expect(asked(key, "nod_never")).rejects.toMatchObject({ code: "invalid_credential" });
     });
 
-    it("refuses a node that never enrolled", async () => {
+    it("rejects a node that never enrolled", async () => {
       const { id } = await fixture.create("Box");
       await expect(fixture.enrollment.renewIdentity(id, assertion(id, new NodeKey()))).rejects.toMatchObject({
         code: "invalid_credential",

@@ -28,22 +28,22 @@ describe.each(STORES)("a node's identity on $name", ({ open }) => {
   }
 
   it.each([
-    ["a daemon that comes back after a lost connection", ["a", "a", "a"]],
-    ["a daemon that is started again and again", ["a", "b", "c", "d", "e", "f"]],
-    ["a daemon that was started again and then lost its connection", ["a", "b", "b"]],
-  ])("is not called in use twice by %s", async (_what, boots) => {
+    ["a daemon that reconnects", ["a", "a", "a"]],
+    ["a daemon that restarts repeatedly", ["a", "b", "c", "d", "e", "f"]],
+    ["a daemon that restarts and then reconnects", ["a", "b", "b"]],
+  ])("is not reported as shared for %s", async (_what, boots) => {
     await hellos(...boots);
     expect(await told(KIND)).toEqual([]);
   });
 
-  it("is called in use twice when a boot comes back after another: in an event and in the status message, with both hosts", async () => {
+  it("is reported as shared when an earlier boot ID returns, in an event and in the status message with both hosts", async () => {
     await hellos("a", "b", "a");
     const [message = ""] = await told(KIND);
     expect(message).toMatch(/^Two daemons use this node's identity at the same time, on host-b and on host-a/);
     expect(await fixture.stores.nodes.find(nodeId)).toMatchObject({ status: "starting", statusMessage: message });
   });
 
-  it("is told of once an hour, however often the two take over from each other", async () => {
+  it("is reported once an hour, however often the two daemons replace each other", async () => {
     await hellos("a", "b", "a", "b", "a", "b");
     expect(await told(KIND)).toHaveLength(1);
     fixture.clock.advance(60 * MINUTE);
@@ -51,14 +51,14 @@ describe.each(STORES)("a node's identity on $name", ({ open }) => {
     expect(await told(KIND)).toHaveLength(2);
   });
 
-  it("puts the message back after another status has been entered meanwhile", async () => {
+  it("restores the status message after another status replaced it", async () => {
     await hellos("a", "b", "a");
     await fixture.status.apply(nodeId, "reported_ready", "All workloads are ready.");
     await hellos("b");
     expect((await fixture.stores.nodes.find(nodeId))?.statusMessage).toMatch(/^Two daemons/);
   });
 
-  it("is called in use once again after ten minutes without a take-over, and not before", async () => {
+  it("is reported as no longer shared after ten minutes without a takeover, and not before", async () => {
     await hellos("a", "b", "a");
     fixture.clock.advance(9 * MINUTE);
     await fixture.reports.heartbeat(nodeId);
@@ -71,7 +71,7 @@ describe.each(STORES)("a node's identity on $name", ({ open }) => {
     expect(await told("identity_in_use_once")).toHaveLength(1);
   });
 
-  it("of a node that was deleted meanwhile is nobody's concern", async () => {
+  it("is ignored if the node was deleted in the meantime", async () => {
     await hellos("a", "b");
     await fixture.stores.nodes.delete((await fixture.stores.nodes.find(nodeId))?.projectId ?? "", nodeId);
     await hellos("a");

@@ -30,7 +30,7 @@ function report(state: WorkloadState, changes: Partial<WorkloadReport> = {}): Wo
   };
 }
 
-describe("why an engine takes no calls", () => {
+describe("the reason why an engine takes no calls", () => {
   test.each<[NodeStatus, string]>([
     ["provisioning", "Node `box` has no daemon yet: Said so."],
     ["bootstrapping", "Node `box` has no daemon yet: Said so."],
@@ -39,7 +39,7 @@ describe("why an engine takes no calls", () => {
     ["drained", "Node `box` has been drained since 2026-01-02T03:04:05.000Z: Said so."],
     ["failed", "Node `box` failed at 2026-01-02T03:04:05.000Z: Said so."],
     ["deleting", "Node `box` is being deleted."],
-  ])("on a node that is %s, whatever the engine said last", (status, words) => {
+  ])("names the node's status %s, whatever the engine reported last", (status, words) => {
     expect(engineAbsence(node(status), report("running", { ready: true }))).toBe(words);
   });
 
@@ -72,22 +72,22 @@ describe("why an engine takes no calls", () => {
       "",
       "Docker does not respond on node `box`, so its engine cannot be reached (since 2026-01-02T03:04:05.000Z).",
     ],
-  ])("that is %s (%j)", (state, message, words) => {
+  ])("names the engine's state %s (%j)", (state, message, words) => {
     expect(engineAbsence(node("degraded"), report(state, { message }))).toBe(words);
   });
 
-  test("an engine that nobody has heard of yet", () => {
+  test("says that the engine has not been reported yet", () => {
     expect(engineAbsence(node("starting"), undefined)).toBe("The engine of node `box` has not been reported yet.");
   });
 
-  test("a ready engine takes calls on an active node and on a degraded one, and on no other", () => {
+  test("is null only for a ready engine on an active or degraded node", () => {
     const serving = NODE_STATUSES.filter((s) => engineAbsence(node(s), report("running", { ready: true })) === null);
     expect(serving).toEqual(["active", "degraded"]);
     // Docker's silence alone stops no calls.
     expect(engineAbsence(node("active"), report("unknown", { ready: true }))).toBeNull();
   });
 
-  test("is bounded, however much the node says", () => {
+  test("is limited in length, however long the node's message is", () => {
     expect(engineAbsence(node("unreachable", "x".repeat(5000)), undefined)?.length).toBeLessThanOrEqual(500);
   });
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { nodeFixture, OTHER_PROJECT, PROJECT } from "../node.fixture.ts";
 
-test("a project's engines are known at once when they change, and to no other project", async () => {
+test("a project's engines are visible immediately after a change, and to no other project", async () => {
   const nodes = await nodeFixture();
   expect(await nodes.engines.list(PROJECT)).toEqual([]);
   const { node } = await nodes.createEnrolled("box");
@@ -12,7 +12,7 @@ test("a project's engines are known at once when they change, and to no other pr
   await nodes.close();
 });
 
-test("known engines live on for five minutes while the store is away, as known keys do", async () => {
+test("known engines remain available for five minutes while the store is unavailable, like known keys", async () => {
   const nodes = await nodeFixture();
   await nodes.createEnrolled("box");
   await nodes.engines.list(PROJECT);

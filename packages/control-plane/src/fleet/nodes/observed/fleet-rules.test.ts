@@ -76,7 +76,7 @@ class Fleet {
 }
 
 describe("lost nodes", () => {
-  test.each([1, 2])("a fleet of %d is judged node by node, however many of it are silent", (size) => {
+  test.each([1, 2])("a fleet of %d is judged node by node, however many of its nodes are silent", (size) => {
     const fleet = new Fleet(size);
     fleet.pass(60_000);
     fleet.silence(0, size);
@@ -87,7 +87,7 @@ describe("lost nodes", () => {
     expect(fleet.brakes).toBe(0);
   });
 
-  test("a few of many are lost one by one, without the brake", () => {
+  test("a few nodes of many are lost one by one, without the brake", () => {
     const fleet = new Fleet(10);
     fleet.pass(60_000);
     fleet.silence(0, 4);
@@ -96,7 +96,7 @@ describe("lost nodes", () => {
     expect(fleet.brakes).toBe(0);
   });
 
-  test("after the server's start nobody is lost and nothing brakes until a whole fleet had the time to come back", () => {
+  test("after a server start, no node is lost and the brake is off until a whole fleet has had time to reconnect", () => {
     const fleet = new Fleet(10);
     fleet.silence(0, 10);
     fleet.pass(RETURN_MS - INTERVAL_MS);
@@ -107,7 +107,7 @@ describe("lost nodes", () => {
     expect([fleet.lost, fleet.brakes]).toEqual([["nod_0"], 0]);
   });
 
-  test("a daemon that was told a longer interval is waited for by that", () => {
+  test("a daemon with a longer heartbeat interval gets a longer grace period", () => {
     const slow: WatchedNode = { id: "slow", heardAt: 0, intervalMs: 100_000 };
     const fast: WatchedNode = { id: "fast", heardAt: 0, intervalMs: INTERVAL_MS };
     const state = { judgedAt: 40_000, graceFrom: -RETURN_MS, brakedAt: null };
@@ -116,7 +116,7 @@ describe("lost nodes", () => {
 });
 
 describe("the brake", () => {
-  test("holds when most fall silent in one moment, though heartbeats are spread over their interval (gpustack#5935)", () => {
+  test("engages when most nodes go silent at once, although heartbeats are spread over an interval (gpustack#5935)", () => {
     const fleet = new Fleet(1000);
     fleet.pass(200_000);
     fleet.silence(0, 1000);
@@ -125,7 +125,7 @@ describe("the brake", () => {
     expect(fleet.braked).toBe(true);
   });
 
-  test("once it clears, who is still on the way back has the time of a restart, and who stays away is lost", () => {
+  test("gives returning nodes the time of a restart once it is released, and then silent nodes are lost", () => {
     const fleet = new Fleet(10);
     fleet.pass(60_000);
     fleet.silence(0, 10);
@@ -141,7 +141,7 @@ describe("the brake", () => {
     expect(fleet.brakes).toBe(1);
   });
 
-  test("while nobody at all is heard it holds without end; while others are, not longer than it may", () => {
+  test("stays engaged while no node is heard, but only for its time limit while others are", () => {
     const deaf = new Fleet(10);
     const cut = new Fleet(10);
     for (const fleet of [deaf, cut]) fleet.pass(60_000);
@@ -154,7 +154,7 @@ describe("the brake", () => {
     expect(cut.lost).toHaveLength(7);
   });
 
-  test("a server that stood still itself gives everybody the time to come back", () => {
+  test("gives every node time to reconnect after the server itself stalls", () => {
     const fleet = new Fleet(2);
     fleet.pass(60_000);
     fleet.now += 10 * 60_000;
@@ -190,7 +190,7 @@ function live(
 }
 
 describe("any history", () => {
-  test("nobody is lost who was heard within the grace, and small fleets do not brake", () => {
+  test("never loses a node that was heard within the grace period, or engages the brake in a small fleet", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 40 }), history, (size, happenings) => {
         const fleet = new Fleet(size);
@@ -202,7 +202,7 @@ describe("any history", () => {
     );
   });
 
-  test("who stays silent while others are heard is lost in the end, whatever came before", () => {
+  test("eventually loses a node that stays silent while others are heard", () => {
     fc.assert(
       fc.property(fc.integer({ min: 2, max: 40 }), history, (size, happenings) => {
         const fleet = new Fleet(size);

@@ -35,7 +35,7 @@ describe.each(STORES)("on $name", ({ open }) => {
   }
 
   describe("liveness", () => {
-    it("marks a node unreachable after three missed heartbeats, not before, and says so once", async () => {
+    it("marks a node unreachable after three missed heartbeats, not before, and records it once", async () => {
       fixture = await nodeFixture(open);
       const id = await activeNode("Box");
       fixture.liveness.heard(id);
@@ -49,7 +49,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(events.filter(({ kind }) => kind === "went_quiet")).toHaveLength(1);
     });
 
-    it("asks a daemon that is heard again what it runs, once, and its word makes the node active", async () => {
+    it("requests one report from a daemon that is heard again, and that report makes the node active", async () => {
       fixture = await nodeFixture(open);
       const id = await activeNode("Box");
       expect(fixture.liveness.beat(id)).toEqual({ heartbeatSeconds: 10 });
@@ -61,7 +61,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await fixture.statusOf(id)).toBe("active");
     });
 
-    it("marks a node unreachable at once when its daemon says goodbye, and asks the next one what it runs", async () => {
+    it("marks a node unreachable immediately when its daemon says goodbye, and requests a report from the next one", async () => {
       fixture = await nodeFixture(open);
       const id = await activeNode("Box");
       fixture.liveness.beat(id);
@@ -80,7 +80,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await fixture.statusOf(id)).toBe("active");
     });
 
-    it("gives every node the time to come back after a start of the server, heard or not", async () => {
+    it("gives every node time to reconnect after a server start, heard or not", async () => {
       fixture = await nodeFixture(open);
       const id = await activeNode("Box");
       await pass(RETURN_MS);
@@ -89,7 +89,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await fixture.statusOf(id)).toBe("unreachable");
     });
 
-    it("changes nothing while most of the fleet is quiet at once, and tells so in its figures", async () => {
+    it("changes nothing while most of the fleet is silent at once, and shows this in its metrics", async () => {
       fixture = await nodeFixture(open);
       const ids = [await activeNode("A"), await activeNode("B"), await activeNode("C"), await activeNode("D")];
       for (const id of ids) fixture.liveness.heard(id);
@@ -101,7 +101,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(fixture.liveness.figures.braked).toBe(false);
     });
 
-    it("stores when nodes were last heard by the server's clock, in one batch of those alone", async () => {
+    it("stores when nodes were last heard, by the server's clock, in one batch of only those nodes", async () => {
       fixture = await nodeFixture(open);
       const [quiet, ...heard] = [await activeNode("A"), await activeNode("B"), await activeNode("C")];
       const before = (await fixture.stores.nodes.find(quiet ?? ""))?.lastSeenAt;
@@ -115,7 +115,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect([fixture.liveness.figures.batches.count, fixture.liveness.figures.batches.sum]).toEqual([1, 2]);
     });
 
-    it("asks for fewer heartbeats from a larger fleet, so that their sum stays under the stated rate", async () => {
+    it("requests fewer heartbeats per node in a larger fleet, so that the total stays below a limit", async () => {
       fixture = await nodeFixture(open, { liveness: { heartbeatsPerSecond: 1, minHeartbeatSeconds: 2 } });
       expect(fixture.liveness.heartbeatSeconds()).toBe(2);
       for (let n = 0; n < 30; n++) fixture.liveness.heard(`nod_${n}`);
@@ -124,7 +124,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(fixture.liveness.heartbeatSeconds()).toBe(2);
     });
 
-    it("knows the fleet's size before its daemons are back after a start", async () => {
+    it("knows the size of the fleet before its daemons have reconnected after a start", async () => {
       fixture = await nodeFixture(open, { liveness: { heartbeatsPerSecond: 1, minHeartbeatSeconds: 2 } });
       for (const name of ["A", "B", "C", "D"]) await activeNode(name);
       await fixture.liveness.sweep();

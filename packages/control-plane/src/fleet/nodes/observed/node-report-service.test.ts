@@ -41,7 +41,7 @@ describe.each(STORES)("on $name", ({ open }) => {
   }
 
   describe("a ready call", () => {
-    it("makes a starting node active, and its engine found with its models", async () => {
+    it("makes a starting node active, and its engine available with its models", async () => {
       const { nodeId, desired } = await startingNode();
       await ready(nodeId, desired);
       expect(await fixture.stores.nodes.find(nodeId)).toMatchObject({
@@ -53,7 +53,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       ]);
     });
 
-    it("may be repeated without a second event", async () => {
+    it("can be repeated without a second event", async () => {
       const { nodeId, desired } = await startingNode();
       await ready(nodeId, desired);
       const events = await fixture.stores.events.list(nodeId, { after: null, limit: 50 });
@@ -61,7 +61,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await fixture.stores.events.list(nodeId, { after: null, limit: 50 })).toEqual(events);
     });
 
-    it("of an older generation is accepted and ignored", async () => {
+    it("for an older generation is accepted and ignored", async () => {
       const { nodeId, desired } = await startingNode();
       await fixture.stores.reports.setDesired(nodeId, desired.workloads);
       await ready(nodeId, desired);
@@ -69,7 +69,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await fixture.stores.reports.report(nodeId)).toBeNull();
     });
 
-    it("of an older generation counts where just that is observed under the present one: an update was rolled back", async () => {
+    it("for an older generation counts if it is observed under the current one, as after a rolled-back update", async () => {
       const { nodeId, desired } = await startingNode();
       await ready(nodeId, desired);
       await fixture.stores.reports.setDesired(nodeId, desired.workloads);
@@ -90,7 +90,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect((await fixture.stores.reports.report(nodeId))?.generation).toBe(later.generation);
     });
 
-    it("that lacks a workload of the generation does not make the node active", async () => {
+    it("without a workload of the generation does not make the node active", async () => {
       const { nodeId, desired } = await startingNode();
       await fixture.reports.ready(nodeId, {
         id: nodeId,
@@ -103,7 +103,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await fixture.statusOf(nodeId)).toBe("starting");
     });
 
-    it("makes a node without an engine active with no report at all", async () => {
+    it("makes a node without an engine active without any workload report", async () => {
       const { node } = await fixture.createEnrolled("Bare", null);
       await fixture.reports.ready(node.id, {
         id: node.id,
@@ -114,7 +114,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await fixture.statusOf(node.id)).toBe("active");
     });
 
-    it("brings an unreachable node back", async () => {
+    it("makes an unreachable node active again", async () => {
       const { nodeId, desired } = await startingNode();
       await fixture.status.apply(nodeId, "went_quiet", "test");
       await ready(nodeId, desired);
@@ -129,7 +129,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await fixture.statusOf(nodeId)).toBe("starting");
     });
 
-    it("degrades an active node whose workload is not ready, says why, and takes the engine out of the directory", async () => {
+    it("degrades an active node whose workload is not ready, with the reason, and takes the engine out of service", async () => {
       const { nodeId, desired } = await startingNode();
       await ready(nodeId, desired);
       await observe(nodeId, desired, { ready: false, state: "backing-off", message: "exit code 137" });
@@ -146,7 +146,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       ]);
     });
 
-    it("of a node that is not ready yet says what it waits for now", async () => {
+    it("of a node that is not ready updates what it is waiting for", async () => {
       const { nodeId, desired } = await startingNode();
       const message = async () => (await fixture.stores.nodes.find(nodeId))?.statusMessage;
       for (const status of ["starting", "degraded"]) {
@@ -158,7 +158,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       }
     });
 
-    it("of an active node that serves an older generation says why, until it is up to date", async () => {
+    it("of an active node that serves an older generation says why, until the node is up to date", async () => {
       const { nodeId, desired } = await startingNode();
       await ready(nodeId, desired);
       const message = async () => (await fixture.stores.nodes.find(nodeId))?.statusMessage;
@@ -171,7 +171,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await message()).toBe("Engine is ready.");
     });
 
-    it("of a node that serves well leaves a note of something else standing", async () => {
+    it("of a healthy node keeps a note about something else", async () => {
       const { nodeId, desired } = await startingNode();
       await ready(nodeId, desired);
       await fixture.status.note(nodeId, { kind: "identity_shared", message: "Two daemons use this node's identity." });
@@ -180,7 +180,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(node?.statusMessage).toBe("Two daemons use this node's identity.");
     });
 
-    it("of another store epoch, or of an older generation, changes nothing", async () => {
+    it("of another store epoch or an older generation changes nothing", async () => {
       const { nodeId, desired } = await startingNode();
       await ready(nodeId, desired);
       await observe(nodeId, { ...desired, epoch: "epo_restored" }, { ready: false });
@@ -188,7 +188,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await fixture.statusOf(nodeId)).toBe("active");
     });
 
-    it("of a node that was deleted meanwhile is ignored", async () => {
+    it("of a node that was deleted in the meantime is ignored", async () => {
       const { desired } = await startingNode();
       await expect(observe("nod_gone", desired)).resolves.toBeUndefined();
     });
@@ -210,7 +210,7 @@ describe.each(STORES)("on $name", ({ open }) => {
     });
     const shown = async (nodeId: string) => (await fixture.stores.nodes.find(nodeId))?.conditions;
 
-    it("are kept as they are told last, and by a daemon that tells none as they were", async () => {
+    it("are stored as last reported, and kept when a daemon reports none", async () => {
       const { nodeId, desired } = await startingNode();
       expect(await shown(nodeId)).toEqual([]);
       await fixture.reports.observe(nodeId, observed(desired, [disk]));
@@ -220,14 +220,14 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect(await shown(nodeId)).toEqual([]);
     });
 
-    it("hold whatever generation the daemon is at, but never those of another store", async () => {
+    it("are accepted for any generation of the daemon, but not from another store epoch", async () => {
       const { nodeId, desired } = await startingNode();
       await fixture.reports.observe(nodeId, observed({ ...desired, generation: 0 }, [disk]));
       await fixture.reports.observe(nodeId, observed({ ...desired, epoch: "epo_other" }, []));
       expect(await shown(nodeId)).toEqual([disk]);
     });
 
-    it("of a kind that a newer daemon knows are kept, and its states are unknown here", () => {
+    it("of a type that only a newer daemon knows are kept, with an unknown status", () => {
       const newer = { ...disk, type: "fans", status: "noisy", more: 1 };
       const { data } = observationSchema.safeParse({
         epoch: "e",
@@ -240,7 +240,7 @@ describe.each(STORES)("on $name", ({ open }) => {
   });
 
   describe("a daemon's events", () => {
-    it("are kept once however often they are told, and apart from another node's of the same id", async () => {
+    it("are stored once however often they are sent, and separately from equal IDs of other nodes", async () => {
       const { nodeId } = await startingNode();
       const other = await fixture.create("Other");
       const event = { id: "1", at: "2026-01-01T00:00:00.000Z", kind: "pulled", workloadId: null, message: "pulled" };
@@ -253,7 +253,7 @@ describe.each(STORES)("on $name", ({ open }) => {
       expect([await pulled(nodeId), await pulled(other.id)]).toEqual([1, 1]);
     });
 
-    it("that waited for the link have the time when they happened; others, and what cannot be true, have ours", async () => {
+    it("keep their time if they waited for the link; otherwise, or if it is impossible, they get the server's", async () => {
       const { nodeId } = await startingNode();
       const now = fixture.clock.now();
       const told = [now - 8 * 3_600_000, now - 1000, now + 3_600_000, 0, Number.NaN];

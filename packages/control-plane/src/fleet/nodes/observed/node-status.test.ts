@@ -27,7 +27,7 @@ describe("the node status machine", () => {
     expect(rows.map((row) => row[0])).toEqual([...NODE_STATUSES]);
   });
 
-  it.each(rows)("goes from %s as the table says", (status, ...cells) => {
+  it.each(rows)("follows the table from %s", (status, ...cells) => {
     const next = NODE_STATUS_EVENTS.map((event) => nextNodeStatus(status as NodeStatus, event) ?? "·");
     expect(next).toEqual(cells);
   });

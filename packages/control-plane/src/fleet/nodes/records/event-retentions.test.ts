@@ -10,7 +10,7 @@ afterEach(() => fixture.close());
 const DAY_MS = 24 * 3_600_000;
 
 describe.each(STORES)("retention of node events on $name", ({ open }) => {
-  it("removes what is older than 90 days, in chunks, and keeps the rest", async () => {
+  it("removes events that are older than 90 days, in chunks, and keeps the rest", async () => {
     fixture = await nodeFixture(open);
     const { id: nodeId } = await fixture.create("Box");
     const now = fixture.clock.now() + 100 * DAY_MS;

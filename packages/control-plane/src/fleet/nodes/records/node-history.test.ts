@@ -40,7 +40,7 @@ describe.each(STORES)("a node's history on $name", ({ open }) => {
     expect(fixture.bounds.counts.get("node_event_rows")).toBe(dropped);
   });
 
-  it("does not grow by a status that goes back and forth, which is followed all the same", async () => {
+  it("does not grow beyond the limit when the status alternates, and the status is still updated", async () => {
     const nodeId = await start();
     const desired = await fixture.reports.desiredState(nodeId);
     const ready = (isReady: boolean) =>
@@ -58,7 +58,7 @@ describe.each(STORES)("a node's history on $name", ({ open }) => {
     expect(await fixture.statusOf(nodeId)).toBe("degraded");
   });
 
-  it("takes events again once retention has made room", async () => {
+  it("accepts events again once retention has made room", async () => {
     const nodeId = await start();
     await fixture.reports.events(nodeId, told(2 * MOST));
     fixture.clock.advance(100 * DAY_MS);
@@ -68,7 +68,7 @@ describe.each(STORES)("a node's history on $name", ({ open }) => {
     expect((await rows(nodeId)).filter(({ kind }) => kind === "late")).toHaveLength(5);
   });
 
-  it("is counted once, not with every event, and no node's room is another's", async () => {
+  it("is counted once, not with every event, and separately for each node", async () => {
     const nodeId = await start();
     const { node: other } = await fixture.createEnrolled("Other");
     const { events } = fixture.stores;
@@ -84,7 +84,7 @@ describe.each(STORES)("a node's history on $name", ({ open }) => {
     expect(history.take(other.id, 1)).toBe(1);
   });
 
-  it("tells of a flood once an hour", async () => {
+  it("records a flood once an hour", async () => {
     const nodeId = await start();
     for (let n = 0; n < 3; n++) await fixture.reports.flooded(nodeId, "too many messages");
     fixture.clock.advance(3_600_000);
@@ -94,7 +94,7 @@ describe.each(STORES)("a node's history on $name", ({ open }) => {
     expect(floods[0]?.message).toContain("too many messages");
   });
 
-  it("has a status message of bounded length, however much workloads have to say", async () => {
+  it("keeps the status message below a maximum length, however much the workloads report", async () => {
     const nodeId = await start();
     const desired = await fixture.reports.desiredState(nodeId);
     const workloadReports = Array.from({ length: 256 }, (_, n) =>

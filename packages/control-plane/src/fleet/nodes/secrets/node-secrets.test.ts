@@ -38,8 +38,8 @@ describe.each(STORES)("a node's secrets on $name", ({ open }) => {
     return { generation, version: workloads[0]?.secrets?.find(({ name }) => name === "TOKEN")?.version };
   }
 
-  describe("in people's hands", () => {
-    it("count a version for every put, also over a deletion, and are listed without a value", async () => {
+  describe("when people manage them", () => {
+    it("get a new version with every put, even after a deletion, and are listed without a value", async () => {
       const { id } = await fixture.create("Box");
       expect(await put(id)).toMatchObject({ name: "TOKEN", version: 1, stale: false });
       expect(await put(id)).toMatchObject({ version: 2 });
@@ -50,7 +50,7 @@ describe.each(STORES)("a node's secrets on $name", ({ open }) => {
       expect(await list(id)).toEqual([{ name: "TOKEN", version: 3, updatedAt: fixture.clock.now(), stale: false }]);
     });
 
-    it("can be deleted again after a lost answer; a name that never was is told", async () => {
+    it("can be deleted again after a lost response, while deleting an unknown name fails", async () => {
       const { id } = await fixture.create("Box");
       await put(id);
       await fixture.nodeSecrets.delete(OWNER, id, "TOKEN");
@@ -58,7 +58,7 @@ describe.each(STORES)("a node's secrets on $name", ({ open }) => {
       await expect(fixture.nodeSecrets.delete(OWNER, id, "TOKNE")).rejects.toMatchObject({ code: "not_found" });
     });
 
-    it("are for those who manage nodes only", async () => {
+    it("are only for those who manage nodes", async () => {
       const { id } = await fixture.create("Box");
       const secret = { name: "TOKEN", value: "x" };
       for (const [caller, code] of [
@@ -72,13 +72,13 @@ describe.each(STORES)("a node's secrets on $name", ({ open }) => {
       expect(await list(id)).toEqual([]);
     });
 
-    it("get versions of their own from two puts at once", async () => {
+    it("get different versions from two concurrent puts", async () => {
       const { id } = await fixture.create("Box");
       const both = await Promise.all([put(id, "a"), put(id, "b")]);
       expect(new Set(both.map(({ version }) => version))).toEqual(new Set([1, 2]));
     });
 
-    it("never rest in plain text", async () => {
+    it("are never stored in plain text", async () => {
       const direct = await createDirect();
       await fixture.enroll(direct.id);
       const { id } = await fixture.create("Box");
@@ -94,7 +94,7 @@ describe.each(STORES)("a node's secrets on $name", ({ open }) => {
       }
     });
 
-    it("of a direct-secrets node wait for its key: 409 before it enrols", async () => {
+    it("on a node with direct secrets cannot be set before it enrolls (409)", async () => {
       const { id } = await createDirect();
       await expect(put(id)).rejects.toMatchObject({ code: "node_not_enrolled" });
       await fixture.enroll(id);
@@ -103,7 +103,7 @@ describe.each(STORES)("a node's secrets on $name", ({ open }) => {
   });
 
   describe("in the desired state", () => {
-    it("make a new generation of a workload that needs them, and tell its daemon", async () => {
+    it("make a new generation of a workload that needs them, and notify its daemon", async () => {
       const { id } = await fixture.create("Box", ENGINE);
       expect(await wanted(id)).toEqual({ generation: 1, version: null });
       await put(id);
@@ -113,14 +113,14 @@ describe.each(STORES)("a node's secrets on $name", ({ open }) => {
       expect(await wanted(id)).toEqual({ generation: 3, version: null });
     });
 
-    it("leave the node alone where nothing needs them", async () => {
+    it("do not affect a node where nothing needs them", async () => {
       const { id } = await fixture.create("Box");
       await put(id);
       expect((await fixture.reports.desiredState(id)).generation).toBe(1);
       expect(seen).toEqual([]);
     });
 
-    it("hold provider keys for the engine, which a later put of the same name still is", async () => {
+    it("include provider keys for the engine, even after a later put of the same name", async () => {
       const { id } = await fixture.create("Box");
       const update = { node: {}, updateMask: null, providerKeys: { openai: "sk-1" } };
       await fixture.nodeChanges.update(OWNER, id, update);
@@ -134,8 +134,8 @@ describe.each(STORES)("a node's secrets on $name", ({ open }) => {
     });
   });
 
-  describe("on their way to the node", () => {
-    it("are sealed to its key, byte for byte, each bound to its node, name and version", async () => {
+  describe("during delivery to the node", () => {
+    it("are encrypted to its key, byte for byte, each bound to its node, name and version", async () => {
       const { node, key } = await fixture.createEnrolled("Box", ENGINE);
       await put(node.id);
       const { version, jwe } = await delivered(node.id);
@@ -143,7 +143,7 @@ describe.each(STORES)("a node's secrets on $name", ({ open }) => {
       expect(await key.sealing.open(jwe)).toEqual({ value: VALUE, binding: `${node.id} TOKEN ${version}` });
     });
 
-    it("are missing where none was set, it was deleted, or nobody could open it yet", async () => {
+    it("are missing if they were not set, were deleted, or the node has no key yet", async () => {
       const { node } = await fixture.createEnrolled("Box");
       expect(await fixture.nodeSecrets.deliver(node.id, "TOKEN")).toEqual({ state: "missing" });
       await put(node.id);
@@ -155,7 +155,7 @@ describe.each(STORES)("a node's secrets on $name", ({ open }) => {
       await expect(fixture.nodeSecrets.deliver("nod_gone", "TOKEN")).rejects.toMatchObject({ code: "not_found" });
     });
 
-    it("come anew by themselves after the node has enrolled anew", async () => {
+    it("are encrypted to the node's new key after it enrolls again", async () => {
       const { node } = await fixture.createEnrolled("Box");
       await put(node.id);
       const { sealing } = await fixture.enroll(node.id);
@@ -163,7 +163,7 @@ describe.each(STORES)("a node's secrets on $name", ({ open }) => {
       expect(await list(node.id)).toMatchObject([{ stale: false }]);
     });
 
-    it("pass as they were sealed where they are direct, and are stale once the node has another key", async () => {
+    it("are delivered unchanged if they are direct, and become stale once the node has another key", async () => {
       const { id } = await createDirect();
       const first = await fixture.enroll(id);
       await put(id);

@@ -49,7 +49,7 @@ const asked = async (at = 0): Promise<Awaited<FarEnd["request"]>> => (await call
 const LIST = '{"data":[{"id":"a"},{"id":"b"}]}';
 
 describe("the check of a provider", () => {
-  test("lists its models by the way that calls go", async () => {
+  test("lists its models the same way as calls are sent", async () => {
     await create();
     expect(await check([200, LIST])).toMatchObject({ result: "ok", status: 200, models: ["a", "b"] });
     expect(await asked()).toMatchObject({ path: "/v1/models" });
@@ -62,7 +62,7 @@ describe("the check of a provider", () => {
     ["gzip", Buffer.from(LIST), "unreachable"],
     ["gzip", gzipSync(Buffer.alloc(9 * 1024 * 1024, " ")), "unreachable"],
     ["compress", Buffer.from(LIST), "unreachable"],
-  ])("reads a list in %s (%#), though it asked for a plain one", async (coding, bytes, result) => {
+  ])("reads a list in %s (%#), although it requested an uncompressed one", async (coding, bytes, result) => {
     await create();
     const checking = fixture.check.check(OWNER, NAME);
     const call = await callAt(0);
@@ -72,7 +72,7 @@ describe("the check of a provider", () => {
     expect(await checking).toMatchObject({ result, models: result === "ok" ? ["a", "b"] : [] });
   });
 
-  test("tells which of the models that the settings name are not listed", async () => {
+  test("says which models in the settings are not listed", async () => {
     await create({ preset: null, models: [{ name: "b" }, { name: "gone" }] });
     expect(await check([200, LIST])).toMatchObject({
       result: "ok",
@@ -81,14 +81,17 @@ describe("the check of a provider", () => {
     });
   });
 
-  test.each([401, 403])("says that the credential was refused (%i), without words that may hold it", async (status) => {
-    await create();
-    const found = await check([status, `{"error":{"message":"Incorrect API key provided: ${SECRET}"}}`]);
-    expect(found).toMatchObject({ result: "credential_refused", status, models: [] });
-    expect(JSON.stringify(found)).not.toContain(SECRET);
-  });
+  test.each([401, 403])(
+    "says that the credential was refused (%i), without quoting text that may contain it",
+    async (status) => {
+      await create();
+      const found = await check([status, `{"error":{"message":"Incorrect API key provided: ${SECRET}"}}`]);
+      expect(found).toMatchObject({ result: "credential_refused", status, models: [] });
+      expect(JSON.stringify(found)).not.toContain(SECRET);
+    },
+  );
 
-  test("says that a credential is wanted where none is set, and where one can be opened no more", async () => {
+  test("says that a credential is required if none is set or it cannot be decrypted", async () => {
     await create({ preset: null }, undefined);
     await fixture.providers.update(OWNER, { ...NAME, credential: null, settings: {} });
     expect((await check([401, ""])).message).toMatch(/none is set/);
@@ -101,7 +104,7 @@ describe("the check of a provider", () => {
     expect((await checking).message).toMatch(/Set it again/);
   });
 
-  test("gives the provider's own words, without the credential where it says that again", async () => {
+  test("quotes the provider's message, with the credential redacted", async () => {
     await create();
     const words = `You said ${SECRET}\\u001b[31m and more: ${"x".repeat(1000)}`;
     const found = await check([500, `{"error":{"message":"${words}"}}`]);
@@ -116,23 +119,23 @@ describe("the check of a provider", () => {
     [[200, '{"object":"list"}'], "not_understood"],
     [[302, ""], "refused"],
     [[503, "busy"], "refused"],
-  ] as const)("finds what %j means", async (reply, result) => {
+  ] as const)("interprets %j", async (reply, result) => {
     await create();
     expect(await check(reply)).toMatchObject({ result, status: reply[0] });
   });
 
-  test("takes models that the settings name for good where the provider lists none", async () => {
+  test("accepts the models in the settings if the provider lists none", async () => {
     await create({ preset: null, models: [{ name: "m" }] });
     expect(await check([404, ""])).toMatchObject({ result: "ok", models: ["m"] });
   });
 
-  test("tries the credential apart where the list is open to everybody", async () => {
+  test("checks the credential separately if the list is public", async () => {
     await create({ preset: "openrouter" });
     expect(await check([200, LIST], [401, "{}"])).toMatchObject({ result: "credential_refused" });
     expect(await asked(1)).toMatchObject({ path: "/v1/key" });
   });
 
-  test("asks a provider without a list for nothing at all, which a good credential makes a mistake", async () => {
+  test("sends an empty call to a provider without a list, and takes an input error as success", async () => {
     await create({ preset: "anthropic" });
     expect(await check([400, '{"error":{"message":"messages: required"}}'])).toMatchObject({
       result: "ok",
@@ -148,12 +151,12 @@ describe("the check of a provider", () => {
     [404, '{"error":{"code":"DeploymentNotFound"}}', "ok"],
     [404, "<html>", "not_found"],
     [500, "", "refused"],
-  ] as const)("finds what %i %s means to a call for nothing", async (status, text, result) => {
+  ] as const)("interprets %i %s as the response to an empty call", async (status, text, result) => {
     await create({ preset: "azure-openai" });
     expect(await check([status, text])).toMatchObject({ result });
   });
 
-  test("gives up on an answer that is too large, and ends it", async () => {
+  test("rejects a response that is too large, and aborts it", async () => {
     await create();
     const checking = fixture.check.check(OWNER, NAME);
     const call = await callAt(0);
@@ -163,7 +166,7 @@ describe("the check of a provider", () => {
     expect(call.closed).toBe(true);
   });
 
-  test("says why nothing answered", () => {
+  test("says why there is no response", () => {
     const error = new DomainError("upstream_failed", "connection refused");
     expect(judgeFailure({ facts: { models: [], discovery: true } }, error)).toMatchObject({
       result: "unreachable",

@@ -28,12 +28,12 @@ const check = (form: PostedForm): unknown => {
 };
 
 describe("the form guard", () => {
-  test("accepts a form of our own page, before and after a sign-in", () => {
+  test("accepts a form from our own page, before and after a sign-in", () => {
     expect(check(posted())).toBe("accepted");
     expect(check(posted({}, null))).toBe("accepted");
   });
 
-  test("refuses what another site sends, whatever else is right", () => {
+  test("rejects what another site sends, even if everything else is valid", () => {
     for (const fetchSite of ["cross-site", "same-site", "something-new"]) {
       expect(check(posted({ fetchSite }))).toEqual(refused);
     }
@@ -42,33 +42,33 @@ describe("the form guard", () => {
     }
   });
 
-  test("accepts browsers that do not tell where a form came from, for its token", () => {
+  test("accepts browsers that do not send a form's origin, because of its token", () => {
     for (const origin of [undefined, "null", "https://fairlead.example.org"]) {
       expect(check(posted({ fetchSite: undefined, origin }))).toBe("accepted");
       expect(check(posted({ fetchSite: undefined, origin, token: "x" }))).toEqual(refused);
     }
   });
 
-  test("refuses a form without its token, with another's, or without the cookie", () => {
+  test("rejects a form without its token, with another one's, or without the cookie", () => {
     for (const token of [undefined, "", "x", posted().token]) expect(check(posted({ token }))).toEqual(refused);
     for (const cookies of [undefined, "", "__Host-fairlead_form=", "__Host-fairlead_form=short", "a=b"]) {
       expect(check(posted({ cookies }))).toEqual(refused);
     }
   });
 
-  test("refuses a form from before a sign-in in the session after it, and one of another session", () => {
+  test("rejects a form opened before a sign-in in the session after it, and one of another session", () => {
     expect(check({ ...posted({}, null), sessionId: "sis_1" })).toEqual(refused);
     expect(check({ ...posted(), sessionId: "sis_2" })).toEqual(refused);
     expect(check({ ...posted(), sessionId: null })).toEqual(refused);
   });
 
-  test("keeps the cookie that a browser has, so that pages in other tabs stay good", () => {
+  test("keeps a browser's existing cookie, so that pages in other tabs remain valid", () => {
     const first = guard.tokenFor(undefined, null);
     const second = guard.tokenFor(`x=y; ${first.setCookie?.split(";")[0]}`, null);
     expect(second).toEqual({ token: first.token, setCookie: null });
   });
 
-  test("the cookie is for this host alone, unseen by scripts, and for TLS where there is TLS", () => {
+  test("sets the cookie for this host only, hidden from scripts, and for TLS only if TLS is used", () => {
     expect(guard.tokenFor(undefined, null).setCookie).toMatch(
       /^__Host-fairlead_form=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
     );

@@ -9,21 +9,21 @@ const ownPath = (text: string): string | null => localPath(text, "https://own.ex
 const misused = expect.objectContaining({ code: "invalid_request" });
 
 describe("a posted form", () => {
-  test("is read as browsers write it", () => {
+  test("is read as browsers encode it", () => {
     expect(parseForm("a=1+2&b=%C3%A4%26%3D&c=")).toEqual({ a: "1 2", b: "ä&=", c: "" });
   });
 
-  test("cannot say a thing twice, nor at great length", () => {
+  test("cannot repeat a field or be very long", () => {
     for (const text of ["a=1&a=2", `a=${"x".repeat(8193)}`]) expect(() => parseForm(text)).toThrow(misused);
   });
 
-  test("cannot reach into objects", () => {
+  test("cannot reach object prototypes", () => {
     const fields = parseForm("__proto__=x&constructor=y");
     expect(Object.getPrototypeOf(fields)).toBe(Object.prototype);
     expect(Object.keys(fields)).toEqual(["__proto__", "constructor"]);
   });
 
-  test("gives values, or a sentence for each field that is wrong", () => {
+  test("returns values, or a message for each invalid field", () => {
     expect(readForm(schema, { email: " Ann@Example.org", name: "Ann" }).values).toEqual({
       email: "ann@example.org",
       name: "Ann",
@@ -34,14 +34,14 @@ describe("a posted form", () => {
     });
   });
 
-  test("with a field too many or too few is none of ours", () => {
+  test("is rejected with an extra or a missing field", () => {
     expect(() => readForm(schema, { email: "ann@example.org", name: "Ann", admin: "1" })).toThrow(misused);
     expect(() => readForm(schema, { email: "ann@example.org" })).toThrow(misused);
   });
 });
 
-describe("where somebody goes after signing in", () => {
-  test.each(["/", "/device?user_code=ABCD-EFGH", "/v1/oauth/authorize?a=b&c=%2F"])("%s is a path of ours", (path) => {
+describe("the destination after sign-in", () => {
+  test.each(["/", "/device?user_code=ABCD-EFGH", "/v1/oauth/authorize?a=b&c=%2F"])("can be the path %s", (path) => {
     expect(ownPath(path)).toBe(path);
   });
 
@@ -57,11 +57,11 @@ describe("where somebody goes after signing in", () => {
     "javascript:alert(1)",
     "http://[",
     "///evil.example",
-  ])("%j leads nowhere", (text) => {
+  ])("cannot be %j", (text) => {
     expect(ownPath(text)).toBeNull();
   });
 
-  test("no way of writing a path leads to another host", () => {
+  test("is never on another host, however the path is written", () => {
     for (const text of ["/..//evil.example", "/./\\evil.example", "/%2F/evil.example", "/@evil.example"]) {
       const path = ownPath(text);
       if (path !== null) expect(new URL(path, "https://own.example").host).toBe("own.example");

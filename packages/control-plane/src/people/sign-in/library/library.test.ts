@@ -12,7 +12,7 @@ import { openMemoryStore } from "../../../testing.fixture.ts";
 import { libraryOptions } from "./library.ts";
 import { LibraryCalls } from "./library-calls.ts";
 
-test("the sign-in library finds its tables as it would have made them", async () => {
+test("the sign-in library finds its tables as it would have created them", async () => {
   const store = await openMemoryStore();
   const clock = new TestClock();
   const ids = systemIds(() => clock.now());

@@ -24,7 +24,7 @@ describe.each([
   const signIn = (): ReturnType<SignInHost["signIn"]["signInWithPassword"]> =>
     host.signIn.signInWithPassword({ email: "ann@example.org", password: PASSWORD, caller: BROWSER });
 
-  test("cookies are for this host alone, and over TLS alone where there is TLS", async () => {
+  test("cookies are for this host only, and over TLS only if TLS is used", async () => {
     const { setCookies, session } = await signIn();
     const [cookie = ""] = setCookies;
     expect(cookie.startsWith(`${prefix}fairlead_session=`)).toBe(true);
@@ -35,7 +35,7 @@ describe.each([
     expect(await host.signIn.sessionOfCookie(cookieOf({ setCookies }))).toEqual(session);
   });
 
-  test("the answer to the client names the same issuer as the metadata", async () => {
+  test("the response to the client names the same issuer as the metadata", async () => {
     const cookies = cookieOf(await signIn());
     const page = await host.oauth.authorize(
       {

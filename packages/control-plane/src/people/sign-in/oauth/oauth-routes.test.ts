@@ -29,7 +29,7 @@ async function post(path: string, body: string, type = FORM): Promise<{ status: 
   return { status: response.status, error };
 }
 
-describe("errors of the OAuth endpoints have the form of RFC 6749", () => {
+describe("errors of the OAuth endpoints have the format of RFC 6749", () => {
   const device = "grant_type=urn:ietf:params:oauth:grant-type:device_code";
   test.each([
     ["token", "", 400, "invalid_request"],
@@ -60,11 +60,11 @@ describe("errors of the OAuth endpoints have the form of RFC 6749", () => {
     expect(await post(path, body)).toEqual({ status, error });
   });
 
-  test("JSON is not what these endpoints take", async () => {
+  test("JSON bodies are rejected", async () => {
     expect(await post("token", "{}", "application/json")).toEqual({ status: 415, error: "invalid_request" });
   });
 
-  test("paths and methods that are not there are answered as everywhere", async () => {
+  test("unknown paths and methods get the usual errors", async () => {
     const unknown = await fetch(`${host.url}/v1/oauth/register`, { method: "POST" });
     expect(unknown.status).toBe(404);
     expect(await unknown.json()).toMatchObject({ error: { code: "not_found" } });
@@ -74,13 +74,13 @@ describe("errors of the OAuth endpoints have the form of RFC 6749", () => {
   });
 });
 
-test("nothing of the sign-in library can be reached but our own routes", async () => {
+test("only our own routes reach the sign-in library", async () => {
   for (const path of ["/api/auth/sign-up/email", "/api/auth/get-session", "/oauth2/token", "/device/code", "/jwks"]) {
     expect((await fetch(host.url + path, { method: "POST" })).status, path).toBe(404);
   }
 });
 
-test("both metadata documents name the public URL as the issuer, and the endpoints below it", async () => {
+test("both metadata documents name the public URL as the issuer, with the endpoints below it", async () => {
   for (const name of ["oauth-authorization-server", "openid-configuration"]) {
     const response = await fetch(`${host.url}/.well-known/${name}`);
     const metadata = z.record(z.string(), z.unknown()).parse(await response.json());
@@ -91,7 +91,7 @@ test("both metadata documents name the public URL as the issuer, and the endpoin
   }
 });
 
-test("a program of the configuration is let in by its own redirects alone", async () => {
+test("a configured client is accepted only with its own redirect URIs", async () => {
   const ask = async (redirect: string): Promise<string> => {
     const query = new URLSearchParams({
       client_id: "editor",
@@ -111,7 +111,7 @@ test("a program of the configuration is let in by its own redirects alone", asyn
   }
 });
 
-test("a program that left the configuration is let in no more", async () => {
+test("a client that was removed from the configuration is rejected", async () => {
   const store = await openMemoryStore();
   const shared = { ...store, close: async () => undefined };
   const before = await openSignInHost(

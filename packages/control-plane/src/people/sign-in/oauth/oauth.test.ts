@@ -54,7 +54,7 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
       (error: unknown) => error,
     );
 
-  test("device flow: pending, too fast, approved, token, and never the code again", async () => {
+  test("runs the device flow: pending, too fast, approved, token, and the code never works again", async () => {
     const device = await oauth.initiateDeviceAuthorization(client, OFFLINE);
     expect(device).toMatchObject({ verification_uri: `${host.url}/device`, expires_in: 600, interval: 5 });
     expect(device.user_code).toMatch(/^[B-Z]{4}-[B-Z]{4}$/);
@@ -78,7 +78,7 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
     expect((await host.audited()).toSorted()).toEqual(done);
   });
 
-  test("a program's session stands beside the browser's, and outlives it", async () => {
+  test("keeps a program's session separate from the browser's, which it outlives", async () => {
     const { access_token: token, refresh_token: refreshToken = "" } = await logIn();
     const session = await host.signIn.sessionOfCookie(cookies);
     const list = await host.sessions.list(session?.userId ?? "");
@@ -88,7 +88,7 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
     expect(await me((await oauth.refreshTokenGrant(client, refreshToken)).access_token)).toBe(200);
   });
 
-  test("a code that a person refuses, or that runs out, gives nothing", async () => {
+  test("issues nothing for a code that a user rejects or that expires", async () => {
     const denied = await oauth.initiateDeviceAuthorization(client, OFFLINE);
     await host.oauth.decideDevice({ userCode: denied.user_code, approve: false, cookies, origin });
     expect(await caught(poll(denied.device_code))).toEqual(refused("access_denied"));
@@ -99,7 +99,7 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
     await expect(approve("BCDF-GHJK")).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("a code waits for the first person who opens it, and for nobody without a session", async () => {
+  test("binds a code to the first user who opens it, and to nobody without a session", async () => {
     await host.addUser("bob@example.org");
     const device = await oauth.initiateDeviceAuthorization(client, OFFLINE);
     await expect(host.oauth.describeDevice(device.user_code, undefined)).rejects.toMatchObject({
@@ -114,7 +114,7 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
     expect(await me((await poll(device.device_code)).access_token)).toBe(200);
   });
 
-  test("refresh tokens rotate, and a second use of one ends the whole sign-in", async () => {
+  test("rotates refresh tokens, and ends the whole sign-in at the second use of one", async () => {
     const first = await logIn();
     const second = await oauth.refreshTokenGrant(client, first.refresh_token ?? "");
     expect(second.refresh_token).not.toBe(first.refresh_token);
@@ -130,7 +130,7 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
     expect(await host.audited()).toContain("oauth.refresh_replayed");
   });
 
-  test("of two exchanges of one refresh token at the same moment at most one succeeds", async () => {
+  test("accepts at most one of two simultaneous exchanges of one refresh token", async () => {
     const { refresh_token: token = "" } = await logIn();
     const both = await Promise.allSettled([1, 2, 3].map(() => oauth.refreshTokenGrant(client, token)));
     expect(both.filter(({ status }) => status === "fulfilled").length).toBeLessThanOrEqual(1);
@@ -139,7 +139,7 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
     }
   });
 
-  test("a sign-in that is used stays; one that is not used for as long as a session lives ends", async () => {
+  test("keeps a sign-in that is used, and ends one that is unused for the lifetime of a session", async () => {
     const day = 24 * 3600 * 1000;
     let { refresh_token: token = "" } = await logIn();
     for (let days = 0; days < 3; days++) {
@@ -150,7 +150,7 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
     expect(await caught(oauth.refreshTokenGrant(client, token))).toEqual(refused("invalid_grant"));
   });
 
-  test("revoking either token ends both, and revoking again or nonsense is no mistake", async () => {
+  test("revokes both tokens with either, and accepts repeated and meaningless revocations", async () => {
     for (const kind of ["access_token", "refresh_token"] as const) {
       const tokens = await logIn();
       await oauth.tokenRevocation(client, tokens[kind] ?? "");
@@ -162,7 +162,7 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
     await oauth.tokenRevocation(client, "nonsense '; drop table session; --");
   });
 
-  test("a program cannot revoke what is not its own", async () => {
+  test("does not let a program revoke tokens of others", async () => {
     const session = await host.signIn.sessionOfCookie(cookies);
     const { userId = "", id: sessionId = "" } = session ?? {};
     const browserToken = await host.tokens.issueSession({ userId, sessionId, ttlSeconds: 600 });
@@ -170,7 +170,7 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
     expect(await me(browserToken)).toBe(200);
   });
 
-  test("ending a program's session from the account ends its tokens", async () => {
+  test("ends a program's tokens when its session is ended in the account", async () => {
     const tokens = await logIn();
     const headers = { authorization: `Bearer ${tokens.access_token}` };
     const listed = z
@@ -183,7 +183,7 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
     expect(await caught(oauth.refreshTokenGrant(client, tokens.refresh_token ?? ""))).toEqual(refused("invalid_grant"));
   });
 
-  test("without offline_access there is no refresh token, and the session ends with its token", async () => {
+  test("issues no refresh token without offline_access, and the session ends with its token", async () => {
     const device = await oauth.initiateDeviceAuthorization(client, {});
     await approve(device.user_code);
     const tokens = await poll(device.device_code);
@@ -194,7 +194,7 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
     expect(await me(tokens.access_token)).toBe(401);
   });
 
-  test("what rests of codes and tokens cannot be used", async () => {
+  test("stores codes and tokens in a form that cannot be used", async () => {
     const device = await oauth.initiateDeviceAuthorization(client, OFFLINE);
     const { refresh_token: token = "?" } = await logIn();
     const tables = ["deviceCode", "oauthRefreshToken", "session", "verification", "audit_event"] as const;
@@ -203,7 +203,7 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
     expect(JSON.stringify(rows)).not.toContain(token);
   });
 
-  describe("authorization code with PKCE", () => {
+  describe("with an authorization code and PKCE", () => {
     const verifier = oauth.randomPKCECodeVerifier();
 
     async function authorizationUrl(change: Record<string, string> = {}): Promise<URL> {
@@ -232,7 +232,7 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
         expectedState: "the state & <b>",
       });
 
-    test("sign in, consent, back to any loopback port, tokens, and never the code again", async () => {
+    test("runs from sign-in and consent to any loopback port and tokens, and the code never works again", async () => {
       const start = await authorizationUrl();
       const signInPage = await visit(start, "");
       expect(signInPage.pathname).toBe("/sign-in");
@@ -257,7 +257,7 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
     test.each([
       ["with a refresh token", OFFLINE.scope],
       ["without one", "platform"],
-    ])("a code that comes a second time ends the sign-in of the first, %s", async (_, scope) => {
+    ])("ends the first sign-in if a code is used a second time, %s", async (_, scope) => {
       const back = await decide(await visit(await authorizationUrl({ scope })), true);
       const tokens = await exchange(back);
       const other = await exchange(await decide(await visit(await authorizationUrl({ scope })), true));
@@ -276,7 +276,7 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
       expect((await host.audited()).filter((action) => action === "oauth.code_replayed")).toHaveLength(1);
     });
 
-    test("of two that redeem a code at once neither keeps its tokens", async () => {
+    test("leaves no tokens to either of two simultaneous redemptions of a code", async () => {
       const back = await decide(await visit(await authorizationUrl()), true);
       const outcomes = await Promise.allSettled([exchange(back), exchange(back)]);
       const [won, ...more] = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
@@ -284,24 +284,24 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
       expect(await me(won?.access_token ?? "")).toBe(401);
     });
 
-    test("consent is asked each time", async () => {
+    test("requests consent each time", async () => {
       await decide(await visit(await authorizationUrl()), true);
       expect((await visit(await authorizationUrl())).pathname).toBe("/consent");
       expect((await visit(await authorizationUrl({ prompt: "none" }))).pathname).toBe("/consent");
     });
 
-    test("a person who refuses is sent back with access_denied", async () => {
+    test("redirects a user who refuses with access_denied", async () => {
       const back = await decide(await visit(await authorizationUrl()), false);
       expect(await caught(exchange(back))).toEqual(refused("access_denied"));
     });
 
-    test("a code is worth nothing without the verifier of who asked for it, and is spent by the try", async () => {
+    test("makes a code useless without the verifier of its client, and an attempt spends it", async () => {
       const back = await decide(await visit(await authorizationUrl()), true);
       expect(await caught(exchange(back, oauth.randomPKCECodeVerifier()))).toEqual(refused("invalid_grant"));
       expect(await caught(exchange(back))).toEqual(refused("invalid_grant"));
     });
 
-    test("a code is for the client, the redirect URI and the verifier that it was asked with", async () => {
+    test("binds a code to the client, the redirect URI and the verifier that it was requested with", async () => {
       const redeem = async (change: Record<string, string>): Promise<unknown> => {
         const back = await decide(await visit(await authorizationUrl()), true);
         const form = {
@@ -321,7 +321,7 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
       expect(await redeem({ code_verifier: "" })).toBe("invalid_request");
     });
 
-    test("a code runs out within a minute", async () => {
+    test("ends a code within a minute", async () => {
       const back = await decide(await visit(await authorizationUrl()), true);
       vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 61_000 });
       expect(await caught(exchange(back))).toEqual(refused("invalid_grant"));
@@ -332,7 +332,7 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
       { code_challenge_method: "plain" },
       { response_type: "token" },
       { scope: "openid" },
-    ])("the client is told that %j is refused", async (change) => {
+    ])("tells the client that %j is rejected", async (change) => {
       const back = await visit(await authorizationUrl(change));
       // Who asks for a token in the fragment is told in the fragment (OIDC Core §5).
       const answer = new URLSearchParams(back.search === "" ? back.hash.slice(1) : back.search);
@@ -348,7 +348,7 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
       ["https://127.0.0.1/callback"],
       ["javascript:alert(1)"],
       [""],
-    ])("nobody is sent to %j, which is not registered", async (redirect) => {
+    ])("redirects nobody to %j, which is not registered", async (redirect) => {
       for (const cookie of [cookies, ""]) {
         const url = await authorizationUrl({ redirect_uri: redirect });
         const response = await fetch(url, { redirect: "manual", headers: { cookie } });
@@ -357,7 +357,7 @@ describe.each(STORES)("the OAuth server on $name", ({ open }) => {
       }
     });
 
-    test("a consent request that was changed, or is another person's without a session, decides nothing", async () => {
+    test("decides nothing for a consent request that was changed, or that has no session", async () => {
       const page = await visit(await authorizationUrl());
       const changed = new URL(page);
       changed.searchParams.set("redirect_uri", "http://127.0.0.1:6666/callback");

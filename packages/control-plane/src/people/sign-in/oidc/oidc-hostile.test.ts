@@ -37,7 +37,7 @@ const refused = { code: expect.stringMatching(/^(invalid_credential|unavailable)
 const fromUserinfo: JWTPayload = { email: undefined as never };
 const ENDPOINTS: readonly Endpoint[] = ["discovery", "keys", "token", "userinfo"];
 
-test("who is well behaved signs people in", async () => {
+test("a well-behaved issuer signs people in", async () => {
   expect(await signIn()).toEqual({ subject: "ann", email: "ann@example.org", emailVerified: true, name: null });
   issuer.claims = fromUserinfo;
   expect(await signIn()).toMatchObject({ email: "ann@example.org" });
@@ -69,7 +69,7 @@ describe.each(ENDPOINTS)("a response of the endpoint %s", (endpoint) => {
     expect(bounds.counts.get("oidc_response")).toBe(1);
   });
 
-  test("is not read where it says that it is too long", async () => {
+  test("is not read if it declares that it is too long", async () => {
     const closed = Promise.withResolvers<void>();
     issuer.instead[endpoint] = (response) => {
       response
@@ -82,19 +82,19 @@ describe.each(ENDPOINTS)("a response of the endpoint %s", (endpoint) => {
     expect(bounds.counts.get("oidc_response")).toBe(1);
   });
 
-  test("is not waited for beyond its time", async () => {
+  test("is not awaited beyond its timeout", async () => {
     issuer.instead[endpoint] = (response) => drip(response);
     await expect(signIn(clientOf(0.2))).rejects.toMatchObject({ code: "unavailable" });
   });
 
-  test("is not parsed where it is nested too deeply", async () => {
+  test("is not parsed if it is nested too deeply", async () => {
     issuer.instead[endpoint] = (response) =>
       response.setHeader("content-type", "application/json").end(`{"x":${"[".repeat(65)}${"]".repeat(65)}}`);
     await expect(signIn()).rejects.toMatchObject(refused);
     expect(bounds.counts.get("oidc_response")).toBe(1);
   });
 
-  test("leads nowhere else", async () => {
+  test("is not followed if it is a redirect", async () => {
     const elsewhere = createServer((_request, response) => json(response, {})).listen(0, "127.0.0.1");
     await once(elsewhere, "listening");
     let visits = 0;
@@ -116,7 +116,7 @@ function drip(response: ServerResponse): void {
 }
 
 test.each(["token_endpoint", "userinfo_endpoint", "jwks_uri"])(
-  "the discovery document does not lead %s to another address of our own network",
+  "the discovery document cannot direct %s to another address in our own network",
   async (name) => {
     issuer.claims = fromUserinfo;
     const inside = createServer((_request, response) => json(response, {})).listen(0, "127.0.0.2");
@@ -140,15 +140,15 @@ describe("an ID token signs nobody in", () => {
   test.each<[string, JWTPayload]>([
     ["of another issuer", { iss: "https://other.example" }],
     ["for another client", { aud: "other" }],
-    ["for several clients without saying for whom", { aud: ["fairlead", "other"] }],
-    ["that another client asked for", { aud: ["fairlead", "other"], azp: "other" }],
+    ["for several clients without an authorized party", { aud: ["fairlead", "other"] }],
+    ["that another client requested", { aud: ["fairlead", "other"], azp: "other" }],
     ["of another sign-in", { nonce: "another" }],
     ["without a nonce", { nonce: undefined as never }],
     ["that has expired", { exp: now - 3600 }],
-    ["without an end", { exp: undefined as never }],
+    ["without an expiry", { exp: undefined as never }],
     ["without a subject", { sub: undefined as never }],
     ["with an empty subject", { sub: "" }],
-    ["with an endless subject", { sub: "a".repeat(256) }],
+    ["with an overlong subject", { sub: "a".repeat(256) }],
     ["that is not valid yet", { nbf: now + 3600 }],
   ])("%s", async (_, claims) => {
     issuer.claims = claims;
@@ -177,7 +177,7 @@ describe("an ID token signs nobody in", () => {
           .sign((await generateKeyPair("RS256")).privateKey),
     ],
     [
-      "signed by a key of an unknown name",
+      "signed by a key with an unknown ID",
       async (claims) =>
         new SignJWT(claims)
           .setProtectedHeader({ alg: "RS256", kid: "k2" })
@@ -189,14 +189,14 @@ describe("an ID token signs nobody in", () => {
     await expect(signIn()).rejects.toMatchObject(refused);
   });
 
-  test("among thousands of keys, which are not even parsed", async () => {
+  test("with thousands of published keys, which are not even parsed", async () => {
     issuer.instead.keys = (response) =>
       json(response, { keys: Array.from({ length: 10_000 }, () => issuer.publicJwk) });
     await expect(signIn()).rejects.toMatchObject(refused);
     expect(bounds.counts.get("oidc_response")).toBe(1);
   });
 
-  test("where the userinfo endpoint speaks of another person", async () => {
+  test("if the userinfo endpoint describes another person", async () => {
     issuer.claims = fromUserinfo;
     issuer.instead.userinfo = (response) =>
       json(response, { sub: "bob", email: "bob@example.org", email_verified: true });
@@ -204,20 +204,20 @@ describe("an ID token signs nobody in", () => {
   });
 });
 
-test("an authorization response of another issuer is refused (RFC 9207)", async () => {
+test("an authorization response from another issuer is rejected (RFC 9207)", async () => {
   issuer.metadata = { authorization_response_iss_parameter_supported: true };
   expect(await signIn(clientOf(), { iss: issuer.url })).toMatchObject({ subject: "ann" });
   await expect(signIn(clientOf(), { iss: "https://other.example" })).rejects.toMatchObject(refused);
   await expect(signIn(clientOf())).rejects.toMatchObject(refused);
 });
 
-test("however many people come at once, the discovery document is fetched once", async () => {
+test("simultaneous sign-ins fetch the discovery document once", async () => {
   const client = clientOf();
   await Promise.all(Array.from({ length: 20 }, () => client.begin()));
   expect(issuer.asked).toEqual(["discovery"]);
 });
 
-test("a provider that does not respond blocks a limited number of sign-ins, and further ones are told to come later", async () => {
+test("a provider that does not respond blocks a limited number of sign-ins; others are to retry later", async () => {
   const client = clientOf();
   const { checks } = await client.begin();
   const held: ServerResponse[] = [];
@@ -233,7 +233,7 @@ test("a provider that does not respond blocks a limited number of sign-ins, and 
   expect(await signIn(client)).toMatchObject({ subject: "ann" });
 });
 
-test("a subject of one issuer is nobody at another, and an address of one takes over no account of the other", async () => {
+test("a subject of one issuer is unknown to another, and its address takes over no account there", async () => {
   const other = await HostileIssuer.start();
   const oidc = [issuer, other].map(({ url }, at) => ({ id: `p${at}`, name: `P${at}`, issuer: url, ...CLIENT }));
   const host = await openSignInHost(openMemoryStore, { oidc });

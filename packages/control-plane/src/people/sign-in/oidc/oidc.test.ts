@@ -16,7 +16,7 @@ const settingsFor = (issuer: string): ReturnType<typeof signInSettings.parse> =>
     oidc: [{ id: "acme", name: "Acme", issuer, clientId: "fairlead", clientSecret: "a secret & more" }],
   });
 
-describe.each(STORES)("signing in by an OIDC provider on $name", ({ open }) => {
+describe.each(STORES)("OIDC sign-in on $name:", ({ open }) => {
   let host: SignInHost;
   beforeEach(async () => {
     host = await openSignInHost(open, settingsFor(provider.url));
@@ -48,7 +48,7 @@ describe.each(STORES)("signing in by an OIDC provider on $name", ({ open }) => {
 
   const ann: Person = { sub: "ann", email: "Ann@Example.org", email_verified: true, name: "Ann Smith" };
 
-  test("a new person becomes a user, and is the same one the next time, whatever their address is then", async () => {
+  test("a new person becomes a user, and remains the same user even if their address changes", async () => {
     const first = await signIn(ann);
     expect(first).toMatchObject({ returnTo: "/account", linked: false });
     expect(await host.users.get(first.session.userId)).toMatchObject({
@@ -63,7 +63,7 @@ describe.each(STORES)("signing in by an OIDC provider on $name", ({ open }) => {
     expect(second.session.id).not.toBe(first.session.id);
   });
 
-  test("claims may come in the ID token, or from the userinfo endpoint alone", async () => {
+  test("claims may come in the ID token, or only from the userinfo endpoint", async () => {
     for (const inIdToken of [true, false]) {
       await provider.serve([host.url + oidcCallbackPath("acme")], inIdToken);
       const email = `in-id-token-${inIdToken}@example.org`;
@@ -87,7 +87,7 @@ describe.each(STORES)("signing in by an OIDC provider on $name", ({ open }) => {
     expect(await host.audited()).toEqual(["user.create"]);
   });
 
-  test("a hostile name is kept as text, an unusable one replaced by the address", async () => {
+  test("a hostile name is kept as text, and an unusable one is replaced by the address", async () => {
     const name = `<img src=x> '); drop table "user"; --`;
     const one = await signIn({ ...ann, sub: "hostile", email: "hostile@example.org", name });
     expect((await host.users.get(one.session.userId)).name).toBe(name);
@@ -111,7 +111,7 @@ describe.each(STORES)("signing in by an OIDC provider on $name", ({ open }) => {
     expect(await host.audited()).toContain("user.link");
   });
 
-  test("an account is linked to one user, and only in the session that began it", async () => {
+  test("an account is linked to one user, and only in the session that started it", async () => {
     const owner = await signIn(ann);
     const local = await host.signIn.signInWithPassword({
       email: "first@example.org",
@@ -130,7 +130,7 @@ describe.each(STORES)("signing in by an OIDC provider on $name", ({ open }) => {
     });
   });
 
-  test("the last way in cannot be unlinked; another can", async () => {
+  test("the last sign-in method cannot be unlinked, but others can", async () => {
     const { session } = await signIn(ann);
     const unlink = { userId: session.userId, providerId: "acme", origin: BROWSER.origin };
     await expect(host.oidc.unlink(unlink)).rejects.toMatchObject({ code: "permission_denied" });
@@ -147,7 +147,7 @@ describe.each(STORES)("signing in by an OIDC provider on $name", ({ open }) => {
     await expect(host.oidc.unlink(unlink)).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("a way back that this browser did not begin, or that took too long, is refused", async () => {
+  test("a callback that this browser did not start, or that took too long, is rejected", async () => {
     provider.person = ann;
     const flow = await begin();
     const state = new URL(flow.back);
@@ -163,7 +163,7 @@ describe.each(STORES)("signing in by an OIDC provider on $name", ({ open }) => {
     expect(await host.audited()).toEqual(["user.create"]);
   });
 
-  test("a code that is wrong, spent, or of another issuer signs nobody in", async () => {
+  test("a code that is wrong, spent, or from another issuer signs nobody in", async () => {
     provider.person = ann;
     const wrong = await begin();
     wrong.back.searchParams.set("code", "made up");
@@ -176,7 +176,7 @@ describe.each(STORES)("signing in by an OIDC provider on $name", ({ open }) => {
     await expect(complete(good)).rejects.toMatchObject({ code: "invalid_credential" });
   });
 
-  test("who breaks off at the provider is told so", async () => {
+  test("a user who cancels at the provider sees a message saying so", async () => {
     const flow = await begin();
     flow.back.searchParams.delete("code");
     flow.back.searchParams.set("error", "access_denied");
@@ -189,7 +189,7 @@ describe.each(STORES)("signing in by an OIDC provider on $name", ({ open }) => {
   });
 });
 
-test("nobody comes by a provider before the platform is set up", async () => {
+test("nobody signs in with a provider before the platform is set up", async () => {
   const host = await openSignInHost(openMemoryStore, settingsFor(provider.url));
   await provider.serve([host.url + oidcCallbackPath("acme")]);
   provider.person = { sub: "early", email: "early@example.org", email_verified: true };
@@ -201,8 +201,8 @@ test("nobody comes by a provider before the platform is set up", async () => {
   await host.close();
 });
 
-describe("a provider that cannot be used", () => {
-  test("is away: 503, and as soon as it is back people sign in", async () => {
+describe("sign-in with a provider", () => {
+  test("returns 503 while the provider is unreachable, and works as soon as it is back", async () => {
     const away = new RealProvider();
     await away.listen();
     const { url } = away;
@@ -219,7 +219,7 @@ describe("a provider that cannot be used", () => {
     await host.close();
   });
 
-  test("calls itself by another name than the configured: nobody is sent there", async () => {
+  test("is rejected if the provider names an issuer other than the configured one", async () => {
     await provider.serve([]);
     const host = await openSignInHost(openMemoryStore, settingsFor(provider.url.replace("127.0.0.1", "localhost")));
     const tried = host.oidc.begin({ providerId: "acme", returnTo: "/", linkTo: null });
