@@ -88,7 +88,7 @@ const giveToken = (at = url): Promise<void> =>
   writeFile(join(folder, "token"), `${formatBootstrapToken({ url: at, nodeId: "nod_1", secret: "s".repeat(32) })}\n`);
 const pathsSeen = (): string[] => requests.map((request) => request.path);
 
-test("a first start enrols, keeps the identity for itself, and ends with 0 when it is stopped", async () => {
+test("a first start enrols, keeps the identity private, and exits with 0 when it is stopped", async () => {
   await giveToken();
   const ended = run();
   const file = join(folder, "state/identity.json");
@@ -102,7 +102,7 @@ test("a first start enrols, keeps the identity for itself, and ends with 0 when 
   expect(await ended).toBe(EXIT.ok);
 });
 
-test("a platform below a path is asked below it", async () => {
+test("a platform URL with a path is called below that path", async () => {
   await giveToken(`${url}/fairlead`);
   const ended = run();
   await vi.waitFor(() => expect(pathsSeen()).toContain("/fairlead/v1/nodes/nod_1/enroll"), { timeout: 30_000 });
@@ -111,17 +111,17 @@ test("a platform below a path is asked below it", async () => {
   expect(await ended).toBe(EXIT.ok);
 });
 
-test("without a token file and without an identity it says what to do", async () => {
+test("without a token file or an identity, the daemon says what to do", async () => {
   await expect(run()).rejects.toMatchObject({ exitCode: EXIT.usage });
 });
 
-test("a token that is refused for good ends it with the code that systemd does not restart", async () => {
+test("a permanently rejected token ends the daemon with the exit code that systemd does not restart", async () => {
   await giveToken();
   answer = () => refused("invalid_credential");
   await expect(run()).rejects.toMatchObject({ exitCode: EXIT.refused });
 });
 
-test("a second daemon on the same folder does not run", async () => {
+test("a second daemon on the same folder does not start", async () => {
   await giveToken();
   const ended = run();
   await vi.waitFor(() => expect(pathsSeen()).not.toEqual([]));
@@ -142,14 +142,14 @@ describe("an enrolled node", () => {
     });
   };
 
-  test("that the platform disowns ends with the code that systemd does not restart", async () => {
+  test("that the platform disowns exits with the code that systemd does not restart", async () => {
     await enroll(url);
     answer = () => refused("invalid_credential");
     expect(await run()).toBe(EXIT.refused);
     expect(new Set(pathsSeen())).toEqual(new Set(["/v1/nodes/nod_1/identity-tokens"]));
   });
 
-  test("with a token that is no good goes on with the identity that it has", async () => {
+  test("with an invalid token continues with its existing identity", async () => {
     await enroll(url);
     await giveToken();
     answer = (path) => (path.endsWith("/enroll") ? refused("bootstrap_token_used") : enrolled);
@@ -183,7 +183,7 @@ describe("an enrolled node", () => {
     test.skipIf(reason !== null)(named, { timeout: 60_000 }, body);
   };
 
-  onDocker("runs its workloads with the control plane down, and leaves them running when it is stopped", () =>
+  onDocker("runs its workloads while the control plane is down, and leaves them running when it is stopped", () =>
     // A port without a listener.
     whileRunning("http://127.0.0.1:9", async ({ ended, containers }) => {
       closing.abort();
@@ -192,7 +192,7 @@ describe("an enrolled node", () => {
     }),
   );
 
-  onDocker("leaves its workloads running when the platform disowns it without a word of deletion", async () => {
+  onDocker("leaves its workloads running when the platform disowns it without reporting a deletion", async () => {
     const word = Promise.withResolvers<void>();
     answer = () => refused("invalid_credential");
     gate = word.promise;
@@ -203,7 +203,7 @@ describe("an enrolled node", () => {
     });
   });
 
-  onDocker("takes its workloads down when it was deleted, and ends for good", async () => {
+  onDocker("removes its workloads when it was deleted, and exits permanently", async () => {
     const word = Promise.withResolvers<void>();
     answer = () => refused("node_deleted");
     gate = word.promise;

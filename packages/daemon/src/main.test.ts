@@ -23,14 +23,14 @@ afterEach(async () => {
 });
 
 test.each([["run"], ["status"], ["doctor"], ["version"]])(
-  "%s --help shows examples and ends with 0",
+  "%s --help shows examples and exits with 0",
   async (command) => {
     expect(await main([command, "--help"])).toBe(0);
     expect(out).toContain("Example");
   },
 );
 
-test("a wrong call ends with 2 and says what is wrong", async () => {
+test("an incorrect call exits with 2 and says what is wrong", async () => {
   expect(await main(["run", "--no-such-flag"])).toBe(2);
   expect(out).toContain("--no-such-flag");
   expect(await main(["run", "--state-dir", folder])).toBe(2);
@@ -39,7 +39,7 @@ test("a wrong call ends with 2 and says what is wrong", async () => {
   expect(out).toContain("--log-level: must be one of");
 });
 
-test("status tells of a folder that no daemon has used", async () => {
+test("status reports a folder that no daemon has used", async () => {
   expect(await main(["status", "--state-dir", join(folder, "none"), "--json"])).toBe(0);
   expect(JSON.parse(out)).toEqual({
     running: false,
@@ -52,7 +52,7 @@ test("status tells of a folder that no daemon has used", async () => {
   });
 });
 
-test("doctor says of each thing in one line how it is, and ends with 1 where the daemon could not work", async () => {
+test("doctor reports each check on one line, and exits with 1 if the daemon could not work", async () => {
   const socket = join(folder, "no.sock");
   const argv = ["doctor", "--state-dir", folder, "--runtime-dir", folder, "--docker-socket", socket];
   expect(await main(argv)).toBe(1);
@@ -68,7 +68,7 @@ test("doctor says of each thing in one line how it is, and ends with 1 where the
   expect(await main([...argv, "--platform-url", "ftp://x"])).toBe(2);
 });
 
-test("version tells what this program is", async () => {
+test("version prints what this program is", async () => {
   expect(await main(["version", "--json"])).toBe(0);
   expect(JSON.parse(out)).toMatchObject({ daemon: DAEMON_VERSION, protocols: [1] });
 });

@@ -91,7 +91,7 @@ async function statusOf(url: string, token: string): Promise<number> {
 }
 
 describe("the control plane", () => {
-  test("takes a person from the first user to a key that the inference host knows", async () => {
+  test("leads a person from the first user to a key that the inference host accepts", async () => {
     const server = await start();
     const token = await tokenFor("ann@example.org");
     const { projectId, key } = await makeKey(server, token);
@@ -100,7 +100,7 @@ describe("the control plane", () => {
     expect(await statusOf(`${server.platformUrl}/readyz`, "")).toBe(200);
   });
 
-  test("shows a project to its members alone", async () => {
+  test("shows a project only to its members", async () => {
     const server = await start();
     const { projectId } = await makeKey(server, await tokenFor("ann@example.org"));
     const stranger = await tokenFor("bob@example.org");
@@ -109,7 +109,7 @@ describe("the control plane", () => {
     expect(await list.json()).toEqual({ projects: [], nextPageToken: "" });
   });
 
-  test("makes a create happen once for an `Idempotency-Key`, and keeps no secret for a repeat", async () => {
+  test("performs a create once per `Idempotency-Key`, and stores no secret for a repeat", async () => {
     const server = await start();
     const token = await tokenFor("ann@example.org");
     const send = async (path: string, body: unknown, key = "k-1"): Promise<[number, string | null, unknown]> => {
@@ -151,7 +151,7 @@ describe("the control plane", () => {
     }
   });
 
-  test("refuses a key whose body names another project than its path", async () => {
+  test("rejects a key whose body names a different project than its path", async () => {
     const server = await start();
     const token = await tokenFor("ann@example.org");
     const { projectId } = await makeKey(server, token);
@@ -164,7 +164,7 @@ describe("the control plane", () => {
     expect(await response.json()).toMatchObject({ error: { param: "projectId" } });
   });
 
-  test("sends credentials of the other host there", async () => {
+  test("refers credentials of the other host to that host", async () => {
     const server = await start();
     const token = await tokenFor("ann@example.org");
     const { key } = await makeKey(server, token);
@@ -188,7 +188,7 @@ describe("the control plane", () => {
     expect(await response.json()).toMatchObject({ keys: [{ kid }] });
   });
 
-  test("tokens, keys and projects are good after a restart", async () => {
+  test("accepts tokens, keys and projects from before a restart", async () => {
     const first = await start();
     const token = await tokenFor("ann@example.org");
     const { projectId, key } = await makeKey(first, token);
@@ -200,7 +200,7 @@ describe("the control plane", () => {
 });
 
 describe("the start", () => {
-  test("is refused while another server holds the data folder, and that one goes on", async () => {
+  test("is refused while another server holds the data folder, and that server keeps running", async () => {
     const first = await start();
     await expect(startServer(configOf())).rejects.toThrow(`Another server is using the data folder ${dataDir}`);
     expect(await statusOf(`${first.platformUrl}/healthz`, "")).toBe(200);
@@ -209,7 +209,7 @@ describe("the start", () => {
   });
 
   test.each(["platform", "inference"])(
-    "is refused when the %s host's port is taken, and lets go of all",
+    "is refused when the %s host's port is in use, and releases everything",
     async (host) => {
       const other = createServer();
       await listen(other, { host: "127.0.0.1", port: 0, setting: "x" });
@@ -225,7 +225,7 @@ describe("the start", () => {
     },
   );
 
-  test("is refused when the master key is gone, since a new one would open nothing", async () => {
+  test("is refused when the master key is missing, since a new one could open nothing", async () => {
     await (await start()).close();
     rmSync(join(dataDir, "master.key"));
     await expect(startServer(configOf())).rejects.toThrow(/master key cannot be read/);
@@ -264,7 +264,7 @@ describe("the stop", () => {
     return { status, finish: () => call.end(body.slice(5)) };
   }
 
-  test("lets running calls of both hosts end, loses no write, and admits nothing new", async () => {
+  test("lets running calls on both hosts finish, loses no write, and admits nothing new", async () => {
     const server = await start();
     const token = await tokenFor("ann@example.org");
     const { key } = await makeKey(server, token);
@@ -294,7 +294,7 @@ describe("the stop", () => {
     await cut;
   });
 
-  test("does not wait for sockets on which nothing was asked, as browsers and port checks hold them open", async () => {
+  test("does not wait for idle sockets, such as those that browsers and port checks hold open", async () => {
     const server = await start({ FAIRLEAD_SERVER_SHUTDOWN_SECONDS: "3600" });
     const silent = [server.platformUrl, server.inferenceUrl].map((url) =>
       connect(Number(new URL(url).port), "127.0.0.1"),
@@ -305,7 +305,7 @@ describe("the stop", () => {
     await Promise.all(ended);
   });
 
-  test("may be asked for twice", async () => {
+  test("may be requested twice", async () => {
     const server = await start();
     await Promise.all([server.close(), server.close()]);
     await server.close();

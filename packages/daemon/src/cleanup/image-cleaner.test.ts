@@ -69,13 +69,13 @@ beforeEach(async () => {
 });
 
 describe("a pass", () => {
-  test("goes from the upper mark to the lower one, and no further", async () => {
+  test("removes images from the upper mark down to the lower one, and no further", async () => {
     await cleaner().clean(false);
     expect(await present()).toEqual(["v2", "v3", "v4", "v5"]);
     expect(events).toEqual(["images_removed: 10.0 GiB of 10.0 GiB freed, 1 images removed, 0 left in use: v1"]);
   });
 
-  test("does nothing under the upper mark, unless a pull has found no room", async () => {
+  test("does nothing below the upper mark, unless a pull has found no room", async () => {
     otherBytes = 33 * GIB;
     await cleaner().clean(false);
     expect(await present()).toHaveLength(5);
@@ -83,21 +83,21 @@ describe("a pass", () => {
     expect(await present()).toHaveLength(4);
   });
 
-  test("skips what is in use after all, and goes on (kubernetes#57006)", async () => {
+  test("skips an image that turns out to be in use, and continues (kubernetes#57006)", async () => {
     runtime.failNext("removeImage", new RuntimeError("conflict", "image is being used by running container"));
     await cleaner().clean(false);
     expect(await present()).toEqual(["v1", "v3", "v4", "v5"]);
     expect(events[0]).toContain("1 left in use");
   });
 
-  test("leaves what runs, what is wanted and what can be gone back to, however full the disk", async () => {
+  test("keeps images that run, are wanted or are needed for a rollback, however full the disk is", async () => {
     otherBytes = 60 * GIB;
     runtime.plant({ name: "theirs", imageId: "sha256:v1", state: "exited" });
     await cleaner().clean(false);
     expect(await present()).toEqual(["v1", "v4", "v5"]);
   });
 
-  test("takes no image that this daemon did not pull, or has forgotten", async () => {
+  test("removes no image that this daemon did not pull, or has forgotten", async () => {
     memory = await openMemory();
     for (const image of memory.list()) memory.forget(image);
     otherBytes = 60 * GIB;
@@ -105,7 +105,7 @@ describe("a pass", () => {
     expect(await present()).toHaveLength(5);
   });
 
-  test("takes no name that has moved on to another image, and no image that somebody gave a name of their own", async () => {
+  test("removes no name that now belongs to another image, and no image that someone else has named", async () => {
     runtime.addImage("v1", { id: "sha256:built-here" });
     runtime.addImage("mine", { id: "sha256:v1" });
     await cleaner().clean(false);
@@ -114,14 +114,14 @@ describe("a pass", () => {
     expect(memory.list().map(({ reference }) => reference)).not.toContain("v1");
   });
 
-  test("ends, and changes nothing, while the container engine is away", async () => {
+  test("fails and changes nothing while the container engine is unavailable", async () => {
     runtime.available = false;
     await expect(cleaner().clean(false)).rejects.toMatchObject({ kind: "unavailable" });
     expect(memory.list()).toHaveLength(5);
   });
 });
 
-test("what was pulled and used is known through a restart", async () => {
+test("pulled and used images are remembered across a restart", async () => {
   await memory.close();
   memory = await openMemory();
   expect(memory.list().map(({ reference }) => reference)).toEqual(["v1", "v2", "v3", "v4", "v5"]);
@@ -131,7 +131,7 @@ test("what was pulled and used is known through a restart", async () => {
   expect(used.map(({ reference }) => reference)).toEqual(["v1", "v5"]);
 });
 
-test("a damaged memory costs room, never an image", async () => {
+test("a damaged record of images costs disk space, never an image", async () => {
   await memory.close();
   for (const path of ["/state/pulled-images.json", "/state/pulled-images.json.copy"]) files.put(path, "{");
   memory = await openMemory();
@@ -140,7 +140,7 @@ test("a damaged memory costs room, never an image", async () => {
   expect(await present()).toHaveLength(5);
 });
 
-test("it looks every five minutes, and at once when it is asked to", async () => {
+test("the cleaner checks every five minutes, and immediately on request", async () => {
   const running = cleaner();
   const done = running.run();
   await time.advance(4 * 60_000);

@@ -23,18 +23,18 @@ function removable(use: Partial<ImageUse>): string[] {
   return removableImages({ pulled: [], inUse: new Set(), desired, now: NOW, ...use }).map(({ id }) => id.slice(7));
 }
 
-describe("what may go", () => {
+describe("removable images", () => {
   const now = image("now");
   const before = image("before", { lastUsedAt: hoursAgo(5) });
   const older = image("older", { lastUsedAt: hoursAgo(6) });
   const oldest = image("oldest", { lastUsedAt: hoursAgo(9) });
 
-  test("all but what runs and what was there before it, the least recently used first (coolify#8765)", () => {
+  test("are all but the running one and its predecessor, least recently used first (coolify#8765)", () => {
     const pulled = [older, now, before, oldest];
     expect(removable({ pulled, inUse: new Set([now.id]) })).toEqual(["oldest", "older"]);
   });
 
-  test("each workload keeps what it had before, an agent beside an engine too", () => {
+  test("exclude the previous image of each workload, including an agent beside an engine", () => {
     const theirs = { workloadId: "agt_one", lastUsedAt: hoursAgo(8) };
     const [agentNow, agentBefore] = [
       image("agent-now", theirs),
@@ -54,33 +54,33 @@ describe("what may go", () => {
     expect(removable({ pulled, desired })).toEqual(["agent-older", "older"]);
   });
 
-  test("an image that is wanted stays though nothing runs of it yet, under any of its names", () => {
+  test("exclude a wanted image that nothing runs yet, under any of its names", () => {
     const alias = { ...now, reference: "example/alias" };
     expect(removable({ pulled: [alias, now, before] })).toEqual([]);
   });
 
-  test("an image that somebody else's container has stays (kubernetes#123631)", () => {
+  test("exclude an image that someone else's container uses (kubernetes#123631)", () => {
     const pulled = [now, before, older, oldest];
     expect(removable({ pulled, inUse: new Set([oldest.id]) })).toEqual(["older"]);
   });
 
-  test("a young one stays, and one that was used a moment ago", () => {
+  test("exclude a recently pulled image and a recently used one", () => {
     const young = image("young", { pulledAt: hoursAgo(0.5), lastUsedAt: 0, workloadId: "wkl_gone" });
     const used = image("used", { lastUsedAt: hoursAgo(0.9), workloadId: "wkl_gone" });
     const gone = image("gone", { workloadId: "wkl_gone" });
     expect(removable({ pulled: [young, used, gone] })).toEqual(["gone"]);
   });
 
-  test("an image of a workload that is gone is nothing to go back to", () => {
+  test("include an image of a workload that is gone, since there is nothing to roll back", () => {
     expect(removable({ pulled: [before], desired: aDesiredState({ workloads: [] }) })).toEqual(["before"]);
   });
 
-  test("without a desired state nothing goes", () => {
+  test("are none without a desired state", () => {
     expect(removable({ pulled: [before, older], desired: null })).toEqual([]);
   });
 });
 
-test("whatever is there: what runs, what is wanted, what can be gone back to and what is young never goes; nothing unknown does", () => {
+test("images that are running, wanted, recent, unknown or needed for a rollback are never removed", () => {
   const times = fc.integer({ min: 0, max: 20 }).map(hoursAgo);
   const images = fc.uniqueArray(
     fc.record({

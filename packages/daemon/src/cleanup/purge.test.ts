@@ -42,7 +42,7 @@ beforeEach(async () => {
   runtime.addImage("never-pulled:1");
 });
 
-test("this node's containers, networks, volumes and images go; what others use, or have, stays and is named", async () => {
+test("a purge removes this node's containers, networks, volumes and images, and lists what others use or own", async () => {
   await runtime.start(await plan("ours", "ours:1"));
   await plan("neighbour", "theirs:1", "node_other");
   expect(await purge(deps)).toEqual({
@@ -58,7 +58,7 @@ test("this node's containers, networks, volumes and images go; what others use, 
   expect(volumesOf).toEqual([OWNER.nodeId]);
 });
 
-test("cut off by an engine that goes away, it can be run again", async () => {
+test("a purge that was interrupted by a container engine outage can be run again", async () => {
   await runtime.start(await plan("ours", "ours:1"));
   runtime.failNext("remove", new RuntimeError("unavailable", "away"));
   await expect(purge(deps)).rejects.toThrow("away");

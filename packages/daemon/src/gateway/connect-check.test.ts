@@ -66,24 +66,24 @@ function token(claims: JWTPayload = {}, key = first): Promise<string> {
   return new SignJWT(all).setProtectedHeader({ alg: "EdDSA", kid: key.kid }).sign(key.privateKey);
 }
 
-describe("the gateway's check of a token", () => {
-  test("lets in a token of the platform for this workload of this node", async () => {
+describe("the gateway's token check", () => {
+  test("accepts a token of the platform for this workload of this node", async () => {
     expect(await (await started()).check(await token(), "engine")).toBeNull();
   });
 
   test.each<[string, JWTPayload, string]>([
     ["another node", { aud: "nod_other/engine" }, "engine"],
     ["another workload", { aud: `${NODE}/agent` }, "engine"],
-    ["the engine, brought to another workload", {}, "agent"],
+    ["the engine, sent to another workload", {}, "agent"],
     ["the platform host", { aud: "platform" }, "engine"],
-    ["nobody", { aud: [] }, "engine"],
+    ["an empty audience", { aud: [] }, "engine"],
     ["another installation", { iss: "ins_2" }, "engine"],
-    ["no one in particular", { sub: undefined } as never, "engine"],
-  ])("refuses a token for %s", async (_name, claims, workload) => {
+    ["a missing subject", { sub: undefined } as never, "engine"],
+  ])("rejects a token for %s", async (_name, claims, workload) => {
     expect(await (await started()).check(await token(claims), workload)).toBe("invalid_credential");
   });
 
-  test("allows clocks to differ by a minute in either direction, and by no more", async () => {
+  test("allows clocks to differ by at most a minute in either direction", async () => {
     const check = await started();
     const now = Math.floor(time.now() / 1000);
     const at = async (iat: number): Promise<unknown> =>
@@ -94,13 +94,13 @@ describe("the gateway's check of a token", () => {
     expect(await at(now - 15 * MINUTE - 61)).toBe("expired_credential");
   });
 
-  test("refuses a token that claims a longer life than tokens have", async () => {
+  test("rejects a token that claims a longer lifetime than tokens have", async () => {
     const now = Math.floor(time.now() / 1000);
     const long = await token({ iat: now - 3600, exp: now + 3600 });
     expect(await (await started()).check(long, "engine")).toBe("expired_credential");
   });
 
-  test("refuses other algorithms, signatures by nobody, and what is no token", async () => {
+  test("rejects other algorithms, signatures by unknown keys, and values that are not tokens", async () => {
     const check = await started();
     const good = await token();
     const [header = "", payload = ""] = good.split(".");
@@ -114,7 +114,7 @@ describe("the gateway's check of a token", () => {
     expect(await check.check(await token({}, { ...second, kid: "one" }), "engine")).toBe("invalid_credential");
   });
 
-  test("remembers a good token to its end, and no longer", async () => {
+  test("caches a valid token until it expires, and no longer", async () => {
     const check = await started();
     const good = await token();
     expect(await check.check(good, "engine")).toBeNull();
@@ -126,8 +126,8 @@ describe("the gateway's check of a token", () => {
   });
 });
 
-describe("the platform's keys at the node", () => {
-  test("are asked for once, kept on disk, and good without the platform after a restart", async () => {
+describe("the platform's keys on the node", () => {
+  test("are requested once, stored on disk, and usable after a restart without the platform", async () => {
     const check = await started();
     await Promise.all([check.check(await token(), "engine"), check.check(await token({ sub: "usr_2" }), "engine")]);
     expect(asked).toBe(1);
@@ -135,7 +135,7 @@ describe("the platform's keys at the node", () => {
     expect(await (await started()).check(await token(), "engine")).toBeNull();
   });
 
-  test("follow a rotation with the first token of the new key, while the old one is good on", async () => {
+  test("follow a rotation with the first token of the new key, while the old key stays valid", async () => {
     const check = await started();
     const old = await token();
     await check.check(old, "engine");
@@ -145,7 +145,7 @@ describe("the platform's keys at the node", () => {
     expect(await check.check(old, "engine")).toBeNull();
   });
 
-  test("follow a rotation a moment after they were asked for, too", async () => {
+  test("follow a rotation that happens just after they were requested", async () => {
     const check = await started();
     await check.check(await token(), "engine");
     published = [first, second];
@@ -154,7 +154,7 @@ describe("the platform's keys at the node", () => {
     expect(await checked).toBeNull();
   });
 
-  test("forget a key that was withdrawn within the hour, and what it signed", async () => {
+  test("drop a withdrawn key within an hour, along with the tokens that it signed", async () => {
     const check = await started();
     await check.check(await token(), "engine");
     published = [second];
@@ -166,7 +166,7 @@ describe("the platform's keys at the node", () => {
     expect(await verdict).toBe("invalid_credential");
   });
 
-  test("that cannot be had leave a token undecided, not refused", async () => {
+  test("that cannot be fetched leave a token undecided, not rejected", async () => {
     down = true;
     expect(await (await started()).check(await token(), "engine")).toBe("unavailable");
   });

@@ -8,7 +8,7 @@ import { ConnectFiles, connectCall } from "./connect-files.ts";
 
 const MINUTE_MS = 60_000;
 
-describe("the engine's own way in, as files", () => {
+describe("the gateway's URL and token as files", () => {
   let time: FakeTime;
   let asked: number;
   let down: boolean;
@@ -30,7 +30,7 @@ describe("the engine's own way in, as files", () => {
     connect = new ConnectFiles({ ask, files: { put }, timers: time, random: () => 0.5, log: silentLog });
   });
 
-  test("are there at once, exactly, and renewed while the token still holds", async () => {
+  test("are written immediately with exact contents, and renewed while the token is still valid", async () => {
     const { workloadId } = aSpec();
     connect.desiredChanged(aDesiredState());
     await time.advance(0);
@@ -43,7 +43,7 @@ describe("the engine's own way in, as files", () => {
     connect.close();
   });
 
-  test("come as soon as the platform answers, and are not asked for without end meanwhile", async () => {
+  test("are written as soon as the platform responds, and are requested at a bounded rate until then", async () => {
     down = true;
     connect.desiredChanged(aDesiredState());
     await time.advance(10 * MINUTE_MS);
@@ -56,7 +56,7 @@ describe("the engine's own way in, as files", () => {
     connect.close();
   });
 
-  test("are not asked for without an engine, nor again for the same one", async () => {
+  test("are not requested without an engine, nor again for the same one", async () => {
     connect.desiredChanged(aDesiredState({ workloads: [] }));
     await time.advance(MINUTE_MS);
     expect(asked).toBe(0);
@@ -88,7 +88,7 @@ describe("the daemon's own call", () => {
     sent = [];
   });
 
-  test("brings the node's identity, and takes the interface's two fields", async () => {
+  test("sends the node's identity, and reads the interface's two fields", async () => {
     answer = { status: 200, text: '{"gatewayUrl":"u","authToken":"t","later":1}' };
     expect(await call()).toEqual({ gatewayUrl: "u", authToken: "t" });
     expect(sent[0]).toMatchObject({
@@ -98,7 +98,7 @@ describe("the daemon's own call", () => {
     });
   });
 
-  test("drops an identity that was refused, and throws what the platform said", async () => {
+  test("drops an identity that was rejected, and throws the platform's error", async () => {
     answer = { status: 401, text: '{"error":{"code":"expired_credential","message":"Run out."}}' };
     await expect(call()).rejects.toMatchObject({ status: 401, code: "expired_credential" });
     expect(invalidated).toEqual(["identity"]);

@@ -90,7 +90,7 @@ const allClosed = (): Promise<unknown> =>
   Promise.all(opened.filter((socket) => !socket.closed).map((socket) => once(socket, "close")));
 
 describe("a connection to an engine", () => {
-  test("is used again once the engine has shown that it keeps one", async () => {
+  test("is reused once the engine has shown that it keeps connections open", async () => {
     for (let at = 0; at < 3; at++) await call();
     expect(opened).toHaveLength(3);
     await pass();
@@ -99,7 +99,7 @@ describe("a connection to an engine", () => {
     expect(opened).toHaveLength(before);
   });
 
-  test("is never used again while the engine closes them after its answers without a word", async () => {
+  test("is never reused while the engine closes connections after its responses without announcing it", async () => {
     script = (request, response) => response.end("whole", () => request.socket.end());
     for (let at = 0; at < 30; at++) expect(await call()).toBe("whole");
     await allClosed();
@@ -107,7 +107,7 @@ describe("a connection to an engine", () => {
     expect(opened).toHaveLength(60);
   });
 
-  test("is not used after an answer whose length was not said, while those beside it are", async () => {
+  test("is not reused after a response of undeclared length, while the connections beside it are", async () => {
     await pass();
     script = (request, response) => {
       response.writeHead(200).write("who");
@@ -124,7 +124,7 @@ describe("a connection to an engine", () => {
     expect(opened).toHaveLength(then);
   });
 
-  test("is not used again when the engine has closed one that lay idle, until it has shown again that it keeps them", async () => {
+  test("is not reused after the engine closed an idle one, until it has shown again that it keeps connections open", async () => {
     await pass();
     for (const socket of opened) socket.end();
     await allClosed();
@@ -135,7 +135,7 @@ describe("a connection to an engine", () => {
     await pass();
   });
 
-  test("that carries a long stream keeps no other from being the trial", async () => {
+  test("that carries a long stream does not prevent another from being the trial", async () => {
     script = (_request, response) => response.writeHead(200).write("begun");
     const stream = new Call();
     connections.run(address, stream);
@@ -151,9 +151,9 @@ describe("a connection to an engine", () => {
   });
 
   test.each([
-    ["says that it closes", { connection: "close", "content-length": "5" }],
-    ["keeps them for a second alone", { "keep-alive": "timeout=1", "content-length": "5" }],
-  ])("is never used again while the engine %s", async (_name, headers) => {
+    ["announces that it closes them", { connection: "close", "content-length": "5" }],
+    ["keeps them for only a second", { "keep-alive": "timeout=1", "content-length": "5" }],
+  ])("is never reused while the engine %s", async (_name, headers) => {
     script = (_request, response) => response.writeHead(200, headers).end("whole");
     for (let at = 0; at < 5; at++) {
       await call();
@@ -162,7 +162,7 @@ describe("a connection to an engine", () => {
     expect(opened).toHaveLength(5);
   });
 
-  test("to an engine that cannot be reached leaves the next request to be the trial", async () => {
+  test("to an unreachable engine leaves the trial to the next request", async () => {
     const { port } = address;
     address = { ...address, port: 70_000 };
     await expect(call()).rejects.toThrow("Port");
@@ -174,7 +174,7 @@ describe("a connection to an engine", () => {
     await pass();
   });
 
-  test("is closed when it has lain idle for long enough", async () => {
+  test("is closed after it has been idle for long enough", async () => {
     connections = new EngineConnections({ idleMs: 100, trialMs: TRIAL_MS });
     await pass();
     await allClosed();

@@ -12,7 +12,7 @@ const rendered = (request: Partial<IncomingRequest>): ReturnType<typeof engineRe
 const OWN = "host: 127.0.0.1:8080\r\nconnection: keep-alive\r\n";
 
 describe("a request for an engine", () => {
-  test("holds the caller's method, path and headers byte by byte, and none that is the connection's or ours", () => {
+  test("contains the caller's method, path and headers byte for byte, without connection headers or our own", () => {
     const headers = {
       host: "platform.example",
       accept: "a, b",
@@ -32,34 +32,29 @@ describe("a request for an engine", () => {
 
   test.each<[string, Partial<IncomingRequest>, string, unknown]>([
     ["none", { method: "GET" }, "", []],
-    ["none, although its method has one", { method: "POST" }, "content-length: 0\r\n", []],
+    ["none, although its method usually has one", { method: "POST" }, "content-length: 0\r\n", []],
+    ["known length", { method: "POST", kind: "body", headers: { "content-length": "5" } }, "content-length: 5\r\n", 5],
+    ["unknown length", { method: "POST", kind: "body" }, "transfer-encoding: chunked\r\n", "chunked"],
     [
-      "one of known length",
-      { method: "POST", kind: "body", headers: { "content-length": "5" } },
-      "content-length: 5\r\n",
-      5,
-    ],
-    ["one of unknown length", { method: "POST", kind: "body" }, "transfer-encoding: chunked\r\n", "chunked"],
-    [
-      "one although its method has none",
+      "present, although its method usually has none",
       { method: "DELETE", kind: "body" },
       "transfer-encoding: chunked\r\n",
       "chunked",
     ],
-    ["none, but a length", { method: "GET", headers: { "content-length": "5" } }, "content-length: 5\r\n", 5],
-  ])("whose body is %s says so", (...[, request, line, body]) => {
+    ["none, but a declared length", { method: "GET", headers: { "content-length": "5" } }, "content-length: 5\r\n", 5],
+  ])("declares its body: %s", (...[, request, line, body]) => {
     const { method = "" } = request;
     expect(rendered(request)).toEqual({ method, head: `${method} / HTTP/1.1\r\n${OWN}${line}\r\n`, body });
   });
 
   test.each<[string, Partial<IncomingRequest>]>([
-    ["a header that would split it", { headers: { "x-a": "b\r\nx-evil: 1" } }],
-    ["a header beyond one byte", { headers: { "x-a": "\u0100" } }],
-    ["a path that would split it", { path: "/ HTTP/1.1\r\nx-evil: 1\r\n\r\n" }],
-    ["a path that is none", { path: "http://other/" }],
-    ["a method that is none", { method: "GET /" }],
-    ["a length that is none", { headers: { "content-length": "5, 6" } }],
-  ])("is refused with %s", (_name, request) => {
+    ["a header that would split the request", { headers: { "x-a": "b\r\nx-evil: 1" } }],
+    ["a header character beyond one byte", { headers: { "x-a": "\u0100" } }],
+    ["a path that would split the request", { path: "/ HTTP/1.1\r\nx-evil: 1\r\n\r\n" }],
+    ["an invalid path", { path: "http://other/" }],
+    ["an invalid method", { method: "GET /" }],
+    ["an invalid length", { headers: { "content-length": "5, 6" } }],
+  ])("is rejected with %s", (_name, request) => {
     expect(() => rendered(request)).toThrow(HeaderRefused);
   });
 });

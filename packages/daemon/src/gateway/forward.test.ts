@@ -68,11 +68,16 @@ const UPLOAD = { method: "POST", kind: "body" } as const;
 const BLOCK = Buffer.alloc(65_536, "b");
 const FAULT = { status: 502, headers: { [TUNNEL_FAULT_HEADER]: "upstream_failed" }, state: "whole" };
 
-describe("an answer", () => {
+describe("a response", () => {
   test.each([
-    ["that says its length ends with its last bytes", "content-length: 5\r\n\r\nhello", "hello", 5],
-    ["in chunks", "transfer-encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n0\r\nx-trailer: 1\r\n\r\n", "hello", 0],
-    ["without a body", "content-length: 0\r\n\r\n", "", 0],
+    ["of declared length ends with its last bytes", "content-length: 5\r\n\r\nhello", "hello", 5],
+    [
+      "in chunks ends after its last bytes",
+      "transfer-encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n0\r\nx-trailer: 1\r\n\r\n",
+      "hello",
+      0,
+    ],
+    ["without a body ends with its headers", "content-length: 0\r\n\r\n", "", 0],
   ])("%s", async (...[, said, body, last]) => {
     const call = await begun();
     engine.write(`HTTP/1.1 200 OK\r\nkeep-alive: timeout=5, max=100\r\n${said}`);
@@ -83,7 +88,7 @@ describe("an answer", () => {
   test.each([
     ["1.0", ""],
     ["1.1", "connection: close\r\n"],
-  ])("of HTTP/%s that lasts until the engine closes", async (version, header) => {
+  ])("over HTTP/%s without a length ends when the engine closes the connection", async (version, header) => {
     const call = await begun();
     engine.end(`HTTP/${version} 200 OK\r\n${header}\r\nhello`);
     await vi.waitFor(() => expect(call).toMatchObject({ state: "whole" }));
@@ -94,13 +99,13 @@ describe("an answer", () => {
     ["HEAD", "200 OK"],
     ["GET", "204 No Content"],
     ["GET", "304 Not Modified"],
-  ])("to %s that is %s has no body, whatever it says", async (method, status) => {
+  ])("to %s with status %s has no body, whatever its headers declare", async (method, status) => {
     const call = await begun({ method });
     engine.write(`HTTP/1.1 ${status}\r\ncontent-length: 5\r\n\r\n`);
     await vi.waitFor(() => expect(call).toMatchObject({ state: "whole", last: 0 }));
   });
 
-  test("brings its headers byte by byte, and those that it says twice in one sensible way", async () => {
+  test("passes on its headers byte for byte, and resolves repeated ones in one consistent way", async () => {
     const call = await begun();
     engine.write(
       Buffer.from(
@@ -119,14 +124,14 @@ describe("an answer", () => {
     });
   });
 
-  test("with a header that the tunnel cannot carry is a fault, and ends the engine's work", async () => {
+  test("with a header that the tunnel cannot carry is a fault, and aborts the engine's request", async () => {
     const call = await begun();
     engine.write("HTTP/1.1 200 OK\r\nx-refused: 1\r\n\r\n");
     await vi.waitFor(() => expect(call).toMatchObject(FAULT));
     await vi.waitFor(() => expect(engine.closed).toBe(true));
   });
 
-  test("that comes before the whole body ends the call, whose rest is dropped", async () => {
+  test("that arrives before the whole body ends the call, and the rest of the body is dropped", async () => {
     const call = await begun(UPLOAD);
     engine.pause();
     const said = fill(call);
@@ -140,7 +145,7 @@ describe("an answer", () => {
     expect(heard().endsWith("0\r\n\r\n")).toBe(false);
   });
 
-  test("whose end closes the call leaves its connection to the next one", async () => {
+  test("whose end closes the call leaves its connection to the next call", async () => {
     connections = new EngineConnections({ trialMs: 1 });
     await vi.waitFor(async () => {
       const before = sockets.size;
@@ -151,7 +156,7 @@ describe("an answer", () => {
     });
   });
 
-  test("waits for a caller that is slow", async () => {
+  test("waits for a slow caller", async () => {
     const call = await begun();
     call.takes = false;
     engine.write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
@@ -164,15 +169,15 @@ describe("an answer", () => {
   });
 });
 
-describe("an engine that breaks off", () => {
+describe("an engine that fails", () => {
   test.each([
-    ["closes at once", ""],
-    ["closes inside its head", "HTTP/1.1 200 OK\r\ncontent-le"],
-    ["is none", "SSH-2.0-OpenSSH\r\n\r\n"],
-    ["says two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n"],
-    ["says a length and chunks", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n"],
+    ["closes immediately", ""],
+    ["closes in the middle of its headers", "HTTP/1.1 200 OK\r\ncontent-le"],
+    ["does not speak HTTP", "SSH-2.0-OpenSSH\r\n\r\n"],
+    ["declares two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n"],
+    ["declares a length and chunks", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n"],
     ["changes the protocol", "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\n"],
-  ])("before its answer is a fault: it %s", async (_name, said) => {
+  ])("before its response causes a fault: it %s", async (_name, said) => {
     for (const end of ["end", "resetAndDestroy"] as const) {
       const call = await begun(UPLOAD);
       engine.write(said, () => engine[end]());
@@ -181,11 +186,11 @@ describe("an engine that breaks off", () => {
   });
 
   test.each([
-    ["its length", "content-length: 9\r\n\r\nhalf"],
-    ["its chunks", "transfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n"],
+    ["a body of declared length", "content-length: 9\r\n\r\nhalf"],
+    ["a chunked body", "transfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n"],
     ["a chunk", "transfer-encoding: chunked\r\n\r\n9\r\nhalf"],
-    ["what is no chunk", "transfer-encoding: chunked\r\n\r\n4\r\nhalf\r\nno\r\n"],
-  ])("within %s breaks the call, after what it said", async (_name, said) => {
+    ["an invalid chunk", "transfer-encoding: chunked\r\n\r\n4\r\nhalf\r\nno\r\n"],
+  ])("within %s aborts the call after the bytes that it sent", async (_name, said) => {
     const call = await begun();
     engine.end(`HTTP/1.1 200 OK\r\n${said}`);
     await vi.waitFor(() => expect(call.state).toBe("broken"));
@@ -194,7 +199,7 @@ describe("an engine that breaks off", () => {
 });
 
 describe("a request's body", () => {
-  test("waits for an engine that is slow", async () => {
+  test("waits for a slow engine", async () => {
     const call = await begun(UPLOAD);
     engine.pause();
     const said = fill(call);
@@ -204,7 +209,7 @@ describe("a request's body", () => {
     await vi.waitFor(() => expect(heard().endsWith("0\r\n\r\n")).toBe(true));
   });
 
-  test("that is cut never looks whole, and ends the engine's work at once", async () => {
+  test("that is cut off never looks complete, and immediately aborts the engine's request", async () => {
     const call = await begun(UPLOAD);
     await call.say(Buffer.from("half"));
     await vi.waitFor(() => expect(heard()).toContain("half"));
@@ -214,7 +219,7 @@ describe("a request's body", () => {
     expect(call.isAnswered).toBe(false);
   });
 
-  test("that is shorter than it says never looks whole, and is a fault", async () => {
+  test("that is shorter than declared never looks complete, and is a fault", async () => {
     const call = await begun({ ...UPLOAD, headers: { "content-length": "5" } });
     await call.say(Buffer.from("half"));
     call.handler?.onEnd();
@@ -222,7 +227,7 @@ describe("a request's body", () => {
     await vi.waitFor(() => expect(engine.closed).toBe(true));
   });
 
-  test("of a caller who left before there was a connection is not sent at all", async () => {
+  test("of a caller that left before there was a connection is not sent at all", async () => {
     const taken = once(server, "connection");
     const call = forward(UPLOAD);
     call.leave();
@@ -232,32 +237,35 @@ describe("a request's body", () => {
     expect(call.handler).toBeUndefined();
   });
 
-  test.each([true, false])("and an answer of 48 MB are the same at both ends (length said: %s)", async (isSaid) => {
-    const size = 48 * 1024 * 1024;
-    const echo = createHttpServer((request, response) => {
-      if (isSaid) response.setHeader("content-length", size);
-      request.pipe(response);
-    });
-    await listen(echo);
-    const call = forward({ ...UPLOAD, headers: isSaid ? { "content-length": String(size) } : {} });
-    await vi.waitFor(() => expect(call.handler).toBeDefined());
-    // A client that frequently pauses.
-    const drain = setInterval(() => {
-      call.takes = randomInt(4) > 0;
-      if (call.takes) call.handler?.onDrain();
-    }, 1);
-    const sent = createHash("sha256");
-    for (let at = 0; at < size; ) {
-      const piece = randomBytes(Math.min(size - at, randomInt(1, 256 * 1024)));
-      at += piece.length;
-      sent.update(piece);
-      await call.say(piece);
-    }
-    call.handler?.onEnd();
-    await vi.waitFor(() => expect(call.state).toBe("whole"), { timeout: 20_000 });
-    clearInterval(drain);
-    expect(createHash("sha256").update(call.body).digest("hex")).toBe(sent.digest("hex"));
-    echo.closeAllConnections();
-    echo.close();
-  });
+  test.each([true, false])(
+    "and a response of 48 MB are identical at both ends (length declared: %s)",
+    async (isSaid) => {
+      const size = 48 * 1024 * 1024;
+      const echo = createHttpServer((request, response) => {
+        if (isSaid) response.setHeader("content-length", size);
+        request.pipe(response);
+      });
+      await listen(echo);
+      const call = forward({ ...UPLOAD, headers: isSaid ? { "content-length": String(size) } : {} });
+      await vi.waitFor(() => expect(call.handler).toBeDefined());
+      // A client that frequently pauses.
+      const drain = setInterval(() => {
+        call.takes = randomInt(4) > 0;
+        if (call.takes) call.handler?.onDrain();
+      }, 1);
+      const sent = createHash("sha256");
+      for (let at = 0; at < size; ) {
+        const piece = randomBytes(Math.min(size - at, randomInt(1, 256 * 1024)));
+        at += piece.length;
+        sent.update(piece);
+        await call.say(piece);
+      }
+      call.handler?.onEnd();
+      await vi.waitFor(() => expect(call.state).toBe("whole"), { timeout: 20_000 });
+      clearInterval(drain);
+      expect(createHash("sha256").update(call.body).digest("hex")).toBe(sent.digest("hex"));
+      echo.closeAllConnections();
+      echo.close();
+    },
+  );
 });

@@ -64,7 +64,7 @@ async function whole(caller: TestCaller): Promise<string> {
 }
 
 describe("the gateway", () => {
-  test("forwards method, path, headers and body, and brings the answer back", async () => {
+  test("forwards method, path, headers and body, and returns the response", async () => {
     let seen: IncomingMessage | undefined;
     let body = "";
     script = async (request, response) => {
@@ -84,13 +84,13 @@ describe("the gateway", () => {
     expect(seen?.headers).not.toHaveProperty("te");
   });
 
-  test("uses a connection of an engine that it does not know yet only once", async () => {
+  test("uses a connection to a still unknown engine only once", async () => {
     script = (_request, response) => response.end("ok");
     for (let i = 0; i < 3; i++) expect(await whole(ask())).toBe("ok");
     expect(engineSockets).toBe(3);
   });
 
-  test("uses connections again of an engine that keeps them, also after callers left or bodies were refused", async () => {
+  test("reuses connections to an engine that keeps them open, even after callers left or bodies were rejected", async () => {
     script = (request, response) => {
       if (request.url === "/hang") return;
       if (request.url === "/refused") response.writeHead(413).end("no");
@@ -118,14 +118,14 @@ describe("the gateway", () => {
   });
 
   test.each(["unknown", "starting", ""])(
-    "answers for a workload that does not run (%j) itself, and says so",
+    "responds itself for a workload that does not run (%j), and says so",
     async (name) => {
       expect(await answered(ask({ workload: name }))).toMatchObject(fault(503, "no_running_engine"));
       expect(engineSockets).toBe(0);
     },
   );
 
-  test("tells an engine that does not listen from one that breaks off", async () => {
+  test("distinguishes an engine that does not listen from one that drops the connection", async () => {
     script = (request) => request.socket.destroy();
     expect(await answered(ask())).toMatchObject(fault(502, "upstream_failed"));
     engine.close();
@@ -133,7 +133,7 @@ describe("the gateway", () => {
     expect(await answered(ask())).toMatchObject(fault(503, "no_running_engine"));
   });
 
-  test("lets no engine speak in its name", async () => {
+  test("does not let an engine report faults in its name", async () => {
     script = (_request, response) => response.writeHead(200, { [TUNNEL_FAULT_HEADER]: "no_running_engine" }).end();
     expect((await answered(ask())).headers).not.toHaveProperty(TUNNEL_FAULT_HEADER);
   });
@@ -143,7 +143,7 @@ describe("the gateway", () => {
     expect(await answered(ask({ workload: "broken" }))).toMatchObject(fault(502, "upstream_failed"));
   });
 
-  test("delivers what a breaking engine said, then breaks off, and never ends the response", async () => {
+  test("delivers what a failing engine sent, then aborts, and never ends the response cleanly", async () => {
     script = (_request, response) => {
       response.writeHead(200).write("half", () => response.destroy());
     };
@@ -153,7 +153,7 @@ describe("the gateway", () => {
     expect(caller.body.toString()).toBe("half");
   });
 
-  test("ends the engine's work when the caller leaves, before and after the headers", async () => {
+  test("aborts the engine's request when the caller leaves, before and after the headers", async () => {
     const closed: number[] = [];
     let asked = 0;
     script = (request, response) => {
@@ -170,7 +170,7 @@ describe("the gateway", () => {
     await vi.waitFor(() => expect(closed).toEqual([1, 2]));
   });
 
-  test("does not let a body that was cut off look whole to the engine", async () => {
+  test("does not let a body that was cut off look complete to the engine", async () => {
     const outcome: string[] = [];
     script = (request) => {
       request.on("data", () => outcome.push("data"));
@@ -184,7 +184,7 @@ describe("the gateway", () => {
     await vi.waitFor(() => expect(outcome).toEqual(["data", "error"]));
   });
 
-  test("passes an answer on that comes before the whole body was taken", async () => {
+  test("passes on a response that arrives before the whole body was read", async () => {
     script = (_request, response) => response.writeHead(400, { connection: "close" }).end("no");
     const caller = upload();
     void caller.writer.send(Buffer.alloc(16 * 1024));
@@ -192,7 +192,7 @@ describe("the gateway", () => {
     expect(caller.status).toBe(400);
   });
 
-  test("holds both directions to the pace of the reader", async () => {
+  test("limits both directions to the pace of the reader", async () => {
     const size = 32 * 1024 * 1024;
     script = (request, response) => request.pipe(response);
     const caller = upload();
@@ -204,7 +204,7 @@ describe("the gateway", () => {
 });
 
 describe("a relayed request", () => {
-  test("is forwarded by a token that opens the workload, which the workload does not see", async () => {
+  test("is forwarded with a token that is valid for the workload, which does not see it", async () => {
     let seen: IncomingMessage | undefined;
     script = (request, response) => {
       seen = request;
@@ -218,7 +218,7 @@ describe("a relayed request", () => {
     ["invalid_credential", 401],
     ["expired_credential", 401],
     ["unavailable", 503],
-  ])("that is refused (%s) never reaches the workload, an empty token included", async (refusal, status) => {
+  ])("that is rejected (%s) never reaches the workload, even with an empty token", async (refusal, status) => {
     verdict = () => refusal;
     for (const token of ["bad", ""]) {
       const caller = ask({ headers: { [TUNNEL_TOKEN_HEADER]: token } });
@@ -227,7 +227,7 @@ describe("a relayed request", () => {
     expect(engineSockets).toBe(0);
   });
 
-  test("whose caller left while its token was judged ends quietly", async () => {
+  test("whose caller leaves during the token check ends quietly", async () => {
     const judged = Promise.withResolvers<void>();
     verdict = () => {
       judged.resolve();
@@ -240,7 +240,7 @@ describe("a relayed request", () => {
     expect(await whole(ask())).toBe("ok");
   });
 
-  test("with a body of unknown length is framed, whatever its method", async () => {
+  test("with a body of unknown length is sent in chunks, whatever its method", async () => {
     let body = "";
     script = async (request, response) => {
       body = await text(request);

@@ -54,7 +54,7 @@ const endless = (...lines: readonly LogLine[]): FollowLogs =>
   };
 
 describe("the logs of a workload", () => {
-  test("are told line by line, as they were asked for", async () => {
+  test("are sent line by line, with the requested options", async () => {
     followLogs = async function* () {
       yield line(1, "ready\u2028 “now”");
     };
@@ -65,13 +65,13 @@ describe("the logs of a workload", () => {
     expect(asked).toEqual([{ id: "one", options: { follow: false, tail: 5, since: "2026-01-01T00:00:00Z" } }]);
   });
 
-  test("of a workload that has no container are refused", async () => {
+  test("of a workload without a container are refused", async () => {
     const caller = ask("/other");
     await answered(caller, 503);
     expect(caller.headers).toMatchObject({ [TUNNEL_FAULT_HEADER]: "no_running_engine" });
   });
 
-  test("that the container engine does not give are broken off, and do not look empty", async () => {
+  test("that the container engine does not provide are aborted, and do not look empty", async () => {
     followLogs = () => {
       throw new RuntimeError("unavailable", "away");
     };
@@ -80,7 +80,7 @@ describe("the logs of a workload", () => {
     expect(caller.status).toBe(200);
   });
 
-  test("go on with the next run, and repeat no line of this container", async () => {
+  test("continue with the next run, and repeat no line of this container", async () => {
     const runs: FollowLogs[] = [
       async function* () {
         yield line(1, "first");
@@ -110,7 +110,7 @@ describe("the logs of a workload", () => {
     caller.abort();
   });
 
-  test("end at the container engine when the caller leaves", async () => {
+  test("stop at the container engine when the caller leaves", async () => {
     let ended = false;
     followLogs = async function* (_id, _options, signal) {
       yield line(1, "hello");
@@ -123,7 +123,7 @@ describe("the logs of a workload", () => {
     await expect.poll(() => ended).toBe(true);
   });
 
-  test("are read no faster than the caller takes them", async () => {
+  test("are read no faster than the caller reads them", async () => {
     let read = 0;
     followLogs = async function* () {
       for (; read < 100_000; read++) yield line(1, "x".repeat(1000));

@@ -13,7 +13,7 @@ const disk = (usedPercent: number, total = 100) => ({
 });
 
 describe("the disk", () => {
-  test("is under pressure from 85 % on, until it is under 80 %", () => {
+  test("is under pressure from 85 % until it is below 80 %", () => {
     expect([84.9, 85, 99].map((used) => isUnderPressure(disk(used), false))).toEqual([false, true, true]);
     expect([79.9, 80, 84].map((used) => isUnderPressure(disk(used), true))).toEqual([false, true, true]);
     expect(diskFinding(disk(91), null, false)).toEqual({
@@ -24,12 +24,12 @@ describe("the disk", () => {
     expect(diskFinding(disk(82), null, false)).toEqual(OK);
   });
 
-  test("is to be cleaned from the upper mark down to the lower one", () => {
+  test("is cleaned from the upper mark down to the lower one", () => {
     expect(bytesToFree(disk(84))).toBe(0);
     expect(bytesToFree(disk(90))).toBe(10 * GIB);
   });
 
-  test("keeps 1 GiB free, a small one 5 %", () => {
+  test("keeps 1 GiB free, or 5 % if it is small", () => {
     expect(floorOf(disk(0, 100))).toBe(GIB);
     expect(floorOf(disk(0, 10))).toBe(GIB / 2);
     expect(roomProblem(disk(98), 0)).toBeNull();
@@ -39,13 +39,13 @@ describe("the disk", () => {
     expect(roomProblem(disk(99.5), 0)).toBe("too little disk space: 512 MiB free, 1.0 GiB must stay free");
   });
 
-  test("a refused pull is told above all else, and what cannot be read is unknown", () => {
+  test("reports a rejected pull before anything else, and is unknown when it cannot be read", () => {
     expect(diskFinding(disk(10), "too little", false)).toMatchObject({ status: "problem", reason: "no_room" });
     expect(diskFinding(null, null, false)).toMatchObject({ status: "unknown" });
   });
 });
 
-test("a clock is a problem from half a minute on, and unknown before the platform was heard", () => {
+test("a clock that is off by half a minute is a problem, and is unknown before the platform has responded", () => {
   expect(clockFinding(null).status).toBe("unknown");
   expect([30_000, -30_000].map((skew) => clockFinding(skew))).toEqual([OK, OK]);
   expect(clockFinding(3_600_400)).toMatchObject({
@@ -55,7 +55,7 @@ test("a clock is a problem from half a minute on, and unknown before the platfor
   expect(clockFinding(-31_000).message).toBe("the clock is 31 s behind the platform's");
 });
 
-test("a container engine that is away is a problem, in its own words", () => {
+test("an unavailable container engine is a problem, reported in its own words", () => {
   expect(dockerFinding(null)).toEqual(OK);
   expect(dockerFinding("no such socket")).toEqual({
     status: "problem",
@@ -75,13 +75,13 @@ describe("GPUs", () => {
     ],
   } as const;
 
-  test("matter only where a workload asks for one", () => {
+  test("matter only if a workload requests one", () => {
     for (const desired of [null, aDesiredState(), asking(0)]) {
       expect(gpuFinding({ state: "broken", reason: "x" }, desired)).toEqual(OK);
     }
   });
 
-  test("that are asked for and there are well: all, some, by id, by the start of an id, by index", () => {
+  test("that are requested and present are OK: all, some, by ID, by ID prefix, by index", () => {
     for (const gpus of ["all", 2, ["GPU-bb22"], ["GPU-bb"], ["0", "1"]] as const) {
       expect(gpuFinding(two, asking(gpus as "all"))).toEqual(OK);
     }
@@ -93,14 +93,14 @@ describe("GPUs", () => {
     [two, 3, "missing_gpus", /requires 3 GPUs, but there are 2/],
     [two, ["GPU-cc", "0"], "missing_gpus", /requires GPU-cc, but/],
     [{ state: "present", gpus: [] } as const, "all" as const, "missing_gpus", /there are 0/],
-  ])("that are not there are a problem: %j for %j", (...[reading, gpus, reason, message]) => {
+  ])("that are missing are a problem: %j for %j", (...[reading, gpus, reason, message]) => {
     const finding = gpuFinding(reading, asking(gpus as "all"));
     expect(finding).toMatchObject({ status: "problem", reason });
     expect(finding.message).toMatch(message);
   });
 });
 
-describe("the board", () => {
+describe("the condition board", () => {
   const board = () => {
     const events: string[] = [];
     let changes = 0;
@@ -114,7 +114,7 @@ describe("the board", () => {
   };
   const full = { status: "problem", reason: "disk_pressure", message: "91 %" } as const;
 
-  test("tells a change of state once, as an event too, and since when", () => {
+  test("reports a change of state once, also as an event, with the time it began", () => {
     const { made, events, changes } = board();
     made.set("disk", OK);
     made.set("disk", full);
@@ -126,13 +126,13 @@ describe("the board", () => {
     expect(changes()).toBe(4);
   });
 
-  test("cuts what a room has to say to what the control plane takes", () => {
+  test("cuts messages to the length that the control plane accepts", () => {
     const { made } = board();
     made.set("secrets", { status: "problem", reason: "missing_secrets", message: "x".repeat(5000) });
     expect(conditionSchema.parse(made.list()[0])).toEqual(made.list()[0]);
   });
 
-  test("a machine that is well from the start is no news, one that is not is", () => {
+  test("creates no event for a condition that is OK from the start, but one for a problem", () => {
     const { made, events } = board();
     made.set("clock", OK);
     made.set("gpu", { status: "problem", reason: "no_driver", message: "none" });
@@ -144,7 +144,7 @@ describe("the board", () => {
 describe("the memory", () => {
   const limited = aSpec({ resources: { memoryMb: 512 } });
 
-  test("is warned of while a workload has no limit, by name", () => {
+  test("has a warning while a workload has no limit, which names the workload", () => {
     expect(memoryFinding(null)).toEqual(OK);
     expect(memoryFinding(aDesiredState({ workloads: [limited] }))).toEqual(OK);
     expect(memoryFinding(aDesiredState({ workloads: [limited, aSpec({ name: "agent-1" })] }))).toEqual({
@@ -154,7 +154,7 @@ describe("the memory", () => {
     });
   });
 
-  test("a message names at most ten", () => {
+  test("names at most ten workloads in a message", () => {
     const workloads = Array.from({ length: 256 }, (_, index) => aSpec({ name: `agent-${index}`.padEnd(40, "x") }));
     const { message } = memoryFinding(aDesiredState({ workloads }));
     expect(message).toContain("and 246 more");

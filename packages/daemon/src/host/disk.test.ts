@@ -8,7 +8,7 @@ import type { DiskSpace } from "./disk-rules.ts";
 
 const GIB = 1024 ** 3;
 
-test("the space of a folder is told, and of one that is not there yet that of the folder above", async () => {
+test("the space of a folder is read, or that of its parent while the folder does not exist", async () => {
   const folder = await mkdtemp(join(tmpdir(), "fairlead-disk-"));
   const space = await readDiskSpace(folder);
   expect(space?.totalBytes).toBeGreaterThan(space?.freeBytes ?? 0);
@@ -28,7 +28,7 @@ function room(space: { now: DiskSpace | null }) {
   return { made, time, refused: () => refused, reads: () => reads };
 }
 
-test("what would break the floor is refused, and remembered until a pull comes through", async () => {
+test("a pull that would break the reserve is rejected, and this is remembered until a pull succeeds", async () => {
   const space = { now: { totalBytes: 100 * GIB, freeBytes: 3 * GIB } };
   const { made, refused } = room(space);
   await made.require(GIB);
@@ -40,14 +40,14 @@ test("what would break the floor is refused, and remembered until a pull comes t
   expect(made.refusal).toBeNull();
 });
 
-test("a refusal that nobody repeats is over after a while", async () => {
+test("a rejection that is not repeated expires after a while", async () => {
   const { made, time } = room({ now: { totalBytes: 100 * GIB, freeBytes: 0 } });
   await expect(made.require(0)).rejects.toThrow("too little disk space");
   await time.advance(10 * 60_000);
   expect(made.refusal).toBeNull();
 });
 
-test("the disk is read once a second however often it is asked for, and where it cannot be read nothing is refused", async () => {
+test("the disk is read at most once a second, and nothing is rejected when it cannot be read", async () => {
   const space: { now: DiskSpace | null } = { now: null };
   const { made, time, reads } = room(space);
   for (let asked = 0; asked < 50; asked++) await made.require(GIB);

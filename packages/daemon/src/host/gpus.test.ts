@@ -19,7 +19,7 @@ async function program(script: string): Promise<string> {
   return path;
 }
 
-test("the GPUs that the driver tells are found, with their memory", async () => {
+test("the GPUs that the driver reports are found, with their memory", async () => {
   const command = await program(`[ "$1" = --query-gpu=uuid,name,memory.total ] || exit 9
 echo 'GPU-11, NVIDIA L4, 23034'
 echo 'GPU-22, NVIDIA A100, SXM4, 40960'`);
@@ -32,20 +32,20 @@ echo 'GPU-22, NVIDIA A100, SXM4, 40960'`);
   });
 });
 
-test("a machine without the driver has none, and that is no fault", async () => {
+test("a machine without the driver has none, and this is not a fault", async () => {
   expect(await readGpus(join(folder, "nvidia-smi"))).toEqual({ state: "absent" });
 });
 
-test("a driver that fails says why (nvidia-container-toolkit#48)", async () => {
+test("a driver that fails is reported with the reason (nvidia-container-toolkit#48)", async () => {
   const command = await program("echo 'Failed to initialize NVML: Unknown Error'; exit 255");
   expect(await readGpus(command)).toEqual({ state: "broken", reason: "Failed to initialize NVML: Unknown Error" });
 });
 
-test("lines that are none are left out", () => {
+test("invalid lines are ignored", () => {
   expect(parseGpus("\nNo devices were found\nGPU-1, X, [N/A]\n")).toEqual([{ id: "GPU-1", name: "X", memoryMb: 0 }]);
 });
 
-test("ids and names of any length are told as the control plane takes them", () => {
+test("IDs and names of any length are reported in a form that the control plane accepts", () => {
   const [gpu] = parseGpus(`${"i".repeat(500)}, ${"n".repeat(500)}, -1`);
   expect(gpuSchema.parse(gpu)).toEqual(gpu);
 });

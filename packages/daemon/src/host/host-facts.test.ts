@@ -2,7 +2,7 @@ import { hostFactsSchema } from "@fairlead/protocol/daemon-link";
 import { expect, test } from "vitest";
 import { readHostFacts, readStaticFacts } from "./host-facts.ts";
 
-test("the machine's facts are those of this machine", async () => {
+test("the reported facts are those of this machine", async () => {
   const facts = await readStaticFacts();
   expect(facts.operatingSystem).toMatch(/\S+ \S+/);
   expect(facts.cpus).toBeGreaterThan(0);
@@ -10,7 +10,7 @@ test("the machine's facts are those of this machine", async () => {
   expect(facts.kernel).not.toBe("");
 });
 
-test("facts that change are read anew, and those that cannot be read are empty", async () => {
+test("facts that change are read again, and facts that cannot be read are empty", async () => {
   const facts = await readStaticFacts();
   const version = () => Promise.reject(new Error("away"));
   expect(await readHostFacts(facts, { version })).toMatchObject({ ...facts, dockerVersion: "" });
@@ -20,7 +20,7 @@ test("facts that change are read anew, and those that cannot be read are empty",
   expect(read.diskFreeMb).toBeGreaterThan(0);
 });
 
-test("facts of any length are told as the control plane takes them", async () => {
+test("facts of any length are reported in a form that the control plane accepts", async () => {
   const facts = await readStaticFacts();
   const host = await readHostFacts(facts, {
     version: async () => ({ id: "a", version: "x".repeat(500), rootFolder: "/", usesProxy: false }),

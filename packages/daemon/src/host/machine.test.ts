@@ -59,7 +59,7 @@ beforeEach(async () => {
 });
 afterEach(() => machine.close());
 
-test("a machine is looked at from the start on, and every half minute", async () => {
+test("a machine is checked from the start, and then every half minute", async () => {
   await found("clock", "");
   skew = 90_000;
   // A check may be running: advance time until the next one has finished.
@@ -72,18 +72,18 @@ test("a machine is looked at from the start on, and every half minute", async ()
   expect(changes).toBeGreaterThan(1);
 });
 
-test("a container engine that is away is told at once, and that it is back", async () => {
+test("an unavailable container engine is reported immediately, and so is its return", async () => {
   machine.observed(snapshot("the socket is gone"));
   await found("docker", "unavailable");
   machine.observed(snapshot(null));
   await found("docker", "");
 });
 
-test("GPUs that a workload asks for and this machine does not have are told", async () => {
+test("GPUs that a workload requests and this machine lacks are reported", async () => {
   await expect.poll(() => machine.board.list().find(({ type }) => type === "gpu")?.status).toBe("problem");
 });
 
-test("an image that was pulled is remembered through a restart", async () => {
+test("a pulled image is remembered across a restart", async () => {
   runtime.addImage("example/engine:1");
   machine.pulls.onPulled("example/engine:1", "wkl_engine");
   await time.advance(0);

@@ -39,7 +39,7 @@ const agentOf = (host: string, forwarded: boolean) =>
     workloads: [anAgent({ network: { internet: true, platform: { name: host, host, port: 8081, forwarded } } })],
   });
 
-test("rules are there before the first container starts, and are not installed again for the next", async () => {
+test("rules are in place before the first container starts, and are not installed again for the next", async () => {
   await Promise.all([guard.ready(), guard.ready()]);
   const before = scripts.length;
   await guard.ready();
@@ -47,7 +47,7 @@ test("rules are there before the first container starts, and are not installed a
   expect(findings.at(-1)).toMatchObject({ status: "ok" });
 });
 
-test("no container starts where they cannot be installed, the condition says why, and it is tried again", async () => {
+test("no container starts until rules can be installed: the condition says why, and a retry follows", async () => {
   fault = "iptables: not found";
   await expect(guard.ready()).rejects.toMatchObject({ kind: "unavailable", message: expect.stringContaining(fault) });
   expect(findings.at(-1)).toMatchObject({ status: "problem", reason: "no_network_rules" });
@@ -57,14 +57,14 @@ test("no container starts where they cannot be installed, the condition says why
   await guard.ready();
 });
 
-test("another port of the platform is let through before the container that needs it starts", async () => {
+test("another port of the platform is allowed before the container that needs it starts", async () => {
   await guard.ready();
   guard.desiredChanged(agentOf("127.0.0.1", true));
   await guard.ready();
   expect(scripts.at(-1)).toContain("-p tcp --dport 8081 -j RETURN");
 });
 
-test("a platform on this machine itself is let through at its own address; one elsewhere needs no rule", async () => {
+test("a platform on this machine is allowed at its own address; one elsewhere needs no rule", async () => {
   guard.desiredChanged(agentOf("here.example.org", false));
   await guard.ready();
   expect(scripts.at(-1)).toContain("-i flw1+ -d 192.0.2.2 -p tcp --dport 8081 -j RETURN");
@@ -74,7 +74,7 @@ test("a platform on this machine itself is let through at its own address; one e
   expect(scripts.at(-1)).not.toContain("8081");
 });
 
-test("rules are installed again from time to time, and at once when the container engine is back, until the end", async () => {
+test("rules are reinstalled periodically, and immediately when the container engine is back, until the end", async () => {
   await guard.ready();
   await time.advance(5 * 60_000);
   await eventually(() => scripts.length === 2);

@@ -75,13 +75,13 @@ const isReachable = async (from = NETWORK): Promise<boolean> =>
 const becomes = (reachable: boolean, from = NETWORK): Promise<void> =>
   vi.waitFor(async () => expect(await isReachable(from)).toBe(reachable));
 
-test("the platform is reached at the machine's address on the workload's network, both ways and to the last byte", async () => {
+test("the platform can be reached at the machine's address on the workload's network, in both directions to the last byte", async () => {
   show([agent("agt_one", port)], NETWORK);
   await becomes(true);
   expect(await say("x".repeat(3_000_000))).toBe("heard 3000000");
 });
 
-test("a network without a gateway is told of for its workload and its machine, and closes no other workload's way", async () => {
+test("a network without a gateway is reported for its workload and its machine, and affects no other workload", async () => {
   show([agent("agt_one", port), agent("agt_two", port)], { ...NETWORK, gateway: "" }, OTHER);
   await becomes(true, OTHER);
   await vi.waitFor(() => expect(findings).toHaveLength(1));
@@ -96,7 +96,7 @@ test("a network without a gateway is told of for its workload and its machine, a
   expect(forwarder.faultOf("agt_one")).toBeNull();
 });
 
-test("an address that this machine does not have is told of, until it has it", async () => {
+test("an address that this machine does not have is reported until the machine has it", async () => {
   show([agent("agt_one", port)], { ...NETWORK, gateway: "203.0.113.9", subnet: "203.0.113.8/29" });
   await vi.waitFor(() => expect(findings).toHaveLength(1));
   expect(forwarder.faultOf("agt_one")).toMatch(/^cannot listen on port \d+ of 203\.0\.113\.9: .*EADDRNOTAVAIL/);
@@ -105,13 +105,13 @@ test("an address that this machine does not have is told of, until it has it", a
   await vi.waitFor(() => expect(findings.at(-1)).toEqual({ status: "ok", reason: "", message: "" }));
 });
 
-test("only the networks of workloads that name the platform have a way there", async () => {
+test("only the networks of workloads that name the platform can reach it", async () => {
   show([agent("agt_one", port), anAgent({ workloadId: "agt_two" })], NETWORK, OTHER);
   await becomes(true);
   expect(await isReachable(OTHER)).toBe(false);
 });
 
-test("what no workload names any more is closed, and so is all at the end", async () => {
+test("a listener that no workload names any more is closed, and so are all listeners at the end", async () => {
   show([agent("agt_one", port)], NETWORK);
   await becomes(true);
   show([], NETWORK);
@@ -122,7 +122,7 @@ test("what no workload names any more is closed, and so is all at the end", asyn
   expect(await isReachable()).toBe(false);
 });
 
-test("a connection from outside of the workload's network is closed", async () => {
+test("a connection from outside the workload's network is closed", async () => {
   const inside = { ...OTHER, workloadId: "agt_one" };
   show([agent("agt_one", port)], { ...NETWORK, subnet: "10.9.8.0/24" }, inside);
   await becomes(true, inside);
@@ -131,7 +131,7 @@ test("a connection from outside of the workload's network is closed", async () =
   expect(sockets).toEqual([]);
 });
 
-test("a workload has so many connections to the platform at a time, and the log says when it wants more", async () => {
+test("a workload's connections to the platform are limited, and the log says when it exceeds the limit", async () => {
   show([agent("agt_one", port)], NETWORK);
   await becomes(true);
   await vi.waitFor(() => expect(sockets.every(({ destroyed }) => destroyed)).toBe(true));
@@ -145,7 +145,7 @@ test("a workload has so many connections to the platform at a time, and the log 
   await becomes(true);
 });
 
-test("a platform on this machine that listens at all addresses is left alone", async () => {
+test("a platform on this machine that listens on all addresses is left alone", async () => {
   const everywhere = createServer((socket) => socket.end("all")).listen(0, "0.0.0.0");
   await once(everywhere, "listening");
   show([agent("agt_one", portOf(everywhere)), agent("agt_two", port)], NETWORK, OTHER);
@@ -155,7 +155,7 @@ test("a platform on this machine that listens at all addresses is left alone", a
   everywhere.close();
 });
 
-test("a network that is made anew with another address is followed", async () => {
+test("a network that is recreated with another address is followed", async () => {
   show([agent("agt_one", port)], NETWORK);
   await becomes(true);
   const moved = { ...NETWORK, id: "n3", gateway: "127.0.0.4" };

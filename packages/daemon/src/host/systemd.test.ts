@@ -11,7 +11,7 @@ function watched(watchdogMs: number | null): { time: FakeTime; told: string[]; w
   return { time, told, watchdog };
 }
 
-test("the watchdog is fed several times within its limit, until the end", async () => {
+test("the watchdog is notified several times within its limit, until the end", async () => {
   const { time, told, watchdog } = watched(120_000);
   await time.advance(120_000);
   expect(told).toEqual(Array(5).fill("WATCHDOG=1"));
@@ -20,7 +20,7 @@ test("the watchdog is fed several times within its limit, until the end", async 
   expect(told).toHaveLength(5);
 });
 
-test("what does not get on is not covered up, and what gets on again is fed again", async () => {
+test("the watchdog is not notified while there is no progress, and is notified again afterwards", async () => {
   const { time, told, watchdog } = watched(120_000);
   let getsOn = false;
   watchdog.watch(() => getsOn);
@@ -31,7 +31,7 @@ test("what does not get on is not covered up, and what gets on again is fed agai
   expect(told).toHaveLength(2);
 });
 
-test("nobody is told where nobody watches", async () => {
+test("nothing is sent when there is no watchdog", async () => {
   const { time, told } = watched(null);
   await time.advance(600_000);
   expect(told).toEqual([]);

@@ -8,7 +8,7 @@ const facts = { bridges, pool: "198.19.0.0/16", forwardedPorts: [], platform: []
 const rulesOf = (script: string): string[] =>
   script.split("\\n").flatMap((line) => (line.startsWith("-A ") ? [line.replace("-A FAIRLEAD-flwabcde ", "")] : []));
 
-test("of new connections only those to other machines pass", () => {
+test("new connections pass only to other machines", () => {
   expect(rulesOf(installScript(facts))).toEqual([
     "-m conntrack --ctstate ESTABLISHED,RELATED -j RETURN",
     "-i flxabcde+ -j DROP",
@@ -21,7 +21,7 @@ test("of new connections only those to other machines pass", () => {
   ]);
 });
 
-test("the platform and name servers are let through before; without internet, what the daemon forwards alone", () => {
+test("the platform and name servers are allowed first; without internet, only what the daemon forwards", () => {
   const rules = rulesOf(
     installScript({
       ...facts,
@@ -39,7 +39,7 @@ test("the platform and name servers are let through before; without internet, wh
   ]);
 });
 
-test("both kinds of bridges are led through the rules, once, and no more afterwards", () => {
+test("both kinds of bridges pass through the rules once, and no longer after the removal", () => {
   const script = installScript(facts);
   for (const prefix of Object.values(bridges)) {
     const jump = `PREROUTING -i ${prefix}+ -j FAIRLEAD-flwabcde`;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { CallSlots } from "./call-slots.ts";
 
-test("runs as many calls as there are slots, the others in their order, failed ones too", async () => {
+test("as many calls run as there are slots, and the others follow in order, even after failures", async () => {
   const slots = new CallSlots(2);
   const begun: number[] = [];
   const ends = Array.from({ length: 5 }, () => Promise.withResolvers<number>());

@@ -35,7 +35,7 @@ export function controlLinkContract(start: () => Promise<ControlLinkHarness>): v
   });
   const connect = (): Promise<LinkConnection> => harness.link.connect(closing.signal);
 
-  test("calls reach the control plane and come back with its answer", async () => {
+  test("calls reach the control plane and return its response", async () => {
     const connection = await connect();
     const { controlPlane } = harness;
     const { heartbeatSeconds, serverTime } = controlPlane;
@@ -53,7 +53,7 @@ export function controlLinkContract(start: () => Promise<ControlLinkHarness>): v
     });
   });
 
-  test("a secret comes as it was sealed, and a name without one is missing", async () => {
+  test("a secret arrives as it was sealed, and a name without a secret is missing", async () => {
     const { controlPlane } = harness;
     const sealed = { state: "sealed", version: "1.a", jwe: `e.${"x".repeat(90_000)}` } as const;
     controlPlane.secrets.set("TOKEN", sealed).set("OLD", { state: "stale" });
@@ -63,7 +63,7 @@ export function controlLinkContract(start: () => Promise<ControlLinkHarness>): v
     expect(await connection.secret({ name: "NONE" })).toEqual({ state: "missing" });
   });
 
-  test("a workload's token comes with its life, and a workload without one has none", async () => {
+  test("a workload's token arrives with its lifetime, and a workload without a token has none", async () => {
     const issued = { state: "issued", token: "e.y.x", expiresIn: 3600 } as const;
     harness.controlPlane.workerTokens.set("agt_1", issued);
     const connection = await connect();
@@ -71,7 +71,7 @@ export function controlLinkContract(start: () => Promise<ControlLinkHarness>): v
     expect(await connection.workerToken({ workloadId: "agt_2" })).toEqual({ state: "none" });
   });
 
-  test("a subscriber gets the present state at once and every later one", async () => {
+  test("a subscriber receives the current state immediately, and every later one", async () => {
     harness.controlPlane.push(aDesiredState({ generation: 1 }));
     const connection = await connect();
     const seen: number[] = [];
@@ -81,7 +81,7 @@ export function controlLinkContract(start: () => Promise<ControlLinkHarness>): v
     await vi.waitFor(() => expect(seen).toEqual([1, 2]));
   });
 
-  test("subscribing again asks for the whole state again, without losing the connection", async () => {
+  test("subscribing again requests the whole state again, without losing the connection", async () => {
     harness.controlPlane.push(aDesiredState({ generation: 1 }));
     const connection = await connect();
     const seen: number[] = [];
@@ -94,7 +94,7 @@ export function controlLinkContract(start: () => Promise<ControlLinkHarness>): v
     await connection.heartbeat({ epoch: "e", generation: 2 });
   });
 
-  test("a refusal tells its status and how long to wait", async () => {
+  test("a refusal carries its status and the time to wait", async () => {
     harness.controlPlane.refuseNext(503, 7);
     await expect(connect()).rejects.toMatchObject({ name: "LinkRefused", status: 503, retryAfterMs: 7000 });
     harness.controlPlane.refuseNext(401, null);
@@ -102,14 +102,14 @@ export function controlLinkContract(start: () => Promise<ControlLinkHarness>): v
     await connect();
   });
 
-  test("a call that the control plane fails is told; the connection holds", async () => {
+  test("a call that fails at the control plane is reported, and the connection stays open", async () => {
     const connection = await connect();
     harness.controlPlane.failNextCall();
     await expect(connection.heartbeat({ epoch: "e", generation: 1 })).rejects.toThrow();
     await connection.heartbeat({ epoch: "e", generation: 1 });
   });
 
-  test("a dropped link is told as lost, and its calls fail", async () => {
+  test("a dropped link is reported as lost, and its calls fail", async () => {
     const connection = await connect();
     await connection.heartbeat({ epoch: "e", generation: 1 });
     harness.controlPlane.drop();
@@ -117,7 +117,7 @@ export function controlLinkContract(start: () => Promise<ControlLinkHarness>): v
     await expect(connection.heartbeat({ epoch: "e", generation: 1 })).rejects.toThrow();
   });
 
-  test("a link whose place another daemon has taken is told as such", async () => {
+  test("a link that another daemon has taken over is reported as such", async () => {
     const connection = await connect();
     await connection.heartbeat({ epoch: "e", generation: 1 });
     harness.controlPlane.takeOver();

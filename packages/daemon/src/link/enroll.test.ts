@@ -40,14 +40,14 @@ async function start(platform: FakePlatform) {
   return { time, store, identity, closing, result };
 }
 
-test("enrolling keeps project and installation beside the keys", async () => {
+test("enrolling stores the project and the installation with the keys", async () => {
   const { result, store, identity } = await start(new FakePlatform().reply(answer));
   expect((await result).answer.identityToken).toBe("jwt");
   const enrolled = { projectId: "prj_1", installationId: "ins_1", bootstrapTokenSha256: sha256Of("flb_x") };
   expect((await store.load()).value).toEqual({ ...identity, enrolled });
 });
 
-test("a lost answer is asked for again with the same keys", async () => {
+test("a lost response is requested again with the same keys", async () => {
   const platform = new FakePlatform().reply(new Error("socket hang up"), { status: 502, text: "<html>" }, answer);
   const { result, time } = await start(platform);
   await eventually(() => platform.requests.length === 1);
@@ -76,7 +76,7 @@ test("only public keys are sent", async () => {
   expect(sent).not.toContain(identity.keys.sealing.d);
 });
 
-test("a network that stays down is retried for ever (coreos/fleet#1325)", async () => {
+test("a network that stays down is retried forever (coreos/fleet#1325)", async () => {
   const platform = new FakePlatform();
   const { result, time } = await start(platform);
   await eventually(() => platform.requests.length === 1);
@@ -97,7 +97,7 @@ test("retry-after is obeyed", async () => {
   await result;
 });
 
-describe("a token that is refused for good ends the daemon with the code that systemd does not restart", () => {
+describe("a permanently rejected token ends the daemon with the exit code that systemd does not restart", () => {
   test.each([
     [409, "bootstrap_token_used"],
     [401, "invalid_credential"],
@@ -109,7 +109,7 @@ describe("a token that is refused for good ends the daemon with the code that sy
   });
 });
 
-test("a 401 that is not the platform's own (a proxy in between) is not a refusal", async () => {
+test("a 401 that is not the platform's own (a proxy in between) is not a rejection", async () => {
   const platform = new FakePlatform().reply({ status: 401, text: "proxy" }, answer);
   const { result, time } = await start(platform);
   await eventually(() => platform.requests.length === 1);

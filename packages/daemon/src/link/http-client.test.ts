@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { expect, test, vi } from "vitest";
 import { jsonOf, nodeHttpClient } from "./http-client.ts";
 
-test("a name that nobody resolves is a failed call, which is tried again: `network-online` promises no DNS (crowdsecurity/cs-firewall-bouncer#217)", async () => {
+test("a name that does not resolve is a failed call, which is retried: `network-online` promises no DNS (crowdsecurity/cs-firewall-bouncer#217)", async () => {
   // RFC 6761 §6.4: this name never resolves.
   const call = nodeHttpClient({ method: "POST", url: "https://platform.invalid/v1", body: {}, timeoutMs: 5000 });
   await expect(call).rejects.toThrow(/^POST https:\/\/platform\.invalid: (the call failed|no answer within 5000 ms)$/);
@@ -21,7 +21,7 @@ test("a body of more than a megabyte is refused", async () => {
   expect(error).toMatchObject({ cause: { message: expect.stringContaining("1048576 bytes") as unknown } });
 });
 
-test("a body that is nested deeper than any that is asked for is not parsed", () => {
+test("a body nested deeper than any expected one is not parsed", () => {
   const parse = vi.spyOn(JSON, "parse");
   const deep = jsonOf({ status: 200, headers: {}, text: "[".repeat(100_000) });
   const calls = parse.mock.calls.length;

@@ -51,7 +51,7 @@ test("the assertion proves the node's key, to this installation only, for two mi
   expect(payload).toMatchObject({ jti: "n0", exp: (payload.iat ?? 0) + 120 });
 });
 
-test("a token is used until a third of its life is left, then renewed while it still serves", async () => {
+test("a token is used until a third of its lifetime is left, then renewed while it is still valid", async () => {
   const platform = new FakePlatform().reply(token("one"), token("two"));
   const { time, tokens } = start(platform);
   await tokens.token();
@@ -65,7 +65,7 @@ test("a token is used until a third of its life is left, then renewed while it s
   expect(await tokens.token()).toBe("two");
 });
 
-test("a failed renewal does not cost the token that still holds, and is not hammered", async () => {
+test("a failed renewal keeps the valid token, and is not repeated for every caller", async () => {
   const platform = new FakePlatform().reply(token("one"));
   const { time, tokens } = start(platform);
   await tokens.token();
@@ -76,7 +76,7 @@ test("a failed renewal does not cost the token that still holds, and is not hamm
   expect(platform.requests).toHaveLength(2);
 });
 
-test("the wall clock may jump without touching a token's life", async () => {
+test("a jump of the wall clock does not affect a token's lifetime", async () => {
   const platform = new FakePlatform().reply(token("one"), token("two"));
   const { time, tokens } = start(platform);
   await tokens.token();
@@ -86,14 +86,14 @@ test("the wall clock may jump without touching a token's life", async () => {
   expect(await tokens.token()).toBe("two");
 });
 
-test("callers at the same time share one renewal", async () => {
+test("concurrent callers share one renewal", async () => {
   const platform = new FakePlatform().reply(token("one"));
   const { tokens } = start(platform);
   expect(await Promise.all([tokens.token(), tokens.token(), tokens.token()])).toEqual(["one", "one", "one"]);
   expect(platform.requests).toHaveLength(1);
 });
 
-test("a node whose clock is off signs again by the server's time (harvester#2860)", async () => {
+test("a node whose clock is off signs again with the server's time (harvester#2860)", async () => {
   const date = new Date(Date.UTC(2027, 5, 1)).toUTCString();
   const platform = new FakePlatform().reply(refusal(401, "invalid_credential", { date }), token("one"));
   const { tokens, serverClock } = start(platform);
@@ -102,7 +102,7 @@ test("a node whose clock is off signs again by the server's time (harvester#2860
   expect(serverClock.skew()).toBeLessThan(-86_400_000);
 });
 
-test("an identity that the platform itself refuses twice is revoked", async () => {
+test("an identity that the platform itself rejects twice is revoked", async () => {
   const platform = new FakePlatform().reply(refusal(401, "invalid_credential"), refusal(401, "invalid_credential"));
   const { tokens } = start(platform);
   await expect(tokens.token()).rejects.toBeInstanceOf(IdentityRevoked);
@@ -111,16 +111,16 @@ test("an identity that the platform itself refuses twice is revoked", async () =
 
 test.each([
   ["the network is down", new Error("ECONNREFUSED")],
-  ["a proxy answers 401", { status: 401, text: "no" }],
+  ["a proxy returns 401", { status: 401, text: "no" }],
   ["the server is starting", refusal(503, "unavailable")],
-])("%s: not revoked, and asked again the next time", async (_, reply) => {
+])("%s: the identity is not revoked, and the next call tries again", async (_, reply) => {
   const platform = new FakePlatform().reply(reply, token("one"));
   const { tokens } = start(platform);
   await expect(tokens.token()).rejects.not.toBeInstanceOf(IdentityRevoked);
   expect(await tokens.token()).toBe("one");
 });
 
-test("a token that the platform did not take is asked for anew", async () => {
+test("a token that the platform rejected is replaced by a new one", async () => {
   const platform = new FakePlatform().reply(token("one"), token("two"));
   const { tokens } = start(platform);
   await tokens.token();

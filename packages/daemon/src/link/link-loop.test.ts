@@ -47,7 +47,7 @@ test("every connect says hello, subscribes, then reports", async () => {
   expect(states).toHaveLength(2);
 });
 
-test("heartbeats name the held state, at the interval that the server sets", async () => {
+test("heartbeats name the held state, at the interval set by the server", async () => {
   const controlPlane = new FakeControlPlane();
   const { time } = start(controlPlane);
   await time.advance(5000);
@@ -57,7 +57,7 @@ test("heartbeats name the held state, at the interval that the server sets", asy
   expect(controlPlane.received.heartbeats).toHaveLength(3);
 });
 
-test("a control plane that is down is asked for ever", async () => {
+test("an unreachable control plane is retried forever", async () => {
   const controlPlane = new FakeControlPlane();
   controlPlane.down = true;
   const { time, loop } = start(controlPlane);
@@ -78,7 +78,7 @@ test("retry-after of a refusal is obeyed", async () => {
   expect(loop.state().name).toBe("live");
 });
 
-test("a server that lost sight of this node and hears it again is told everything anew, on the same link", async () => {
+test("a server that lost track of a node and hears from it again receives everything on the same link", async () => {
   const controlPlane = new FakeControlPlane();
   const { time, calls } = start(controlPlane);
   await time.advance(1000);
@@ -89,7 +89,7 @@ test("a server that lost sight of this node and hears it again is told everythin
   expect(calls).toHaveLength(3);
 });
 
-test("a failed heartbeat opens the link anew", async () => {
+test("a failed heartbeat reopens the link", async () => {
   const controlPlane = new FakeControlPlane();
   const { time } = start(controlPlane);
   await time.advance(0);
@@ -98,7 +98,7 @@ test("a failed heartbeat opens the link anew", async () => {
   expect(controlPlane.connections).toBe(2);
 });
 
-test("a daemon whose place was taken leaves it to the other one for a while, and comes back all the same", async () => {
+test("a daemon whose link was taken over leaves it to the other daemon for a while, and then reconnects", async () => {
   const controlPlane = new FakeControlPlane();
   const { time, loop } = start(controlPlane);
   await time.advance(0);
@@ -109,7 +109,7 @@ test("a daemon whose place was taken leaves it to the other one for a while, and
   expect(loop.state().name).toBe("live");
 });
 
-test("a daemon whose link was closed for a flood comes back after a minute, not at once", async () => {
+test("a daemon whose link was closed for flooding reconnects after a minute, not immediately", async () => {
   const controlPlane = new FakeControlPlane();
   const { time, loop } = start(controlPlane);
   await time.advance(0);
@@ -120,7 +120,7 @@ test("a daemon whose link was closed for a flood comes back after a minute, not 
   expect(loop.state().name).toBe("live");
 });
 
-test("the whole state is asked for again even when nothing seems lost", async () => {
+test("the whole state is requested again even when nothing seems lost", async () => {
   const controlPlane = new FakeControlPlane();
   const { time } = start(controlPlane);
   await time.advance(31 * 60_000);
@@ -128,7 +128,7 @@ test("the whole state is asked for again even when nothing seems lost", async ()
   expect(controlPlane.subscriptions).toBe(4);
 });
 
-test("a server of another protocol is not taken for a live one", async () => {
+test("a server with another protocol version is not considered live", async () => {
   const controlPlane = new FakeControlPlane();
   controlPlane.protocolVersion = 99;
   const { time, loop } = start(controlPlane);
@@ -136,7 +136,7 @@ test("a server of another protocol is not taken for a live one", async () => {
   expect(loop.state().name).toBe("backing-off");
 });
 
-test("a goodbye is said once, where somebody hears it, and holds nobody up", async () => {
+test("a goodbye is sent once, only over an open link, and delays nothing for long", async () => {
   const controlPlane = new FakeControlPlane();
   const { time, loop } = start(controlPlane);
   await time.advance(0);
@@ -159,7 +159,7 @@ test("a goodbye is said once, where somebody hears it, and holds nobody up", asy
   expect(controlPlane.received.goodbyes).toHaveLength(2);
 });
 
-test("closing ends the loop wherever it stands", async () => {
+test("closing ends the loop in any state", async () => {
   const controlPlane = new FakeControlPlane();
   controlPlane.down = true;
   const waiting = start(controlPlane);

@@ -40,23 +40,23 @@ test("attempts spread over the whole backoff (full jitter), at most 20 s", () =>
   expect(delay({ name: "hello", attempt: 99 }, [0.999999, 0])).toBeLessThanOrEqual(20_000);
 });
 
-test("daemons that lose a server together do not come back together (elastic-agent#13874)", () => {
+test("daemons that lose a server at the same time do not reconnect at the same time (elastic-agent#13874)", () => {
   expect(delay({ name: "live" }, [0, 0.9])).toBe(4500);
   expect(delay({ name: "offline", attempt: 0 }, [0, 0.9])).toBe(0);
 });
 
-test("retry-after is the least wait, and its own measure of how far those who were told it spread", () => {
+test("retry-after is the minimum wait, and sets its own spread for daemons that received it", () => {
   expect(delay({ name: "offline", attempt: 0 }, [0, 0.5], 20_000)).toBe(20_000);
   expect(delay({ name: "offline", attempt: 9 }, [0.5, 0.5], 4000)).toBe(6000);
   expect(delay({ name: "live" }, [0.5, 0.5], 0)).toBe(500);
   expect(delay({ name: "hello", attempt: 0 }, [0.5, 0.5], 3_600_000)).toBe(3_605_000);
 });
 
-test("a server that says when to come back does not make the next guess longer", () => {
+test("a server that sets the retry time does not lengthen the next backoff", () => {
   const told = nextLinkState({ name: "offline", attempt: 2 }, { type: "lost", retryAfterMs: 1000 }, [0, 0]);
   expect(told).toEqual({ name: "backing-off", attempt: 2, delayMs: 1000 });
 });
 
-test("a live link forgets earlier attempts", () => {
+test("a live link resets earlier attempts", () => {
   expect(nextLinkState({ name: "live" }, { type: "lost", retryAfterMs: null }, [0, 0])).toMatchObject({ attempt: 1 });
 });

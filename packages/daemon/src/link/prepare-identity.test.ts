@@ -24,13 +24,13 @@ async function enrolled(token: string): Promise<void> {
   await store.save({ ...identity, enrolled: done });
 }
 
-test("a first start makes keys and keeps them before anything is sent", async () => {
+test("a first start creates keys and saves them before anything is sent", async () => {
   const { identity, enrollWith } = await prepare(tokenFor("nod_1"));
   expect(enrollWith).toBe(tokenFor("nod_1"));
   expect((await store.load()).value).toEqual(identity);
 });
 
-test("a start after a crash in enrolment goes on with the same keys", async () => {
+test("a start after a crash during enrolment continues with the same keys", async () => {
   const first = await prepare(tokenFor("nod_1"));
   const second = await prepare(tokenFor("nod_1"));
   expect(second).toEqual(first);
@@ -42,7 +42,7 @@ test("an enrolled node needs no token, and does not use the spent one again", as
   expect((await prepare(tokenFor("nod_1"))).enrollWith).toBeNull();
 });
 
-test("a fresh token for the same node enrols anew, with the same keys and workloads", async () => {
+test("a new token for the same node enrols again, with the same keys and workloads", async () => {
   await enrolled(tokenFor("nod_1"));
   const before = (await store.load()).value;
   const fresh = tokenFor("nod_1", "t".repeat(32), "https://moved.test");
@@ -51,14 +51,14 @@ test("a fresh token for the same node enrols anew, with the same keys and worklo
   expect(identity).toEqual({ ...before, platformUrl: "https://moved.test" });
 });
 
-test("the token of an attempt that never enrolled gives way to another node's", async () => {
+test("a token that never completed enrolment gives way to another node's token", async () => {
   const first = await prepare(tokenFor("nod_1"));
   const second = await prepare(tokenFor("nod_2"));
   expect(second.identity.nodeId).toBe("nod_2");
   expect(second.identity.keys).not.toEqual(first.identity.keys);
 });
 
-test("damage to one copy costs nothing; damage to both is told with the way out", async () => {
+test("damage to one copy has no effect; damage to both is reported with the remedy", async () => {
   await enrolled(tokenFor("nod_1"));
   const whole = await files.read("/state/identity.json");
   files.put("/state/identity.json", "{");
@@ -79,17 +79,17 @@ test("damage to one copy costs nothing; damage to both is told with the way out"
   expect((await prepare(tokenFor("nod_1", "t".repeat(32)))).enrollWith).not.toBeNull();
 });
 
-describe("refused, with the exit code for a wrong call", () => {
+describe("rejected, with the exit code for incorrect usage", () => {
   test("no identity and no token", async () => {
     await expect(prepare(null)).rejects.toMatchObject({
       exitCode: EXIT.usage,
       message: expect.stringContaining("not enrolled"),
     });
   });
-  test("a token that is none", async () => {
+  test("an invalid token", async () => {
     await expect(prepare("flb_garbage")).rejects.toMatchObject({ exitCode: EXIT.usage });
   });
-  test("another node's token on an enrolled node's folder", async () => {
+  test("another node's token in the folder of an enrolled node", async () => {
     await enrolled(tokenFor("nod_1"));
     await expect(prepare(tokenFor("nod_2"))).rejects.toMatchObject({
       exitCode: EXIT.usage,
@@ -106,7 +106,7 @@ test.each([
   ["http://127.0.0.1.evil.test", false],
   ["http://10.0.0.1:8080", false],
   ["http://platform.test", false],
-])("%s without --insecure: %s", async (url, allowed) => {
+])("%s is allowed without --insecure: %s", async (url, allowed) => {
   const outcome = prepare(tokenFor("nod_1", "s".repeat(32), url));
   if (allowed) await outcome;
   else await expect(outcome).rejects.toMatchObject({ exitCode: EXIT.usage });

@@ -100,13 +100,13 @@ const WAYS: readonly [name: string, go: (rules: ProxyRules) => Promise<unknown>,
 ];
 
 describe.each(WAYS)("through a proxy: %s", (_name, go, path) => {
-  test("goes to a name that the proxy alone can resolve, below the platform's own path", async () => {
+  test("reaches a name that only the proxy can resolve, below the platform's own path", async () => {
     await go(proxies);
     expect(seen).toEqual([path]);
     expect(proxy.targets).toEqual(["platform.test:8123"]);
   });
 
-  test("fails with what the proxy said, and without its password", async () => {
+  test("fails with the proxy's message, without its password", async () => {
     proxy.status = 407;
     const error: unknown = await Promise.resolve(go(proxies)).then(
       () => null,
@@ -117,14 +117,14 @@ describe.each(WAYS)("through a proxy: %s", (_name, go, path) => {
     expect(seen).toEqual([]);
   });
 
-  test("asks no proxy for an excluded host", async () => {
+  test("uses no proxy for an excluded host", async () => {
     const excluded = new ProxyRules({ http: proxy.fullUrl, noProxy: "platform.test" });
     await expect(go(excluded)).rejects.toThrow();
     expect([proxy.targets, proxy.refused]).toEqual([[], []]);
   });
 });
 
-test("what is downloaded through a proxy is whole", async () => {
+test("a download through a proxy is complete", async () => {
   await WAYS[1]?.[1](proxies);
   expect(await readFile(join(folder, "build"), "utf8")).toBe("content");
 });

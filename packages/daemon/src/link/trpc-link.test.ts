@@ -186,7 +186,7 @@ function activeTimers(): number {
 describe("tRPC over a WebSocket", () => {
   controlLinkContract(start);
 
-  test("the token travels in the Authorization header, and a 401 gives it back", async () => {
+  test("the token is sent in the Authorization header, and a 401 invalidates it", async () => {
     const { link, controlPlane, tokensRefused, close } = await start();
     controlPlane.refuseNext(401, null);
     await expect(link.connect(new AbortController().signal)).rejects.toThrow("401");
@@ -195,7 +195,7 @@ describe("tRPC over a WebSocket", () => {
     await close();
   });
 
-  test("a call that is never answered ends by its time-out", async () => {
+  test("a call that receives no response times out", async () => {
     const { link, controlPlane, close } = await start(50);
     const connection = await link.connect(new AbortController().signal);
     controlPlane.silent = true;
@@ -204,7 +204,7 @@ describe("tRPC over a WebSocket", () => {
     await close();
   });
 
-  test("questions for secrets and tokens wait for each other, so that the control plane's limit is never reached", async () => {
+  test("requests for secrets and tokens wait for each other, so that the control plane's limit is never reached", async () => {
     const { link, controlPlane, close } = await start();
     const connection = await link.connect(new AbortController().signal);
     const answers = await Promise.all(
@@ -217,7 +217,7 @@ describe("tRPC over a WebSocket", () => {
     await close();
   });
 
-  test("a call that is rejected tells whether and when to send it again", async () => {
+  test("a rejected call reports whether and when to send it again", async () => {
     const { link, controlPlane, close } = await start();
     const connection = await link.connect(new AbortController().signal);
     const rejected = (failure: Error): Promise<unknown> => {
@@ -234,7 +234,7 @@ describe("tRPC over a WebSocket", () => {
     await close();
   });
 
-  test("a link that was closed for a flood is told as such, with the reason", async () => {
+  test("a link that was closed for flooding is reported as such, with the reason", async () => {
     const { link, controlPlane, close } = await start();
     const connection = await link.connect(new AbortController().signal);
     await connection.heartbeat({ epoch: "e", generation: 0 });
@@ -245,7 +245,7 @@ describe("tRPC over a WebSocket", () => {
     await close();
   });
 
-  test("a half-open connection is noticed without a call", async () => {
+  test("a half-open connection is detected without a call", async () => {
     const { link, fallSilent, close } = await start();
     const connection = await link.connect(new AbortController().signal);
     fallSilent();
@@ -253,7 +253,7 @@ describe("tRPC over a WebSocket", () => {
     await close();
   });
 
-  test("a lost connection is never opened again by the library", async () => {
+  test("a lost connection is never reopened by the library", async () => {
     const { link, controlPlane, close } = await start();
     const connection = await link.connect(new AbortController().signal);
     connection.subscribe(() => undefined);
@@ -265,7 +265,7 @@ describe("tRPC over a WebSocket", () => {
     await close();
   });
 
-  test("a server that asks for a new link ends this one at once, and the library opens none and waits for none", async () => {
+  test("a server that requests a new link ends this one immediately, and the library neither opens nor awaits another", async () => {
     const { link, controlPlane, askToReconnect, close } = await start();
     const connection = await link.connect(new AbortController().signal);
     await connection.heartbeat({ epoch: "e", generation: 0 });
@@ -277,7 +277,7 @@ describe("tRPC over a WebSocket", () => {
     await close();
   });
 
-  test("a port where nobody listens is an error, not a refusal", async () => {
+  test("a port without a listener is an error, not a refusal", async () => {
     const { link, close } = await start();
     await close();
     await expect(link.connect(new AbortController().signal)).rejects.toThrow("the link failed");

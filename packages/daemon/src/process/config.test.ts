@@ -2,7 +2,7 @@ import { NO_PROXIES } from "@fairlead/wire/proxy/proxy-rules";
 import { expect, test } from "vitest";
 import { readConfig } from "./config.ts";
 
-test("a state folder is all that has to be given", () => {
+test("only a state folder is required", () => {
   expect(readConfig({ stateDir: "/state" }, {})).toEqual({
     stateDir: "/state",
     runtimeDir: "/run/fairlead-daemon",
@@ -18,7 +18,7 @@ test("a state folder is all that has to be given", () => {
   });
 });
 
-test("proxies come from the environment's usual variables; a wrong one is told without its password", () => {
+test("proxies come from the usual environment variables, and an invalid one is reported without its password", () => {
   const { proxies } = readConfig(
     { stateDir: "/state" },
     { HTTPS_PROXY: "http://me:secret@proxy.test:3128", no_proxy: "intern.test" },
@@ -30,12 +30,12 @@ test("proxies come from the environment's usual variables; a wrong one is told w
   expect(read).not.toThrow(/secret@proxy\.test$/m);
 });
 
-test("a file of authorities must be named by an absolute path", () => {
+test("a CA file must be given by an absolute path", () => {
   expect(readConfig({ stateDir: "/state" }, { FAIRLEAD_DAEMON_CA_FILE: "/ca.pem" }).caFile).toBe("/ca.pem");
   expect(() => readConfig({ stateDir: "/state", caFile: "ca.pem" }, {})).toThrow("--ca-file: must be an absolute path");
 });
 
-test("flags win over the environment, the environment over systemd's folders", () => {
+test("flags take precedence over the environment, and the environment over systemd's folders", () => {
   const systemd = {
     STATE_DIRECTORY: "/s1:/s2",
     RUNTIME_DIRECTORY: "/r1:/r2",
@@ -68,14 +68,14 @@ test("flags win over the environment, the environment over systemd's folders", (
   expect(readConfig({ stateDir: "/f", logLevel: "warn" }, env)).toMatchObject({ stateDir: "/f", logLevel: "warn" });
 });
 
-test("every mistake is told at once, with the flag's name", () => {
+test("all errors are reported together, with the flag's name", () => {
   const read = () =>
     readConfig({ runtimeDir: "run", dockerSocket: "tcp://x", logLevel: "loud" }, { FAIRLEAD_DAEMON_INSECURE: "maybe" });
   for (const name of ["--state-dir", "--runtime-dir", "--docker-socket", "--log-level", "--insecure"])
     expect(read).toThrow(name);
 });
 
-test("an empty variable is an unset one", () => {
+test("an empty variable counts as unset", () => {
   const names = ["STATE_DIR", "RUNTIME_DIR", "DOCKER_SOCKET", "LOG_LEVEL", "INSECURE", "TRIAL_SECONDS"];
   const empty = Object.fromEntries(names.map((name) => [`FAIRLEAD_DAEMON_${name}`, ""]));
   const { stateDir, ...defaults } = readConfig({}, { STATE_DIRECTORY: "/s" });

@@ -9,6 +9,6 @@ test.each([
   ],
   [new Error("cannot be asked: no such file", { cause: new Error("no such file") }), "cannot be asked: no such file"],
   ["plain", "plain"],
-])("a reason names every cause, and says nothing twice: %s", (error, reason) => {
+])("a reason names every cause, and repeats nothing: %s", (error, reason) => {
   expect(reasonOf(error)).toBe(reason);
 });

@@ -89,7 +89,7 @@ describe.skipIf(reason !== null)(title, () => {
   const untilReady = (generation: number) =>
     vi.waitFor(() => expect(reports()).toMatchObject([{ ready: true, generation }]), WAIT);
 
-  test("a workload comes up and answers, is restarted when killed, and is adopted by the next daemon", async () => {
+  test("a workload starts and responds, is restarted when killed, and is adopted by the next daemon", async () => {
     startDaemon(wants(1, spec()));
     await untilReady(1);
     expect(reports()).toMatchObject([
@@ -149,7 +149,7 @@ describe.skipIf(reason !== null)(title, () => {
     }, WAIT);
   });
 
-  test("what is no longer wanted goes; a stranger's container of a wanted name stays", async () => {
+  test("an unwanted workload is removed, and a foreign container with a wanted name stays", async () => {
     const loop = startDaemon(wants(1, spec()));
     await untilReady(1);
     const taken = spec({ workloadId: "wkl_taken", name: "taken", specHash: "3".repeat(64) });
@@ -164,7 +164,7 @@ describe.skipIf(reason !== null)(title, () => {
     }
   });
 
-  test("an image that no registry has is told, and costs nothing else", async () => {
+  test("an image that no registry has is reported, and affects nothing else", async () => {
     startDaemon(wants(1, spec({ image: "127.0.0.1:9/fairlead-test/none:1" })));
     await vi.waitFor(() => {
       expect(reports()).toMatchObject([{ state: "backing-off", message: expect.stringContaining("cannot pull") }]);

@@ -60,7 +60,7 @@ function target(settings: Partial<ProbeSettings> = {}, probeKind: "http" | "comp
 }
 
 describe("health", () => {
-  test("2xx is healthy, all else is told", async () => {
+  test("2xx is healthy, and anything else is reported", async () => {
     answers["/health"] = {};
     expect(await probe.check(target(), WHOLE)).toBeNull();
     answers["/health"] = { status: 503 };
@@ -69,7 +69,7 @@ describe("health", () => {
     expect(await probe.check(target(), WHOLE)).toEqual({ words: "/health returned 500", mayBeLoading: false });
   });
 
-  test("an engine that does not answer yet is told in words, whichever way its connection ends", async () => {
+  test("an engine that does not respond yet has a clear message, however its connection ends", async () => {
     const refused = await probe.check({ ...target(), port: 9 }, WHOLE);
     expect(refused).toEqual({ words: "not listening on its port", mayBeLoading: true });
     // Docker's proxy does this until the container listens.
@@ -78,7 +78,7 @@ describe("health", () => {
     expect(dropped).toEqual({ words: "closes connections without a response", mayBeLoading: true });
   });
 
-  test("a completion probe asks for one real token of a model that the engine has", async () => {
+  test("a completion probe requests one real token from a model that the engine has", async () => {
     answers["/health"] = {};
     answers["/v1/models"] = { body: { data: [{ id: "tiny" }] } };
     answers["/v1/chat/completions"] = { status: 500 };
@@ -89,14 +89,14 @@ describe("health", () => {
     expect(JSON.parse(bodies.at(-1) ?? "")).toMatchObject({ model: "tiny", max_tokens: 1 });
   });
 
-  test("an engine that hangs over a token is not healthy", async () => {
+  test("an engine that hangs while generating a token is not healthy", async () => {
     answers["/health"] = {};
     const slow = { ...target({ models: ["tiny"] }, "completion") };
     silent.add("/v1/chat/completions");
     expect(await probe.check(slow, WHOLE)).toMatchObject({ words: "no response within 1000 ms" });
   });
 
-  test("an engine without a model, and one that wants a key, have nothing more to prove", async () => {
+  test("an engine without a model, or one that requires a key, has nothing more to prove", async () => {
     answers["/health"] = {};
     answers["/v1/models"] = { body: { data: [] } };
     expect(await probe.check(target({}, "completion"), WHOLE)).toBeNull();
@@ -107,13 +107,13 @@ describe("health", () => {
 });
 
 describe("facts", () => {
-  test("models that the spec names are taken as they are, else the engine is asked", async () => {
+  test("models that the spec names are used as they are; otherwise the engine is asked", async () => {
     answers["/v1/models"] = { body: { object: "list", data: [{ id: "a" }, { id: "b", more: 1 }] } };
     expect((await probe.facts(target())).models).toEqual(["a", "b"]);
     expect((await probe.facts(target({ models: ["named"] }))).models).toEqual(["named"]);
   });
 
-  test("an engine without a list of models has none; a broken list is asked again", async () => {
+  test("an engine without a list of models has none; an invalid list is requested again", async () => {
     expect((await probe.facts(target())).models).toEqual([]);
     answers["/v1/models"] = { body: { data: "?" } };
     await expect(probe.facts(target())).rejects.toThrow();
@@ -123,7 +123,7 @@ describe("facts", () => {
     [{ version: "0.11.0" }, "0.11.0"],
     [{ build_info: "b6123-abc" }, "b6123-abc"],
     [{ other: 1 }, "1.2"],
-  ])("its own version endpoint (%j) comes first", async (body, version) => {
+  ])("the engine's own version endpoint (%j) takes precedence", async (body, version) => {
     answers["/version"] = { body };
     expect((await probe.facts(target({ models: [], versionPath: "/version" }))).version).toBe(version);
   });
@@ -139,7 +139,7 @@ test.each([
   expect(imageVersion(reference, { ...image, labels })).toBe(version);
 });
 
-test("the digest is the registry's for the name that was asked for, else the image's id", () => {
+test("the digest is the registry's for the requested name, otherwise the image's ID", () => {
   const repoDigests = ["mirror.test/engine@sha256:m", "registry.test:5000/engine@sha256:r"];
   expect(imageDigest("registry.test:5000/engine:1", { ...image, repoDigests })).toBe("sha256:r");
   expect(imageDigest("other/engine:1", { ...image, repoDigests })).toBe("sha256:m");

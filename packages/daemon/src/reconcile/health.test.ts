@@ -68,14 +68,14 @@ beforeEach(() => {
 });
 afterEach(() => monitor.close());
 
-test("a healthy engine is ready at once, with its version and models", async () => {
+test("a healthy engine is ready immediately, with its version and models", async () => {
   monitor.track([targetOf(container)]);
   await time.advance(0);
   expect(status()).toEqual({ state: "ready", detail: "", version: "1", models: ["m"] });
   expect(changes).toBe(1);
 });
 
-test("until it is ready it is asked every second, then at its own interval", async () => {
+test("an engine is probed every second until it is ready, then at its own interval", async () => {
   wrong = "loading";
   monitor.track([targetOf(container)]);
   await time.advance(10_500);
@@ -87,7 +87,7 @@ test("until it is ready it is asked every second, then at its own interval", asy
   expect(checks - before).toBe(4);
 });
 
-test("failures in the start period do not count; after it they do, one by one", async () => {
+test("failures in the start period do not count; after it, each one does", async () => {
   wrong = "loading";
   monitor.track([targetOf(container)]);
   await time.advance(59_000);
@@ -101,22 +101,25 @@ test("failures in the start period do not count; after it they do, one by one", 
 test.each([
   [aSpec(), "loading the model"],
   [anAgent(), "starting up"],
-])("while it starts, what does not answer yet is loading; afterwards it is a failure (%#)", async (spec, words) => {
-  const own = { ...container, labels: ownershipLabels(OWNER, spec, 1) };
-  wrong = "not listening on its port";
-  mayBeLoading = true;
-  monitor.track([targetOf(own)]);
-  await time.advance(1000);
-  expect(monitor.statusOf(own)).toMatchObject({ state: "starting", detail: words });
-  mayBeLoading = false;
-  await time.advance(1000);
-  expect(monitor.statusOf(own)).toMatchObject({ state: "starting", detail: "not listening on its port" });
-  mayBeLoading = true;
-  await time.advance(60_000);
-  expect(monitor.statusOf(own).detail).toBe("not listening on its port");
-});
+])(
+  "a container that does not respond is loading while it starts; afterwards, this is a failure (%#)",
+  async (spec, words) => {
+    const own = { ...container, labels: ownershipLabels(OWNER, spec, 1) };
+    wrong = "not listening on its port";
+    mayBeLoading = true;
+    monitor.track([targetOf(own)]);
+    await time.advance(1000);
+    expect(monitor.statusOf(own)).toMatchObject({ state: "starting", detail: words });
+    mayBeLoading = false;
+    await time.advance(1000);
+    expect(monitor.statusOf(own)).toMatchObject({ state: "starting", detail: "not listening on its port" });
+    mayBeLoading = true;
+    await time.advance(60_000);
+    expect(monitor.statusOf(own).detail).toBe("not listening on its port");
+  },
+);
 
-test("a container at its limit of processes says so, whether it still answers or not, and only as long as it is there", async () => {
+test("a container at its process limit is reported as such, responding or not, and only while it is at the limit", async () => {
   const limit = "process limit reached: 20 (`resources.pids`)";
   processes = async () => ({ count: 20, limit: 20 });
   monitor.track([targetOf(container)]);
@@ -131,7 +134,7 @@ test("a container at its limit of processes says so, whether it still answers or
   expect(status()).not.toHaveProperty("exhausted");
 });
 
-test("an engine that does not answer is counted within seconds, and a count that hangs or fails holds nothing up", async () => {
+test("the processes of a failing engine are counted within seconds, and a count that hangs or fails delays nothing", async () => {
   processes = () => Promise.reject(new Error("away"));
   wrong = "answered 500";
   monitor.track([targetOf(container)]);
@@ -146,7 +149,7 @@ test("an engine that does not answer is counted within seconds, and a count that
   expect(status().detail).toBe("process limit reached: 9 (`resources.pids`)");
 });
 
-test("a ready engine may miss probes up to its threshold, and recovers", async () => {
+test("a ready engine may fail probes up to its threshold, and recovers", async () => {
   monitor.track([targetOf(container)]);
   await time.advance(0);
   wrong = "answered 500";
@@ -159,7 +162,7 @@ test("a ready engine may miss probes up to its threshold, and recovers", async (
   expect(status()).toMatchObject({ state: "ready", detail: "" });
 });
 
-test("a pardon gives an unhealthy engine its whole threshold again, but no second start period, and asks at once", async () => {
+test("a pardon gives an unhealthy engine its whole threshold again, but no new start period, and probes immediately", async () => {
   monitor.track([targetOf(container)]);
   await time.advance(0);
   wrong = "connection refused";
@@ -180,7 +183,7 @@ test("a pardon gives an unhealthy engine its whole threshold again, but no secon
   expect(status()).toMatchObject({ state: "ready", models: ["m"] });
 });
 
-test("an engine that does not tell its facts is ready all the same, and is asked again", async () => {
+test("an engine that does not report its facts is still ready, and is asked again", async () => {
   facts = async () => {
     throw new Error("no");
   };
@@ -192,7 +195,7 @@ test("an engine that does not tell its facts is ready all the same, and is asked
   expect(status()).toMatchObject({ version: "2", models: ["late"] });
 });
 
-test("models that an engine gains while it runs are seen", async () => {
+test("models that an engine gains while it runs are noticed", async () => {
   monitor.track([targetOf(container)]);
   await time.advance(0);
   facts = async () => ({ version: "1", models: ["m", "n"] });
@@ -200,7 +203,7 @@ test("models that an engine gains while it runs are seen", async () => {
   expect(status().models).toEqual(["m", "n"]);
 });
 
-test("a container that was started anew begins anew, and one that is gone is no longer asked", async () => {
+test("a restarted container starts over, and one that is gone is no longer probed", async () => {
   monitor.track([targetOf(container)]);
   await time.advance(0);
   const again = { ...container, startedAt: "2026-01-01T01:00:00.000Z" };
@@ -214,7 +217,7 @@ test("a container that was started anew begins anew, and one that is gone is no 
   expect(checks).toBe(before);
 });
 
-test("a ready engine is asked for a token once a minute, and again at once when it has failed", async () => {
+test("a ready engine is asked for a token once a minute, and immediately after a failure", async () => {
   monitor.track([targetOf(container)]);
   await time.advance(0);
   expect(completions).toBe(1);
@@ -229,7 +232,7 @@ test("a ready engine is asked for a token once a minute, and again at once when 
   expect(completions).toBe(3);
 });
 
-test("an engine that answers requests is not asked for a token beside them, only whether it is there", async () => {
+test("an engine that is serving requests is not asked for a token, only whether it is there", async () => {
   monitor.track([targetOf(container)]);
   await time.advance(0);
   busy = true;
@@ -242,7 +245,7 @@ test("an engine that answers requests is not asked for a token beside them, only
   expect(completions).toBe(2);
 });
 
-describe("a container whose health is that it runs", () => {
+describe("a container that counts as healthy while it runs", () => {
   const { health } = aSpec();
   const asked = {
     ...aSpec(),
@@ -255,7 +258,7 @@ describe("a container whose health is that it runs", () => {
   });
   const stateOf = (of: Container): string => monitor.statusOf(of).state;
 
-  test("is ready once it has run for a moment, and is not asked over HTTP", async () => {
+  test("is ready once it has run for a moment, and is not probed over HTTP", async () => {
     const fresh = run("2026-01-01T00:00:00.000Z");
     wrong = "connection refused";
     monitor.track([targetOf(fresh)]);
@@ -266,7 +269,7 @@ describe("a container whose health is that it runs", () => {
     expect(checks).toBe(0);
   });
 
-  test("is ready at once where a daemon before this one started it, also if the clock was put back since", async () => {
+  test("is ready immediately when an earlier daemon started it, even if the clock was set back since", async () => {
     const [old, fromTheFuture] = [run("2025-12-31T00:00:00.000Z"), { ...run("2027-01-01T00:00:00.000Z"), id: "c2" }];
     monitor.track([targetOf(old), targetOf(fromTheFuture)]);
     await time.advance(0);

@@ -155,7 +155,7 @@ class History {
   }
 }
 
-test("every history ends with exactly what is wanted, running and ready", { timeout: 120_000 }, async () => {
+test("every history ends with exactly the wanted workloads, running and ready", { timeout: 120_000 }, async () => {
   const delays = fc.array(fc.constantFrom(0, 50, 1000, 4000), { minLength: 1, maxLength: 20 });
   const property = fc.asyncProperty(
     fc.array(happening, { minLength: 1, maxLength: 25 }),

@@ -38,7 +38,7 @@ function changesOf(spec: WorkloadSpec): string[] {
 test.each([
   { one: "agent", spec: agent, other: engine },
   { one: "engine", spec: engine, other: agent },
-])("a crash of the $one leaves the other untouched, also a crash loop", async ({ spec, other }) => {
+])("a crash or a crash loop of the $one does not affect the other", async ({ spec, other }) => {
   const before = changesOf(other);
   machine.runtime.crashOnStart(spec.image, 1);
   machine.runtime.end(nameOf(spec), 1);
@@ -53,7 +53,7 @@ test.each([
 test.each([
   { one: "agent", spec: agent, to: next.agent, other: engine },
   { one: "engine", spec: engine, to: next.engine, other: agent },
-])("an update of the $one, and one that is rolled back, leave the other untouched", async ({ spec, to, other }) => {
+])("an update of the $one, even one that is rolled back, does not affect the other", async ({ spec, to, other }) => {
   const before = changesOf(other);
   machine.runtime.crashOnStart(to.image, 3);
   machine.loop.desiredChanged(wants(2, to, other));
@@ -68,7 +68,7 @@ test.each([
   expect(changesOf(other)).toEqual(before);
 });
 
-test("a step of one that hangs holds the other up in nothing", async () => {
+test("a step of one that hangs does not delay the other", async () => {
   const hang = Promise.withResolvers<void>();
   machine.runtime.delay = (call, name) =>
     call === "stop" && name === nameOf(agent) ? hang.promise : Promise.resolve();
@@ -83,7 +83,7 @@ test("a step of one that hangs holds the other up in nothing", async () => {
   expect(machine.running()).toEqual([nameOf(next.agent), nameOf(next.engine)].toSorted());
 });
 
-test("an agent that is taken out ends at once, and the engine goes on in the same run", async () => {
+test("a removed agent ends immediately, and the engine continues in the same run", async () => {
   const before = changesOf(engine);
   machine.loop.desiredChanged(wants(2, engine));
   await machine.time.advance(1000);
@@ -92,7 +92,7 @@ test("an agent that is taken out ends at once, and the engine goes on in the sam
   expect(changesOf(engine)).toEqual(before);
 });
 
-test("an update that stops first never has two of one agent run, wherever the daemon dies in it", async () => {
+test("a stop-first update never runs two containers of an agent, wherever the daemon dies during it", async () => {
   let most = 0;
   const look = (): void => {
     const running = machine.running().filter((name) => name.includes(`-${agent.name}-`));

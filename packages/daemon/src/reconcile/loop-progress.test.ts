@@ -10,7 +10,7 @@ beforeEach(() => {
 
 const HOUR = 3_600_000;
 
-test("a loop without anything to do gets on, and so does one whose engine is away", async () => {
+test("a loop with nothing to do or no container engine still makes progress", async () => {
   const loop = machine.startDaemon(null);
   await machine.time.advance(HOUR);
   expect(loop.getsOn()).toBe(true);
@@ -19,7 +19,7 @@ test("a loop without anything to do gets on, and so does one whose engine is awa
   expect(loop.getsOn()).toBe(true);
 });
 
-test("a round that never ends is not getting on", async () => {
+test("a round that never ends makes no progress", async () => {
   const loop = machine.startDaemon(aDesiredState());
   await machine.time.advance(HOUR);
   machine.runtime.list = () => new Promise(() => undefined);

@@ -18,7 +18,7 @@ afterEach(() => machine.stopDaemon());
 const message = (): string => (machine.snapshot ? (buildReports(machine.snapshot)[0]?.message ?? "") : "");
 
 describe("a pull", () => {
-  test("is made with the workload's own login, or as anybody", async () => {
+  test("uses the workload's own login, or none", async () => {
     machine.pulls = { ...freePulls, registryAuth: async ({ workloadId }) => ({ username: workloadId, password: "p" }) };
     machine.startDaemon(aDesiredState({ workloads: [spec] }));
     await machine.time.advance(10_000);
@@ -26,7 +26,7 @@ describe("a pull", () => {
     expect(machine.running()).toEqual([name]);
   });
 
-  test("with a login that is wrong holds up no other workload of the same image", async () => {
+  test("with a wrong login delays no other workload of the same image", async () => {
     const login = (name: string) => [{ name, as: "registry", version: "1.a" } as const];
     const agent = anAgent({ image: spec.image, secrets: login("WRONG") });
     const engine = { ...spec, secrets: login("RIGHT") };
@@ -47,7 +47,7 @@ describe("a pull", () => {
     expect(machine.running()).toContain(name);
   });
 
-  test("that has no login yet is tried again, and says why", async () => {
+  test("whose login has not arrived yet is retried, and says why", async () => {
     let login = false;
     const registryAuth = async () => {
       if (!login) throw new Error("the secret REG is not set");
@@ -62,7 +62,7 @@ describe("a pull", () => {
     expect(machine.running()).toEqual([name]);
   });
 
-  test("that has failed for long is tried again at once when the desired state changes: its login may be another one now", async () => {
+  test("that has failed for long is retried immediately when the desired state changes, since its login may be new", async () => {
     let login = false;
     const registryAuth = async () => {
       if (!login) throw new Error("unauthorized");
@@ -77,7 +77,7 @@ describe("a pull", () => {
     expect(machine.running()).toEqual([name]);
   });
 
-  test("into a disk that is too full does not begin, is told, and comes when there is room (amazon-ecs-agent#632)", async () => {
+  test("onto a disk that is too full does not begin, is reported, and starts when there is room (amazon-ecs-agent#632)", async () => {
     let free = false;
     const requireRoom = async () => {
       if (!free) throw new RuntimeError("no-room", "too little disk space");
@@ -92,7 +92,7 @@ describe("a pull", () => {
     expect(machine.running()).toEqual([name]);
   });
 
-  test("that turns out too large is cancelled on the way, and the old container serves on", async () => {
+  test("that turns out too large is cancelled on the way, and the old container keeps serving", async () => {
     const older = aSpec({ image: "example/engine:0", specHash: "0".repeat(64) });
     machine.runtime.addImage(older.image);
     machine.startDaemon(aDesiredState({ workloads: [older] }));
@@ -114,7 +114,7 @@ describe("a pull", () => {
     expect(machine.running()).toEqual([containerName(OWNER.nodeId, older)]);
   });
 
-  test("tells how far it is once a second at most, however often Docker does (balena-supervisor#1575)", async () => {
+  test("reports its progress at most once a second, however often Docker does (balena-supervisor#1575)", async () => {
     machine.runtime.progress = Array.from({ length: 90 }, (_, percent) => percent);
     machine.runtime.pullGate = new Promise(() => undefined);
     machine.startDaemon(aDesiredState({ workloads: [spec] }));
@@ -127,7 +127,7 @@ describe("a pull", () => {
     expect(message()).toContain("pulling example/engine:1: 89 %");
   });
 
-  test("that came through is told, so that its image may go one day", async () => {
+  test("that succeeds is recorded, so that its image can be removed later", async () => {
     const told: string[] = [];
     machine.pulls = { ...freePulls, onPulled: (image, workloadId) => told.push(`${image} ${workloadId}`) };
     machine.startDaemon(aDesiredState({ workloads: [spec] }));
@@ -144,7 +144,7 @@ describe("the port of a workload", () => {
     await machine.time.advance(10_000);
   });
 
-  test("is another one after a start that was not ours: it is probed and routed to anew (moby#20486)", async () => {
+  test("changes after a start that was not ours, and is probed and routed to anew (moby#20486)", async () => {
     const before = portSeen();
     machine.runtime.end(name, 137);
     await machine.runtime.start(machine.runtime.byName(name)?.id ?? "");
@@ -154,7 +154,7 @@ describe("the port of a workload", () => {
     expect(container && machine.snapshot?.health(container).state).toBe("ready");
   });
 
-  test("is nobody's once its container has ended: whoever listens there next is never taken for ours", async () => {
+  test("is dropped once its container has ended, so that the next listener on it is never treated as ours", async () => {
     machine.runtime.failNext("start", new RuntimeError("rejected", "no"));
     machine.runtime.end(name, 1);
     await machine.time.advance(200);
@@ -163,7 +163,7 @@ describe("the port of a workload", () => {
     expect(container && machine.snapshot?.health(container).state).toBe("starting");
   });
 
-  test("belongs to a container with our labels only", async () => {
+  test("belongs only to a container with our labels", async () => {
     machine.runtime.plant({
       name: "theirs",
       state: "running",
@@ -175,7 +175,7 @@ describe("the port of a workload", () => {
   });
 });
 
-test("a container that somebody has paused is told of", async () => {
+test("a container that someone has paused is reported", async () => {
   machine.runtime.addImage(spec.image);
   machine.startDaemon(aDesiredState({ workloads: [spec] }));
   await machine.time.advance(10_000);

@@ -26,14 +26,14 @@ const changesOf = async (milliseconds: number): Promise<string[]> => {
   return machine.runtime.changes.slice(from);
 };
 describe("updates", () => {
-  test("stop-first: the old one ends before the new one starts, and goes once it is ready", async () => {
+  test("stop-first: the old container ends before the new one starts, and is removed once that is ready", async () => {
     start().startDaemon(wants(1, v1));
     await machine.time.advance(10_000);
     machine.loop.desiredChanged(wants(2, v2));
     expect(await changesOf(10_000)).toEqual([`create ${name2}`, `stop ${name1}`, `start ${name2}`, `remove ${name1}`]);
   });
 
-  test("start-first: the old one ends only after the new one is ready", async () => {
+  test("start-first: the old container ends only after the new one is ready", async () => {
     const [a, b] = [v1, v2].map((spec) => ({ ...spec, update: "start-first" as const }));
     start().startDaemon(wants(1, a ?? v1));
     await machine.time.advance(10_000);
@@ -44,7 +44,7 @@ describe("updates", () => {
     expect(await changesOf(10_000)).toEqual([`stop ${name1}`, `remove ${name1}`]);
   });
 
-  test("start-first: requests that the old one answers may end", async () => {
+  test("start-first: running requests of the old container may finish", async () => {
     const [a, b] = [v1, v2].map((spec) => ({ ...spec, update: "start-first" as const }));
     start().startDaemon(wants(1, a ?? v1));
     await machine.time.advance(10_000);
@@ -57,7 +57,7 @@ describe("updates", () => {
     expect(machine.running()).toEqual([name2]);
   });
 
-  test("a new one that does not start gives the place back, and says why", async () => {
+  test("a new container that does not start is rolled back, and the reason is reported", async () => {
     start().runtime.crashOnStart(v2.image, 1);
     machine.startDaemon(wants(1, v1));
     await machine.time.advance(10_000);
@@ -72,7 +72,7 @@ describe("updates", () => {
     ]);
   });
 
-  test("a roll-back holds through a restart of the daemon: the old one is not stopped for another try", async () => {
+  test("a rollback survives a daemon restart: the old container is not stopped for another attempt", async () => {
     start().startDaemon(wants(1, v1));
     await machine.time.advance(10_000);
     machine.runtime.failNext("start", new RuntimeError("rejected", "exec: no such file"));
@@ -84,7 +84,7 @@ describe("updates", () => {
     expect(machine.running()).toEqual([name1]);
   });
 
-  test("a node that was rolled back takes up the next generation", async () => {
+  test("a node that was rolled back applies the next generation", async () => {
     start().runtime.crashOnStart(v2.image, 1);
     machine.startDaemon(wants(1, v1));
     await machine.time.advance(10_000);
@@ -98,7 +98,7 @@ describe("updates", () => {
     expect(machine.runtime.all()).toHaveLength(1);
   });
 
-  test("start-first: a new one that never gets ready is given up after three runs, and the old one never stops", async () => {
+  test("start-first: a new container that never becomes ready is given up after three runs, and the old one never stops", async () => {
     const [a, b] = [v1, v2].map((spec) => ({ ...spec, update: "start-first" as const }));
     start().startDaemon(wants(1, a ?? v1));
     await machine.time.advance(10_000);
@@ -111,7 +111,7 @@ describe("updates", () => {
     expect(machine.events.filter((event) => event.startsWith("update_rolled_back"))).toHaveLength(1);
   });
 
-  test("stop-first: the old one gets no new requests, and stops when it has answered those that it had", async () => {
+  test("stop-first: the old container receives no new requests, and stops after its running ones", async () => {
     start().startDaemon(wants(1, v1));
     await machine.time.advance(10_000);
     const end = machine.inFlight.begin(machine.runtime.byName(name1)?.id ?? "");
@@ -125,7 +125,7 @@ describe("updates", () => {
     expect(findServing(machine.snapshot, "engine")?.ready).toBe(true);
   });
 
-  test("stop-first: a request that never ends holds an update up for half a minute only", async () => {
+  test("stop-first: a request that never ends delays an update by only half a minute", async () => {
     start().startDaemon(wants(1, v1));
     await machine.time.advance(10_000);
     machine.inFlight.begin(machine.runtime.byName(name1)?.id ?? "");
@@ -136,7 +136,7 @@ describe("updates", () => {
     expect(machine.running()).toEqual([name2]);
   });
 
-  test("a new one that the engine refuses to start gives the place back", async () => {
+  test("a new container that the container engine refuses to start is rolled back", async () => {
     start().startDaemon(wants(1, v1));
     await machine.time.advance(10_000);
     machine.runtime.failNext("start", new RuntimeError("rejected", "exec: no such file"));
@@ -146,7 +146,7 @@ describe("updates", () => {
     expect(machine.snapshot?.records.get(name2)?.lastExit?.reason).toBe("exec: no such file");
   });
 
-  test("an image that cannot be pulled costs nothing: the old one serves on", async () => {
+  test("an image that cannot be pulled does no harm: the old container keeps serving", async () => {
     start().runtime.loseImage(v2.image);
     machine.startDaemon(wants(1, v1));
     await machine.time.advance(10_000);
@@ -161,7 +161,7 @@ describe("updates", () => {
     expect(machine.running()).toEqual([name2]);
   });
 
-  test("a pull that nobody wants any more is cancelled", async () => {
+  test("a pull that is no longer wanted is cancelled", async () => {
     start().runtime.loseImage(v2.image);
     machine.runtime.pullGate = new Promise(() => undefined);
     machine.startDaemon(wants(1, v2));
@@ -173,7 +173,7 @@ describe("updates", () => {
     expect(machine.running()).toEqual([name1]);
   });
 
-  test("an image that was removed between look and create is pulled (nomad#2184)", async () => {
+  test("an image that was removed between check and create is pulled (nomad#2184)", async () => {
     start().runtime.failNext("create", new RuntimeError("no-such-image", "no such image"));
     machine.startDaemon(wants(1, v1));
     await machine.time.advance(5000);

@@ -45,7 +45,7 @@ test("without a desired state nothing is touched", async () => {
   expect(await changesOf(3_600_000)).toEqual([]);
 });
 
-test("an image is pulled only where it is absent", async () => {
+test("an image is pulled only if it is absent", async () => {
   start().runtime.loseImage(v1.image);
   machine.runtime.registry.add(v1.image);
   machine.startDaemon(wants(1, v1));
@@ -63,7 +63,7 @@ describe("restarts of the daemon", () => {
     expect(machine.running()).toEqual([name1]);
   });
 
-  test("a workload that ended meanwhile is started at once", async () => {
+  test("a workload that ended meanwhile is started immediately", async () => {
     start().startDaemon(wants(1, v1));
     await machine.time.advance(10_000);
     await machine.stopDaemon();
@@ -72,7 +72,7 @@ describe("restarts of the daemon", () => {
     expect(await changesOf(1000)).toEqual([`start ${name1}`]);
   });
 
-  test("a container that was only created is started (nomad#2084: the reply of a create may be lost)", async () => {
+  test("a container that was only created is started (nomad#2084: the response to a create may be lost)", async () => {
     const { runtime } = start();
     const network = networkName(OWNER.nodeId, v1);
     await runtime.addNetwork({ name: network, owner: OWNER, workloadId: v1.workloadId, internet: true });
@@ -81,7 +81,7 @@ describe("restarts of the daemon", () => {
     expect(await changesOf(1000)).toEqual([`start ${name1}`]);
   });
 
-  test("an update goes on where it stood", async () => {
+  test("an update continues from where it was", async () => {
     start().startDaemon(wants(1, v1));
     await machine.time.advance(10_000);
     machine.loop.desiredChanged(wants(2, v2));
@@ -94,7 +94,7 @@ describe("restarts of the daemon", () => {
 });
 
 describe("failures of the workload", () => {
-  test("a killed engine is started again at once, with the reason told", async () => {
+  test("a killed engine is restarted immediately, and the reason is reported", async () => {
     start().startDaemon(wants(1, v1));
     await machine.time.advance(10_000);
     await crash();
@@ -105,7 +105,7 @@ describe("failures of the workload", () => {
     expect(machine.snapshot?.records.get(name1)).toMatchObject({ restarts: 1, lastExit: { code: 139 } });
   });
 
-  test("what a container engine took down with it, and would not start while it went, is started at once when it is back", async () => {
+  test("a workload that a stopping container engine ended and refused to start is started when the engine is back", async () => {
     start().startDaemon(wants(1, v1));
     await machine.time.advance(10_000);
     for (let stop = 0; stop < 3; stop++) {
@@ -134,7 +134,7 @@ describe("failures of the workload", () => {
     expect(await starts(3_600_000)).toBe(12);
   });
 
-  test("a stable run forgets earlier failures", async () => {
+  test("a stable run resets earlier failures", async () => {
     start().startDaemon(wants(1, v1));
     await machine.time.advance(10_000);
     for (let i = 0; i < 4; i++) {
@@ -148,7 +148,7 @@ describe("failures of the workload", () => {
     expect(machine.snapshot?.records.get(name1)).toMatchObject({ failures: 1, restarts: 5 });
   });
 
-  test("an engine that runs but does not answer is started anew", async () => {
+  test("an engine that runs but does not respond is restarted", async () => {
     start().startDaemon(wants(1, v1));
     await machine.time.advance(10_000);
     machine.sick.add(v1.image);
@@ -159,7 +159,7 @@ describe("failures of the workload", () => {
     expect(machine.events.filter((event) => event.startsWith("workload_exited"))).toHaveLength(1);
   });
 
-  test("an engine may take its start period", async () => {
+  test("an engine may use its whole start period", async () => {
     start().sick.add(v1.image);
     machine.startDaemon(wants(1, v1));
     await machine.time.advance(59_000);
@@ -168,8 +168,8 @@ describe("failures of the workload", () => {
   });
 });
 
-describe("the container engine away", () => {
-  test("for 30 s: nothing dies, nothing is started twice (nomad#1859)", async () => {
+describe("a container engine outage", () => {
+  test("of 30 s ends no workload and starts none twice (nomad#1859)", async () => {
     start().startDaemon(wants(1, v1));
     await machine.time.advance(10_000);
     machine.runtime.available = false;
@@ -182,7 +182,7 @@ describe("the container engine away", () => {
     expect(machine.events.filter((event) => event.startsWith("runtime_"))).toHaveLength(2);
   });
 
-  test("with the ports that it publishes: probes that failed meanwhile do not end a container that never stopped", async () => {
+  test("that also takes down published ports does not end a container that never stopped", async () => {
     start().startDaemon(wants(1, v1));
     await machine.time.advance(10_000);
     machine.runtime.available = false;
@@ -194,7 +194,7 @@ describe("the container engine away", () => {
     expect(machine.running()).toEqual([name1]);
   });
 
-  test("and an engine that is sick after it: it is stopped all the same, a whole threshold later", async () => {
+  test("does not protect an engine that fails afterwards: it is stopped after a whole threshold", async () => {
     start().startDaemon(wants(1, v1));
     await machine.time.advance(10_000);
     machine.runtime.available = false;
@@ -204,7 +204,7 @@ describe("the container engine away", () => {
     expect((await changesOf(30_000))[0]).toMatch(/^stop/);
   });
 
-  test("from the start: the daemon waits for it", async () => {
+  test("from the start is waited for", async () => {
     start().runtime.available = false;
     machine.startDaemon(wants(1, v1));
     await machine.time.advance(120_000);
@@ -213,7 +213,7 @@ describe("the container engine away", () => {
     expect(machine.running()).toEqual([name1]);
   });
 
-  test("an event that never came is healed by the next list (go-dockerclient#163)", async () => {
+  test("that hides an event is made up for by the next list (go-dockerclient#163)", async () => {
     start().startDaemon(wants(1, v1));
     await machine.time.advance(10_000);
     machine.runtime.vanish(name1);
@@ -223,7 +223,7 @@ describe("the container engine away", () => {
 });
 
 describe("names", () => {
-  test("a name that is not ours is left alone, and taken when it becomes free", async () => {
+  test("that belong to others are left alone, and used when they become free", async () => {
     start().runtime.plant({ name: name1, state: "running", image: "someone/else" });
     machine.startDaemon(wants(1, v1));
     expect(await changesOf(120_000)).toEqual([]);
@@ -233,7 +233,7 @@ describe("names", () => {
     expect(machine.running()).toEqual([name1]);
   });
 
-  test("a container of ours that holds the wanted name with another spec makes way (balena-supervisor#646)", async () => {
+  test("are freed by removing our container that has another spec (balena-supervisor#646)", async () => {
     start().runtime.plant({ name: name1, labels: ownershipLabels(OWNER, v2, 1), state: "running", image: v2.image });
     machine.startDaemon(wants(1, v1));
     expect(await changesOf(10_000)).toEqual([
@@ -245,7 +245,7 @@ describe("names", () => {
     ]);
   });
 
-  test("another daemon's workloads on the same engine are not touched (gpustack#3346)", async () => {
+  test("another daemon's workloads on the same container engine are not touched (gpustack#3346)", async () => {
     const neighbour = { ...OWNER, nodeId: "nod_another0000000000neighbour" };
     start().runtime.plant({
       name: "fairlead-neighbour-engine",
@@ -257,7 +257,7 @@ describe("names", () => {
   });
 });
 
-test("a workload that is no longer wanted is stopped and removed, its neighbour stays (gpustack#2935)", async () => {
+test("a workload that is no longer wanted is stopped and removed; its neighbour stays (gpustack#2935)", async () => {
   const other = aSpec({ workloadId: "wkl_other", name: "other", image: v2.image, specHash: "3".repeat(64) });
   start().startDaemon(wants(1, v1, other));
   await machine.time.advance(10_000);
@@ -268,7 +268,7 @@ test("a workload that is no longer wanted is stopped and removed, its neighbour 
   expect(machine.runtime.all().map((container) => container.name)).toEqual([containerName(OWNER.nodeId, other)]);
 });
 
-test("a stop that hangs holds up neither the other workloads nor a second stop (amazon-ecs-agent#2874)", async () => {
+test("a stop that hangs delays neither the other workloads nor a second stop (amazon-ecs-agent#2874)", async () => {
   const other = aSpec({ workloadId: "wkl_other", name: "other", image: v2.image, specHash: "3".repeat(64) });
   start().startDaemon(wants(1, v1));
   await machine.time.advance(10_000);
@@ -305,7 +305,7 @@ describe("the init process of a container", () => {
   });
 });
 
-test("a container that ends at its limit of processes says so", async () => {
+test("a container that ends at its process limit is reported as such", async () => {
   start().runtime.processCounts.set(v1.image, { count: 64, limit: 64 });
   machine.startDaemon(wants(1, v1));
   await machine.time.advance(120_000);

@@ -34,7 +34,7 @@ async function running(): Promise<Running> {
   return { machine, ended, stop, rulesGone };
 }
 
-test("a deleted node's engine and network are removed, then their rules, and nothing else is (gpustack#2935)", async () => {
+test("a deleted node's engine and network are removed, then their rules, and nothing else (gpustack#2935)", async () => {
   const { machine, ended, rulesGone } = await running();
   expect(machine.running()).toHaveLength(2);
   const done = ended();
@@ -45,7 +45,7 @@ test("a deleted node's engine and network are removed, then their rules, and not
   expect(rulesGone).toEqual([0]);
 });
 
-test("it goes on through a container engine that is away for a while", async () => {
+test("the removal continues after a temporary container engine outage", async () => {
   const { machine, ended } = await running();
   machine.runtime.available = false;
   const done = ended();
@@ -57,7 +57,7 @@ test("it goes on through a container engine that is away for a while", async () 
   expect(await machine.runtime.list(OWNER)).toEqual([]);
 });
 
-test("it gives up in the end, and when it is told to", async () => {
+test("the removal gives up eventually, and when it is told to", async () => {
   const { machine, ended, stop } = await running();
   machine.runtime.available = false;
   const first = ended();

@@ -23,7 +23,7 @@ const report: fc.Arbitrary<WorkloadReport> = fc.record({
   message: text,
 });
 
-test("the control plane takes every report that the daemon sends, whatever engines, images and Docker say", () => {
+test("the control plane accepts every report that the daemon sends, whatever engines, images and Docker say", () => {
   fc.assert(
     fc.property(fc.array(report, { maxLength: 5 }), fc.integer({ min: 1, max: 51 }), (some, times) => {
       const bounded = boundReports(Array.from({ length: times }, () => some).flat());
@@ -34,7 +34,7 @@ test("the control plane takes every report that the daemon sends, whatever engin
   );
 });
 
-test("what is of usual length is told as it is", () => {
+test("values of usual length are reported unchanged", () => {
   const [usual] = fc.sample(report, { numRuns: 1, seed: 1 });
   const plain: WorkloadReport = {
     ...(usual as WorkloadReport),
@@ -49,7 +49,7 @@ test("what is of usual length is told as it is", () => {
   expect(boundReports([plain])).toEqual([plain]);
 });
 
-test("a model whose name is too long is left out, since half a name is another model", () => {
+test("a model whose name is too long is left out, since a truncated name would be another model", () => {
   const [usual] = fc.sample(report, { numRuns: 1, seed: 1 });
   const bounded = boundReports([{ ...(usual as WorkloadReport), models: ["a", "x".repeat(300), "b"] }]);
   expect(bounded[0]?.models).toEqual(["a", "b"]);

@@ -31,7 +31,7 @@ beforeEach(() => {
 const connect = () => controlPlane.connect(new AbortController().signal);
 const messages = (): string[] => controlPlane.received.events.map((event) => event.message);
 
-test("what happened while the link was down is told when it is up, in order", async () => {
+test("events from a time without a link are sent when it is up, in order", async () => {
   queue.push("a", null, "one");
   queue.push("b", "wkl_1", "two");
   queue.attach(await connect());
@@ -45,7 +45,7 @@ test("what happened while the link was down is told when it is up, in order", as
   ]);
 });
 
-test("an event has the time when it happened, by the platform's clock, however late it is told and wrong this one is", async () => {
+test("an event has its time by the platform's clock, however late it is sent and however wrong the node's clock is", async () => {
   queue.push("a", null, "before the platform was heard");
   await time.advance(60_000);
   queue.push("b", null, "a minute later");
@@ -60,7 +60,7 @@ test("an event has the time when it happened, by the platform's clock, however l
   ]);
 });
 
-test("events that were not taken are sent again under the same ids", async () => {
+test("events that were not accepted are sent again with the same IDs", async () => {
   const connection = await connect();
   const ids: string[] = [];
   const recording = {
@@ -80,7 +80,7 @@ test("events that were not taken are sent again under the same ids", async () =>
   expect(new Set(ids).size).toBe(1);
 });
 
-test("a full queue keeps what it has, and says how many did not fit", async () => {
+test("a full queue keeps its events, and reports how many did not fit", async () => {
   for (let i = 0; i < 1500; i++) queue.push("a", `wkl_${i}`, `event ${i}`);
   queue.attach(await connect());
   await time.advance(1000);
@@ -88,7 +88,7 @@ test("a full queue keeps what it has, and says how many did not fit", async () =
   expect(messages().slice(1000)).toEqual(["500 events were dropped because the queue was full"]);
 });
 
-test("a crash loop of a day becomes a few events, the rest told by their number", async () => {
+test("a crash loop of a day becomes a few events, and the rest are counted", async () => {
   queue.attach(await connect());
   const crashes = (24 * 3600) / 300;
   for (let i = 0; i < crashes; i++) {
@@ -103,7 +103,7 @@ test("a crash loop of a day becomes a few events, the rest told by their number"
   expect(counts.reduce((sum, count) => sum + count, 0)).toBe(crashes);
 });
 
-test("a loop of thousands of events a second costs the platform no more than a slow one, and no other event its turn", async () => {
+test("a loop of thousands of events a second costs no more than a slow one, and delays no other event", async () => {
   queue.attach(await connect());
   for (let second = 0; second < 60; second++) {
     for (let i = 0; i < 2000; i++) queue.push("step_failed", "wkl_1", `no ${i}`);
@@ -117,7 +117,7 @@ test("a loop of thousands of events a second costs the platform no more than a s
   expect(loop.at(-1)).toMatch(/^no 1999 \(the last of \d+ within/);
 });
 
-test("a busy control plane is asked again when it said so, however much happens meanwhile", async () => {
+test("a busy control plane is retried at the time that it asked for, however much happens meanwhile", async () => {
   const connection = await connect();
   const calls: number[] = [];
   queue.attach({
@@ -138,7 +138,7 @@ test("a busy control plane is asked again when it said so, however much happens 
   expect(messages()).toHaveLength(21);
 });
 
-test("events that are rejected for good keep no later ones from being told", async () => {
+test("events that are permanently rejected do not block later ones", async () => {
   const connection = await connect();
   queue.attach({
     ...connection,
@@ -154,7 +154,7 @@ test("events that are rejected for good keep no later ones from being told", asy
   expect(messages()).toEqual(["two", "1 events were dropped because the queue was full"]);
 });
 
-test("one call holds less than a message of the link, whatever the events say", async () => {
+test("one call is smaller than a message of the link, whatever the events contain", async () => {
   const sizes: number[] = [];
   const connection = await connect();
   for (let i = 0; i < 300; i++) queue.push("a", `wkl_${i}`, "\u0001".repeat(5000));
@@ -171,7 +171,7 @@ test("one call holds less than a message of the link, whatever the events say", 
   expect(Math.max(...sizes)).toBeLessThan(MAX_LINK_MESSAGE_BYTES / 2);
 });
 
-test("a long message is cut to what the control plane takes", async () => {
+test("a long message is cut to the length that the control plane accepts", async () => {
   queue.push("a", null, "x".repeat(10_000));
   queue.attach(await connect());
   await time.advance(0);

@@ -18,13 +18,13 @@ test("the node identity token is the credential (docs/interface.md §4.4, §5)",
   ]);
 });
 
-test("a 401 gives the token up, so that the next call brings another", async () => {
+test("a 401 invalidates the token, so that the next call sends another", async () => {
   const { call, invalidated } = start(new FakePlatform().reply(refusal(401, "expired_credential")));
   await expect(call(request)).rejects.toMatchObject({ status: 401, code: "expired_credential" });
   expect(invalidated).toEqual(["jwt"]);
 });
 
-test("an answer of something in between is an error too", async () => {
+test("a response from an intermediary is an error too", async () => {
   const { call } = start(new FakePlatform().reply({ status: 204, text: "" }, { status: 302, text: "" }));
   await expect(call(request)).rejects.toThrow("204");
   await expect(call(request)).rejects.toThrow("302");

@@ -63,7 +63,7 @@ function picture(isReady: boolean, changes: Partial<WorkloadReport> = {}, genera
   return { epoch: "e", generation, workloadReports: [report] };
 }
 
-test("ready is called once all workloads are ready, not before", async () => {
+test("ready is called once all workloads are ready, and not before", async () => {
   reporter.update(picture(false));
   await time.advance(1000);
   expect(ready).toEqual([]);
@@ -72,7 +72,7 @@ test("ready is called once all workloads are ready, not before", async () => {
   expect(ready).toMatchObject([{ id: "nod_1", operatingSystem: "Test 1", workerImageDigest: "sha256:d" }]);
 });
 
-test("a workload that serves an older generation is told by both, also by a daemon that has just started: its update may be rolled back", async () => {
+test("an older generation that serves is sent in both reports, even by a new daemon: its update may be rolled back", async () => {
   reporter.attach(await connect());
   reporter.update({ ...picture(true), generation: 2 });
   await time.advance(1000);
@@ -80,7 +80,7 @@ test("a workload that serves an older generation is told by both, also by a daem
   expect(ready).toMatchObject([{ workloadReports: [{ generation: 1, ready: true }] }]);
 });
 
-test("after the first time every change is told, a workload that fails too", async () => {
+test("after the first call every change is reported, including a workload that fails", async () => {
   reporter.update(picture(true));
   await time.advance(1000);
   reporter.update(picture(false, { restartCount: 1 }));
@@ -90,7 +90,7 @@ test("after the first time every change is told, a workload that fails too", asy
   expect(ready.map((request) => request.workloadReports[0]?.ready)).toEqual([true, false, true]);
 });
 
-test("a condition that changes goes out over the link, and is no reason to call", async () => {
+test("a condition that changes is sent over the link, and causes no ready call", async () => {
   reporter.attach(await connect());
   reporter.update(picture(true));
   await time.advance(1000);
@@ -100,7 +100,7 @@ test("a condition that changes goes out over the link, and is no reason to call"
   expect(said).toEqual(["observe", "ready", "observe"]);
 });
 
-test("a mere change of words is no reason to call", async () => {
+test("a change of the message alone causes no ready call", async () => {
   reporter.update(picture(true));
   await time.advance(1000);
   reporter.update(picture(true, { message: "pulling: 10 %" }));
@@ -108,14 +108,14 @@ test("a mere change of words is no reason to call", async () => {
   expect(ready).toHaveLength(1);
 });
 
-test("ready is called until it is answered", async () => {
+test("ready is called until it succeeds", async () => {
   refusals = Array.from({ length: 5 }, () => new Error("connection refused"));
   reporter.update(picture(true));
   await time.advance(120_000);
   expect(ready.length).toBeGreaterThan(0);
 });
 
-test("an answer that will not change ends the repeats until something else is to be said", async () => {
+test("a permanent error ends the repeats until there is something else to report", async () => {
   refusals = [new PlatformError({ status: 400, headers: {}, text: "" })];
   reporter.update(picture(true));
   await time.advance(30_000);
@@ -125,13 +125,13 @@ test("an answer that will not change ends the repeats until something else is to
   expect(ready).toHaveLength(1);
 });
 
-test("without a link the ready call goes out all the same", async () => {
+test("the ready call is sent even without a link", async () => {
   reporter.update(picture(true));
   await time.advance(1000);
   expect(said).toEqual(["ready"]);
 });
 
-test("a link that comes up hears everything anew, the observation before the ready call", async () => {
+test("a link that opens receives everything again, the observation before the ready call", async () => {
   reporter.update(picture(true));
   await time.advance(1000);
   reporter.attach(await connect());
@@ -139,7 +139,7 @@ test("a link that comes up hears everything anew, the observation before the rea
   expect(said).toEqual(["ready", "observe", "ready"]);
 });
 
-test("observations go out on change only, and a burst becomes one", async () => {
+test("observations are sent only on change, and a burst becomes one", async () => {
   reporter.attach(await connect());
   for (let percent = 0; percent < 100; percent++) reporter.update(picture(false, { message: `${percent} %` }));
   await time.advance(2000);
@@ -147,7 +147,7 @@ test("observations go out on change only, and a burst becomes one", async () => 
   expect(controlPlane.received.observations.at(-1)?.workloadReports[0]?.message).toBe("99 %");
 });
 
-test("everything is said again slowly, so that a lost message cannot matter", async () => {
+test("everything is repeated at long intervals, so that a lost message does not matter", async () => {
   reporter.attach(await connect());
   reporter.update(picture(true));
   await time.advance(60_000);
@@ -156,7 +156,7 @@ test("everything is said again slowly, so that a lost message cannot matter", as
   expect(said).toEqual(["observe", "ready", "observe", "ready"]);
 });
 
-test("an observation that fails is sent again", async () => {
+test("a failed observation is sent again", async () => {
   reporter.attach(await connect());
   controlPlane.failNextCall();
   reporter.update(picture(false));
@@ -164,7 +164,7 @@ test("an observation that fails is sent again", async () => {
   expect(controlPlane.received.observations).toHaveLength(1);
 });
 
-test("a busy control plane is told again when it said so, however much changes meanwhile", async () => {
+test("a busy control plane is retried at the time that it asked for, however much changes meanwhile", async () => {
   const connection = await connect();
   const times: number[] = [];
   const observe: LinkConnection["observe"] = async (told) => {
@@ -183,7 +183,7 @@ test("a busy control plane is told again when it said so, however much changes m
   expect(controlPlane.received.observations.at(-1)?.workloadReports[0]?.message).toBe("14");
 });
 
-test("closing ends all of it", async () => {
+test("closing ends all reporting", async () => {
   refusals = Array.from({ length: 100 }, () => new Error("down"));
   reporter.update(picture(true));
   await time.advance(1000);
@@ -202,7 +202,7 @@ describe("agents beside the engine", () => {
     return { ...rest, workloadReports: [{ ...engine, ...theirs, ...agent }, engine] };
   };
 
-  test("are not waited for, and are told of with it; the image that is named is the engine's", async () => {
+  test("are not waited for and are reported with it, and the reported image is the engine's", async () => {
     reporter.attach(await connect());
     reporter.update(beside({ ready: false, state: "pulling" }));
     await time.advance(1000);

@@ -28,7 +28,7 @@ const report = (): WorkloadReport => {
   return first;
 };
 
-test("a ready workload tells what really runs", async () => {
+test("a ready workload reports what is really running", async () => {
   start().startDaemon(wants(4, v1));
   await machine.time.advance(1000);
   expect(report()).toEqual({
@@ -51,14 +51,14 @@ test("a ready workload tells what really runs", async () => {
   expect(findServing(machine.snapshot, "other")).toBeNull();
 });
 
-test("an agent that cannot reach the platform says why, though it runs", async () => {
+test("an agent that cannot reach the platform says why, even though it runs", async () => {
   start().networkRules = { ready: async () => undefined, noWay: (id) => (id === "wkl_engine" ? "no gateway" : null) };
   machine.startDaemon(wants(1, v1));
   await machine.time.advance(1000);
   expect(report()).toMatchObject({ ready: true, message: "cannot reach the platform: no gateway" });
 });
 
-test("an image on its way: pulling, with how far it is", async () => {
+test("an image that is being pulled: pulling, with the progress", async () => {
   start().runtime.loseImage(v1.image);
   machine.runtime.pullGate = new Promise(() => undefined);
   machine.startDaemon(wants(1, v1));
@@ -66,7 +66,7 @@ test("an image on its way: pulling, with how far it is", async () => {
   expect(report()).toMatchObject({ ready: false, state: "pulling", message: `pulling ${v1.image}: 50 %` });
 });
 
-test("an image that no registry has: backing off, with the registry's words", async () => {
+test("an image that no registry has: backing off, with the registry's message", async () => {
   start().runtime.loseImage(v1.image);
   machine.startDaemon(wants(1, v1));
   await machine.time.advance(1000);
@@ -78,7 +78,7 @@ test("an image that no registry has: backing off, with the registry's words", as
   expect(report().message).toBe(`cannot pull ${v1.image}: ${v1.image} was not found (3 attempts)`);
 });
 
-test("an update that cannot go on says how to cancel it", async () => {
+test("an update that cannot proceed says how to cancel it", async () => {
   start().startDaemon(wants(1, v1));
   await machine.time.advance(1000);
   const cancel = `to cancel the update, set the image back: fairlead node update ${OWNER.nodeId} --image ${v1.image}`;
@@ -97,7 +97,7 @@ test("an update that cannot go on says how to cancel it", async () => {
 test.each([
   { before: anAgent({ image: v1.image }), changes: { image: v2.image }, advice: `set its image back to ${v1.image}` },
   { before: v1, changes: { image: v1.image }, advice: "undo the config change" },
-])("an update of more than an engine's image: $advice", async ({ before, changes, advice }) => {
+])("an update of more than an engine's image says how to cancel it: $advice", async ({ before, changes, advice }) => {
   start().startDaemon(wants(1, before));
   await machine.time.advance(5000);
   machine.runtime.failNext("create", new RuntimeError("unavailable", "away"));
@@ -106,7 +106,7 @@ test.each([
   expect(report().message).toContain(`; to cancel the update, ${advice}`);
 });
 
-test("what the engine would not start: why, and how often it was tried", async () => {
+test("a container that the container engine does not start: the reason, and the number of attempts", async () => {
   start().startDaemon(null);
   for (let call = 0; call < 2; call++)
     machine.runtime.failNext("start", new RuntimeError("rejected", 'the command "x" was not found in the image'));
@@ -130,14 +130,14 @@ test("a crash loop: backing off, with the last exit", async () => {
   });
 });
 
-test("an engine that starts: with what is not right yet", async () => {
+test("an engine that is starting: with what is not right yet", async () => {
   start().sick.add(v1.image);
   machine.startDaemon(wants(1, v1));
   await machine.time.advance(3000);
   expect(report()).toMatchObject({ ready: false, state: "starting", message: "answered 500" });
 });
 
-test("a name that is not ours: failed, with what to do", async () => {
+test("a name that is not ours: failed, with the remedy", async () => {
   start().runtime.plant({ name: name1, state: "running" });
   machine.startDaemon(wants(1, v1));
   await machine.time.advance(1000);
@@ -148,7 +148,7 @@ test("a name that is not ours: failed, with what to do", async () => {
   });
 });
 
-test("the container engine away: unknown, and what serves goes on serving", async () => {
+test("an unavailable container engine: unknown, and a serving container keeps serving", async () => {
   start().startDaemon(wants(1, v1));
   await machine.time.advance(1000);
   machine.runtime.available = false;
@@ -161,14 +161,14 @@ test("the container engine away: unknown, and what serves goes on serving", asyn
   expect(findServing(machine.snapshot, "engine")?.ready).toBe(true);
 });
 
-test("nothing was seen yet: not ready, and no guess", async () => {
+test("nothing observed yet: not ready, without a guess", async () => {
   start().runtime.available = false;
   machine.startDaemon(wants(1, v1));
   await machine.time.advance(1000);
   expect(report()).toMatchObject({ ready: false, state: "unknown", imageDigest: "" });
 });
 
-test("during an update the report is of what serves, under its own generation", async () => {
+test("during an update the report describes the serving container, under its own generation", async () => {
   start().startDaemon(wants(1, v1));
   await machine.time.advance(1000);
   machine.sick.add(v2.image);
@@ -188,7 +188,7 @@ test("during an update the report is of what serves, under its own generation", 
   expect(findServing(machine.snapshot, "engine")?.container.name).toBe(containerName(OWNER.nodeId, v2));
 });
 
-test("a new generation that asks for the same container is answered by it", async () => {
+test("a new generation with an unchanged container is reported immediately", async () => {
   start().startDaemon(wants(1, v1));
   await machine.time.advance(1000);
   machine.loop.desiredChanged(wants(9, v1));
@@ -211,7 +211,7 @@ test("an update that was rolled back says why", async () => {
   });
 });
 
-describe("an agent that nothing asks for any more", () => {
+describe("an agent that is no longer wanted", () => {
   const agent = anAgent();
   const told = (left: readonly string[] = []) => {
     const { snapshot } = machine;
@@ -228,7 +228,7 @@ describe("an agent that nothing asks for any more", () => {
     ]);
   };
 
-  test("is told of until its container is gone, so that it begins nowhere else before", async () => {
+  test("is reported until its container is gone, so that it starts nowhere else before then", async () => {
     await running();
     machine.runtime.failNext("stop", new RuntimeError("rejected", "it does not end"));
     machine.loop.desiredChanged(wants(2, v1));
@@ -240,7 +240,7 @@ describe("an agent that nothing asks for any more", () => {
     expect(machine.runtime.all()).toHaveLength(1);
   });
 
-  test("is unknown while the container engine is away, and so is one that a daemon before this one left", async () => {
+  test("is unknown while the container engine is unavailable, even if an earlier daemon left it behind", async () => {
     await running();
     machine.loop.desiredChanged(wants(2, v1));
     machine.runtime.available = false;
@@ -255,7 +255,7 @@ describe("an agent that nothing asks for any more", () => {
     expect(told(["agt_one"])).toEqual([["wkl_engine", true, "running", 2]]);
   });
 
-  test("is no report of an engine's: that one's container is just removed", async () => {
+  test("is reported, while an engine's container is just removed", async () => {
     start().startDaemon(wants(1, v1));
     await machine.time.advance(1000);
     machine.loop.desiredChanged(wants(2));

@@ -45,8 +45,8 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
     return harness.runtime.create(of);
   };
 
-  describe("the life of a container", () => {
-    test("created, started, stopped, removed; each step may be repeated", async () => {
+  describe("a container", () => {
+    test("is created, started, stopped and removed, and each step may be repeated", async () => {
       const { runtime, owner } = harness;
       const id = await create(plan());
       expect(await runtime.list(owner)).toMatchObject([
@@ -73,7 +73,7 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
       expect(await runtime.list(owner)).toEqual([]);
     });
 
-    test("a container carries whose it is, and nobody else's list shows it", async () => {
+    test("records its owner, and does not appear in another owner's list", async () => {
       const { runtime, owner } = harness;
       await create(plan());
       const [container] = await runtime.list(owner);
@@ -83,13 +83,13 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
       expect(await runtime.list({ ...owner, installationId: "ins_other" })).toEqual([]);
     });
 
-    test("who it runs as is a number, also before it has run", async () => {
+    test("runs as a numeric user ID, known even before it has run", async () => {
       const id = await create(plan());
       expect(await harness.runtime.userOf(id)).toBe(0);
       await expect(harness.runtime.userOf("nowhere")).rejects.toMatchObject({ kind: "not-found" });
     });
 
-    test("a container that ends by itself tells its code", async () => {
+    test("that ends by itself reports its exit code", async () => {
       const { runtime, owner } = harness;
       await runtime.start(await create(plan(harness.endsWithThree)));
       await vi.waitFor(
@@ -98,7 +98,7 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
       );
     });
 
-    test("its last output can be read", async () => {
+    test("has readable last output", async () => {
       const { runtime } = harness;
       const id = await create(plan());
       await runtime.start(id);
@@ -106,7 +106,7 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
     });
   });
 
-  describe("its output", () => {
+  describe("the output of a container", () => {
     const read = async (options: Partial<LogOptions>, signal = new AbortController().signal): Promise<LogLine[]> => {
       const id = await create(plan());
       await harness.runtime.start(id);
@@ -117,21 +117,21 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
       return lines;
     };
 
-    test("comes line by line, each with its time and its stream", async () => {
+    test("arrives line by line, each with its time and its stream", async () => {
       const [line] = await read({});
       expect(line).toMatchObject({ stream: "stdout", text: expect.stringMatching(/^output of /) });
       expect(Date.parse(line?.at ?? "")).toBeGreaterThan(0);
     });
 
-    test("is cut to the last lines, and to what is new", async () => {
+    test("is limited to the last lines, and to new ones", async () => {
       expect(await read({ tail: 0 })).toEqual([]);
     });
 
-    test("is not read for one who has gone already", async () => {
+    test("is not read for a caller that has already left", async () => {
       expect(await read({ follow: true }, AbortSignal.abort())).toEqual([]);
     });
 
-    test("of a container that is not there is an error", async () => {
+    test("is an error if the container does not exist", async () => {
       const { signal } = new AbortController();
       const lines = harness.runtime.followLogs("no-such-container", { since: null, tail: null, follow: false }, signal);
       await expect(lines[Symbol.asyncIterator]().next()).rejects.toMatchObject({ kind: "not-found" });
@@ -139,7 +139,7 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
   });
 
   describe("networks", () => {
-    test("added, listed and removed; each step may be repeated", async () => {
+    test("are added, listed and removed, and each step may be repeated", async () => {
       const { runtime, owner } = harness;
       await addNetwork();
       await addNetwork();
@@ -159,7 +159,7 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
       expect(await runtime.networks(owner)).toEqual([]);
     });
 
-    test("a container is on the network of its workload, which stays while it runs", async () => {
+    test("contain the container of their workload, and stay while it runs", async () => {
       const { runtime, owner } = harness;
       const id = await create();
       await runtime.start(id);
@@ -171,13 +171,13 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
       await expect(runtime.start(id)).rejects.toMatchObject({ kind: "not-found" });
     });
 
-    test("a container cannot be made before its network", async () => {
+    test("are required before a container can be created", async () => {
       await expect(harness.runtime.create(plan())).rejects.toMatchObject({ kind: "not-found" });
     });
   });
 
   describe("names", () => {
-    test("a name in use is a conflict, and an inspection by name shows whose it is", async () => {
+    test("that are in use are a conflict, and an inspection by name shows the owner", async () => {
       const { runtime } = harness;
       await create(plan());
       await expect(create(plan())).rejects.toMatchObject({ kind: "conflict" });
@@ -187,7 +187,7 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
       expect(foreign?.labels[LABELS.node]).toBeUndefined();
     });
 
-    test("what is not there is null to an inspection and an error to a change", async () => {
+    test("that do not exist are null for an inspection and an error for a change", async () => {
       const { runtime } = harness;
       expect(await runtime.inspect("fairlead-contract-none")).toBeNull();
       await expect(runtime.start("fairlead-contract-none")).rejects.toMatchObject({ kind: "not-found" });
@@ -195,7 +195,7 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
   });
 
   describe("images", () => {
-    test("a present image has an id, an absent one is null", async () => {
+    test("that are present have an ID, and absent ones are null", async () => {
       const { runtime } = harness;
       expect((await runtime.image(harness.image))?.id).toMatch(/^sha256:/);
       expect(await runtime.image(harness.missingImage)).toBeNull();
@@ -210,13 +210,13 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
       }
     });
 
-    test("a container of an absent image is refused as such", async () => {
+    test("that are absent cause a specific error when a container is created", async () => {
       await expect(create(plan({ image: harness.missingImage }))).rejects.toMatchObject({
         kind: "no-such-image",
       });
     });
 
-    test("an image in use is known, and cannot be taken away", async () => {
+    test("in use are reported as such, and cannot be removed", async () => {
       const { runtime } = harness;
       await runtime.start(await create(plan()));
       const image = await runtime.image(harness.image);
@@ -225,18 +225,18 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
       expect(await runtime.image(harness.image)).toEqual(image);
     });
 
-    test("taking away what is not there is no fault", async () => {
+    test("that are absent can be removed without an error", async () => {
       await harness.runtime.removeImage(harness.missingImage);
     });
 
-    test("a pull that cannot succeed says so", async () => {
+    test("that cannot be pulled are reported", async () => {
       const { signal } = new AbortController();
       const options = { credentials: null, onProgress: () => undefined, inactivityMs: 10_000, signal };
       await expect(harness.runtime.pull(harness.missingImage, options)).rejects.toMatchObject({ kind: "pull-failed" });
     });
   });
 
-  test("a watcher hears of changes until it is stopped", async () => {
+  test("a watcher is notified of changes until it is stopped", async () => {
     const { runtime, owner } = harness;
     const stop = new AbortController();
     const heard = vi.fn();
@@ -248,7 +248,7 @@ export function containerRuntimeContract(open: () => Promise<RuntimeHarness>): v
     stop.abort();
   });
 
-  test("the engine tells its version", async () => {
+  test("the container engine reports its version", async () => {
     expect((await harness.runtime.version()).version).not.toBe("");
   });
 }

@@ -4,7 +4,7 @@ import { FakeTime } from "../testing/fake-time.ts";
 import { containerRuntimeContract } from "./container-runtime.contract.ts";
 import { MemoryRuntime } from "./memory-runtime.ts";
 
-describe("the container engine in memory", () => {
+describe("the in-memory container engine", () => {
   containerRuntimeContract(async () => {
     const runtime = new MemoryRuntime(new FakeTime());
     runtime.addImage("example/engine:1");

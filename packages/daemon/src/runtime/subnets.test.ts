@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { DEFAULT_WORKLOAD_SUBNETS, freeSubnet, isPool, rangeOf, routedSubnets } from "./subnets.ts";
 
-test("the first free subnet of the pool is taken", () => {
+test("the first free subnet of the pool is used", () => {
   const free = (...taken: string[]) => freeSubnet("198.19.0.0/28", taken)?.subnet ?? null;
   expect(freeSubnet(DEFAULT_WORKLOAD_SUBNETS, [])).toEqual({ subnet: "198.19.0.0/29", gateway: "198.19.0.1" });
   expect(free("198.19.0.0/29")).toBe("198.19.0.8/29");
@@ -13,14 +13,14 @@ test("the first free subnet of the pool is taken", () => {
   expect(free("10.0.0.0/8", "fd00::/64", "0.0.0.0/0", "nonsense")).toBe("198.19.0.0/29");
 });
 
-test("a pool has more networks than the 30 or so of Docker's own", () => {
+test("a pool has more networks than Docker's own 30 or so", () => {
   const taken: string[] = [];
   for (let count = 0; count < 300; count++) taken.push(freeSubnet(DEFAULT_WORKLOAD_SUBNETS, taken)?.subnet ?? "none");
   expect(new Set(taken).size).toBe(300);
   expect(taken.at(-1)).toBe("198.19.9.88/29");
 });
 
-test("what is found is in the pool and overlaps nothing that is taken, and none is left where nothing is found", () => {
+test("a found subnet is in the pool and overlaps none in use, and no result means that none is left", () => {
   const subnets = fc
     .tuple(fc.nat(255), fc.integer({ min: 24, max: 32 }))
     .map(([last, bits]) => `10.1.2.${last}/${bits}`);
@@ -53,7 +53,7 @@ test.each([
   ["", false],
 ])("%s can be a pool: %s", (subnet, expected) => expect(isPool(subnet)).toBe(expected));
 
-test("the machine's routes are read as the kernel prints them", () => {
+test("the machine's routes are parsed as the kernel prints them", () => {
   const table = [
     "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT",
     "eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0",

@@ -36,7 +36,7 @@ describe("secrets of agents", () => {
     return { name: "TOKEN", key: `${agent}.TOKEN`, as: "file", version: "1.a", ...more };
   };
 
-  test("of one name are each agent's own, also beside the engine's, and are told with whose they are", async () => {
+  test("with the same name are separate for each agent and the engine, and are reported with their owner", async () => {
     await set("TOKEN", "the engine's");
     await set("agt_a.TOKEN", "a's");
     await set("agt_b.TOKEN", "b's");
@@ -54,7 +54,7 @@ describe("secrets of agents", () => {
     expect(await onDisk()).not.toContain("a's");
   });
 
-  test("are forgotten with the agent, and the engine's of the same name stays", async () => {
+  test("are forgotten with the agent, and the engine's secret of the same name stays", async () => {
     await set("TOKEN", "the engine's");
     await set("agt_a.TOKEN", "a's");
     const a = anAgent({ workloadId: "agt_a", workerToken: false, secrets: [theirs("agt_a")] });
@@ -83,7 +83,7 @@ describe("the token of a workload", () => {
     secrets.desiredChanged(aDesiredState({ workloads: [agent] }));
   });
 
-  test("is there before it starts, and is waited for; that is no trouble of the machine's", async () => {
+  test("arrives before the workload starts, which waits for it; this is not a problem of the machine", async () => {
     expect(secrets.missing(agent)).toMatchObject([{ name: TOKEN_FILE }]);
     expect(secrets.finding()).toMatchObject({ status: "ok" });
     await expect(secrets.prepare("c1", agent)).rejects.toMatchObject({ kind: "rejected" });
@@ -95,7 +95,7 @@ describe("the token of a workload", () => {
     expect(placed(TOKEN_FILE)).toBe("one");
   });
 
-  test("is renewed in place while it runs, and goes from its folder when it is withdrawn", async () => {
+  test("is renewed in place while the workload runs, and is removed from its folder when it is withdrawn", async () => {
     token("one");
     secrets.observed([await run(agent)]);
     token("two");
@@ -105,7 +105,7 @@ describe("the token of a workload", () => {
     expect(secrets.missing(agent)).toHaveLength(1);
   });
 
-  test("stays where it is when the daemon starts anew, and holds until another comes", async () => {
+  test("stays in place when the daemon restarts, and is valid until another arrives", async () => {
     token("one");
     const container = await run(agent);
     await secrets.close();
@@ -119,7 +119,7 @@ describe("the token of a workload", () => {
     await secrets.place(container);
   });
 
-  test("that was withdrawn is not taken from the folder again", async () => {
+  test("that was withdrawn is not read from the folder again", async () => {
     token("one");
     const container = await run(agent);
     secrets.observed([container]);
@@ -131,7 +131,7 @@ describe("the token of a workload", () => {
     await expect(secrets.place(container)).rejects.toThrow(TOKEN_FILE);
   });
 
-  test("is never an engine's", async () => {
+  test("is never given to an engine", async () => {
     token("one");
     await run(aSpec(), "engine");
     expect(placed(TOKEN_FILE, "engine")).toBeNull();

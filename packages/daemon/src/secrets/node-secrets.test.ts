@@ -45,7 +45,7 @@ const run = (spec: WorkloadSpec, name = "c1"): Promise<Container> => machine.run
 const placed = (name: string, container = "c1"): string | null => machine.placed(name, container);
 
 describe("secrets of a node", () => {
-  test("are fetched once, placed as files with their exact bytes, and given as variables", async () => {
+  test("are fetched once, placed as files with their exact bytes, and set as variables", async () => {
     await set("TOKEN", "a\nb\n\n");
     await set("KEY", " k \n");
     secrets.desiredChanged(wants(FILE, ENV));
@@ -61,7 +61,7 @@ describe("secrets of a node", () => {
     expect(platform.asked).toEqual(["TOKEN", "KEY"]);
   });
 
-  test("that are missing are named with the reason, and hold their container up until they come", async () => {
+  test("that are missing are named with the reason, and delay their container until they arrive", async () => {
     platform.answers.set("OLD", { state: "stale" });
     platform.answers.set("ODD", { state: "sealed", version: "1.a", jwe: "x" });
     const unset: WorkloadSecret = { name: "UNSET", as: "file", version: null };
@@ -89,7 +89,7 @@ describe("secrets of a node", () => {
     expect(await secrets.prepare("c1", specWith(again))).not.toBeNull();
   });
 
-  test("change under a running container, whose file is replaced; an earlier value serves meanwhile", async () => {
+  test("change in the file of a running container, and an earlier value is used until then", async () => {
     await set("TOKEN", "one");
     secrets.desiredChanged(wants(FILE));
     secrets.attach(platform);
@@ -102,7 +102,7 @@ describe("secrets of a node", () => {
     await until(() => placed("TOKEN") === "two");
   });
 
-  test("as variables wait for the very value that the desired state names", async () => {
+  test("as variables wait for the exact value that the desired state names", async () => {
     await set("KEY", "one");
     secrets.desiredChanged(wants(ENV));
     secrets.attach(platform);
@@ -119,7 +119,7 @@ describe("secrets of a node", () => {
     expect((await secrets.prepare("c1", specWith(next)))?.env).toEqual({ KEY: "two" });
   });
 
-  test("leave the folder of a container that has ended, and are back before its next start", async () => {
+  test("are removed from the folder of a container that has ended, and are back before its next start", async () => {
     await set("TOKEN", "one");
     secrets.desiredChanged(wants(FILE));
     secrets.attach(platform);
@@ -144,7 +144,7 @@ describe("secrets of a node", () => {
     expect(placed("TOKEN")).toBe("one");
   });
 
-  test("of a container that ended while no daemon ran leave its folder at the next daemon's start", async () => {
+  test("of a container that ended while no daemon ran are removed at the daemon's next start", async () => {
     await set("TOKEN", "one");
     secrets.desiredChanged(wants(FILE));
     secrets.attach(platform);
@@ -157,7 +157,7 @@ describe("secrets of a node", () => {
     await until(() => placed("TOKEN") === null);
   });
 
-  test("of other nodes on this machine go at the daemon's start, where their container no longer runs", async () => {
+  test("of other nodes on this machine are removed at the daemon's start if their container has ended", async () => {
     const left = (node: string, container: string): string => join(base, "nodes", node, container);
     const past = new Date(time.now() - 120_000);
     for (const [node, name] of [
@@ -188,7 +188,7 @@ describe("secrets of a node", () => {
     expect(existsSync(left("nod_elsewhere", "c-gone"))).toBe(true);
   });
 
-  test("that were deleted leave the running container's folder and the disk", async () => {
+  test("that were deleted are removed from the running container's folder and from the disk", async () => {
     await set("TOKEN", "one");
     await set("OTHER", "kept");
     const other: WorkloadSecret = { name: "OTHER", as: "file", version: "1.a" };
@@ -203,7 +203,7 @@ describe("secrets of a node", () => {
     for (const path of files.paths()) expect(await files.read(path)).not.toContain("TOKEN");
   });
 
-  test("leave with their container, however it went", async () => {
+  test("are removed with their container, however it was removed", async () => {
     await set("TOKEN", "one");
     secrets.desiredChanged(wants(FILE));
     secrets.attach(platform);
@@ -218,7 +218,7 @@ describe("secrets of a node", () => {
     await until(() => readdirSync(join(base, "run")).length === 0);
   });
 
-  test("of a container that is being made are not taken for left over", async () => {
+  test("of a container that is being created are not treated as leftovers", async () => {
     await set("TOKEN", "one");
     secrets.desiredChanged(wants(FILE));
     secrets.attach(platform);
@@ -229,7 +229,7 @@ describe("secrets of a node", () => {
     expect(readdirSync(join(base, "run"))).toEqual(["c1"]);
   });
 
-  test("are there after a reboot without the control plane: the folder is filled before the container starts", async () => {
+  test("are available after a reboot without the control plane: the folder is filled before the container starts", async () => {
     await set("TOKEN", "one");
     secrets.desiredChanged(wants(FILE));
     secrets.attach(platform);
@@ -244,7 +244,7 @@ describe("secrets of a node", () => {
     expect(placed("TOKEN")).toBe("one");
   });
 
-  test("of a container of an older spec are kept for it, and its start without them is refused by name", async () => {
+  test("of a container with an older spec are kept, and a start without one fails with its name", async () => {
     await set("TOKEN", "one");
     secrets.desiredChanged(wants(FILE));
     secrets.attach(platform);
@@ -260,7 +260,7 @@ describe("secrets of a node", () => {
     await expect(secrets.place(former)).rejects.toThrow("the secret TOKEN, which is not set");
   });
 
-  test("survive a broken link: what failed is asked for again", async () => {
+  test("survive a broken link: what failed is requested again", async () => {
     platform.down = true;
     await set("TOKEN", "one");
     secrets.desiredChanged(wants(FILE));
@@ -271,7 +271,7 @@ describe("secrets of a node", () => {
     await until(() => waitsFor(FILE).length === 0);
   });
 
-  test("that cannot be placed are told, and placed once they can be", async () => {
+  test("that cannot be placed are reported, and placed once they can be", async () => {
     await set("TOKEN", "one");
     secrets.desiredChanged(wants(FILE));
     secrets.attach(platform);
@@ -287,7 +287,7 @@ describe("secrets of a node", () => {
     await until(() => placed("TOKEN") === "one" && secrets.finding().reason !== "not_placed");
   });
 
-  test("that nobody takes make no trouble: a folder that cannot be made holds no container up", async () => {
+  test("that no workload uses cause no problem: a folder that cannot be created delays no container", async () => {
     writeFileSync(join(base, "run"), "in the way");
     secrets.desiredChanged(wants());
     const container = await run(aSpec());
@@ -297,7 +297,7 @@ describe("secrets of a node", () => {
     expect(secrets.finding()).toMatchObject({ status: "ok" });
   });
 
-  test("on a disk are told of", async () => {
+  test("on a disk are reported", async () => {
     await set("TOKEN", "one");
     secrets.desiredChanged(wants(FILE));
     secrets.attach(platform);
@@ -307,7 +307,7 @@ describe("secrets of a node", () => {
     expect(secrets.finding().message).toContain("--runtime-dir");
   });
 
-  test("cannot be variables with a NUL in them, and are not shown in the refusal", async () => {
+  test("that contain a NUL cannot be variables, and are not shown in the error", async () => {
     await set("KEY", "canary\0value");
     secrets.desiredChanged(wants(ENV));
     secrets.attach(platform);
@@ -317,7 +317,7 @@ describe("secrets of a node", () => {
     expect(refusal).not.toContain("canary");
   });
 
-  test("log a registry in for the pull alone", async () => {
+  test("log in to a registry for the pull only", async () => {
     const login: WorkloadSecret = { name: "REG", as: "registry", version: "1.a" };
     await set("REG", "registry.example:5000 robot:pa:ss\n");
     secrets.desiredChanged(wants(login));
@@ -336,7 +336,7 @@ describe("secrets of a node", () => {
     expect(refusal).not.toContain("canary");
   });
 
-  test("of which the login was changed: a pull waits for the new one while it is fetched, and has the old one where it cannot be", async () => {
+  test("whose login changed make a pull wait for the new login, and use the old one if it cannot be fetched", async () => {
     const login: WorkloadSecret = { name: "REG", as: "registry", version: "1.a" };
     const next: WorkloadSecret = { ...login, version: "2.b" };
     await set("REG", "registry.example:5000 robot:old");
@@ -356,10 +356,10 @@ describe("secrets of a node", () => {
   });
 });
 
-describe("files of the daemon's own", () => {
+describe("the daemon's own files", () => {
   const own = (name: string): string => join(base, "run", "c1", name);
 
-  test("stand in the folder of every container of their workload, and are replaced in place", async () => {
+  test("are in the folder of every container of their workload, and are replaced in place", async () => {
     const spec = aSpec();
     expect(await secrets.prepare("c1", spec)).toEqual({ folder: join(base, "run", "c1"), env: {} });
     const container = { name: "c1", spec, projectId: "prj_1", generation: 1, owner: OWNER, secrets: null };

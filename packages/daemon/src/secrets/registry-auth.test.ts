@@ -17,7 +17,7 @@ test.each([
   ["team/engine:4", "docker.io"],
   ["Evil/engine:4", "evil"],
   ["169.254.169.254:80/engine", "169.254.169.254:80"],
-])("a login is for the registry that it names, and not sent for the image %s", async (image, other) => {
+])("a login is for the registry that it names, and is not sent for the image %s", async (image, other) => {
   const login = loginOf("registry.example:5000 robot:canary");
   const refusal = await login(asked(image)).catch((error: unknown) => String(error));
   expect(refusal).toContain(`the secret REG is a login for registry.example:5000, but the image is from ${other}`);
@@ -25,14 +25,14 @@ test.each([
 });
 
 test.each(["team/engine", "docker.io/team/engine:4", "index.docker.io/team/engine", "registry-1.docker.io/engine"])(
-  "Docker Hub has one name for the image %s",
+  "the image %s belongs to Docker Hub",
   async (image) => {
     expect(await loginOf("docker.io robot:pass")(asked(image))).toEqual({ username: "robot", password: "pass" });
   },
 );
 
 test.each(["robot:pass", "registry.example robot", "registry.example  robot:pass", "registry.example robot:pa ss", ""])(
-  "%j is no login",
+  "%j is not a login",
   async (text) => {
     await expect(loginOf(text)(asked("registry.example/engine"))).rejects.toThrow(
       "registry.example.com username:password",

@@ -29,7 +29,7 @@ const fill = (files: Record<string, string>, owner = me) =>
 const path = (name: string) => join(folders.pathOf("c1"), name);
 
 describe("folders of opened secrets", () => {
-  test("hold exact bytes, for their owner to read alone", async () => {
+  test("hold exact bytes, readable only by their owner", async () => {
     await fill({ TOKEN: "a\nb\n\n", "tls.key": "\u{1f511}\0" });
     expect(readFileSync(path("TOKEN"), "utf8")).toBe("a\nb\n\n");
     expect(readFileSync(path("tls.key"), "utf8")).toBe("\u{1f511}\0");
@@ -38,7 +38,7 @@ describe("folders of opened secrets", () => {
     expect(statSync(folders.root).mode & 0o777).toBe(0o700);
   });
 
-  test("replace a changed file whole: whoever has the old one open reads the old one to its end", async () => {
+  test("replace a changed file as a whole: a reader of the old file reads it to its end", async () => {
     await fill({ TOKEN: "old value", SAME: "x" });
     const folder = statSync(folders.pathOf("c1")).ino;
     const same = statSync(path("SAME")).ino;
@@ -52,7 +52,7 @@ describe("folders of opened secrets", () => {
     expect(statSync(folders.pathOf("c1")).ino).toBe(folder);
   });
 
-  test("lose what is wanted no more, and what a crash or somebody else left there", async () => {
+  test("lose unwanted files, and files that a crash or someone else left there", async () => {
     await fill({ TOKEN: "a", OLD: "b" });
     writeFileSync(path(".TOKEN"), "half");
     writeFileSync(path("stranger"), "x");
@@ -61,14 +61,14 @@ describe("folders of opened secrets", () => {
     expect(readFileSync(path("TOKEN"), "utf8")).toBe("c");
   });
 
-  test.skipIf(me !== 0)("belong to the container's user, also after that is another one", async () => {
+  test.skipIf(me !== 0)("belong to the container's user, even after the user changes", async () => {
     await fill({ TOKEN: "a" }, 1000);
     expect([statSync(path("TOKEN")).uid, statSync(folders.pathOf("c1")).uid]).toEqual([1000, 1000]);
     await fill({ TOKEN: "a" }, 2000);
     expect([statSync(path("TOKEN")).uid, statSync(folders.pathOf("c1")).uid]).toEqual([2000, 2000]);
   });
 
-  test("are made when they are needed, listed, and removed whole", async () => {
+  test("are created when they are needed, listed, and removed as a whole", async () => {
     expect(await folders.list()).toEqual([]);
     expect(existsSync(folders.root)).toBe(false);
     await folders.make("c2");
@@ -79,7 +79,7 @@ describe("folders of opened secrets", () => {
     expect(await folders.list()).toEqual(["c2"]);
   });
 
-  test("know whether they are in memory", async () => {
+  test("report whether they are in memory", async () => {
     expect(await folders.inMemory()).toBe(true);
     await fill({ TOKEN: "a" });
     const onDisk = new SecretFolders("/usr");

@@ -26,7 +26,7 @@ async function saved(): Promise<void> {
 }
 
 describe("the vault", () => {
-  test("gives back the exact bytes after a restart, and rests on disk sealed alone", async () => {
+  test("returns the exact bytes after a restart, and stores them on disk only sealed", async () => {
     await saved();
     const vault = newVault();
     expect(await vault.load()).toEqual({ damaged: false });
@@ -35,14 +35,14 @@ describe("the vault", () => {
     for (const path of files.paths()) expect(await files.read(path)).not.toContain("line one");
   });
 
-  test("keeps bytes that are no text", async () => {
+  test("keeps bytes that are not text", async () => {
     const value = Uint8Array.from({ length: 256 }, (_, index) => index);
     const vault = newVault();
     await vault.put("KEY", await sealed({ keys, name: "KEY", value }));
     expect(await vault.open("KEY")).toEqual(value);
   });
 
-  test("takes nothing that was sealed to another node's key, or as another secret", async () => {
+  test("accepts nothing that was sealed to another node's key, or as another secret", async () => {
     const vault = newVault();
     const others = await sealed({ keys: await generateNodeKeys(), name: "TOKEN", value: VALUE });
     const swapped = await sealed({ keys, name: "OTHER", value: VALUE });
@@ -53,7 +53,7 @@ describe("the vault", () => {
     expect(vault.names()).toEqual([]);
   });
 
-  test("says so and is empty where the node has other keys since, or a copy is damaged", async () => {
+  test("is empty and says so when the node's keys have changed, or a copy is damaged", async () => {
     await saved();
     const other = newVault({ keys: await generateNodeKeys() });
     expect(await other.load()).toEqual({ damaged: true });
@@ -69,7 +69,7 @@ describe("the vault", () => {
     expect(other.names()).toEqual([]);
   });
 
-  test("holds what it took on a full disk, and writes it once there is room", async () => {
+  test("keeps what it accepted on a full disk, and writes it once there is room", async () => {
     files.full = true;
     const vault = newVault();
     await vault.put("TOKEN", await sealed({ keys, name: "TOKEN", value: VALUE }));
@@ -82,7 +82,7 @@ describe("the vault", () => {
     expect(next.names()).toEqual(["TOKEN"]);
   });
 
-  test("forgets for good", async () => {
+  test("deletes permanently", async () => {
     await saved();
     const vault = newVault();
     await vault.load();

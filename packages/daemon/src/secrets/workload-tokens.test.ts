@@ -52,7 +52,7 @@ afterEach(() => tokens.close());
 
 const tokenOf = (workloadId: string): string | undefined => held.get(`${workloadId} ${WORKER_TOKEN_FILE}`);
 
-test("each workload that asks for a token gets its own, and no other one does", async () => {
+test("each workload that requests a token receives its own, and no other workload does", async () => {
   tokens.desiredChanged(wants(1, a, b, aSpec()));
   tokens.attach(platform);
   await settle();
@@ -60,7 +60,7 @@ test("each workload that asks for a token gets its own, and no other one does", 
   expect([tokenOf("agt_a"), tokenOf("agt_b")]).toEqual(["agt_a-1", "agt_b-2"]);
 });
 
-test("a token is renewed at two thirds of its life, and not before", async () => {
+test("a token is renewed at two thirds of its lifetime, and not before", async () => {
   tokens.desiredChanged(wants(1, a));
   tokens.attach(platform);
   await time.advance((LIFE_SECONDS * 1000 * 2) / 3 - 1000);
@@ -69,7 +69,7 @@ test("a token is renewed at two thirds of its life, and not before", async () =>
   expect(tokenOf("agt_a")).toBe("agt_a-2");
 });
 
-test("a new desired state may mean a new run: its token is asked for at once, and a late answer to the question before is dropped", async () => {
+test("a new desired state, which may mean a new run, requests a token immediately and drops late responses", async () => {
   const first = Promise.withResolvers<void>();
   platform.gate = first.promise;
   tokens.attach(platform);
@@ -83,7 +83,7 @@ test("a new desired state may mean a new run: its token is asked for at once, an
   expect(tokenOf("agt_a")).toBe("agt_a-2");
 });
 
-test("a workload that is taken out has no token any more, not even by an answer that is on its way, and begins anew without the last one", async () => {
+test("a removed workload has no token, not even from a pending response, and starts again without the last one", async () => {
   tokens.desiredChanged(wants(1, a, b));
   tokens.attach(platform);
   await settle();
@@ -101,7 +101,7 @@ test("a workload that is taken out has no token any more, not even by an answer 
   expect(tokenOf("agt_a")).toBeUndefined();
 });
 
-test("a run that was started anew does not begin with the token of the one before", async () => {
+test("a restarted run does not begin with the previous run's token", async () => {
   tokens.desiredChanged(wants(1, a, b));
   tokens.attach(platform);
   await settle();
@@ -114,7 +114,7 @@ test("a run that was started anew does not begin with the token of the one befor
   expect(tokenOf("agt_a")).toBeDefined();
 });
 
-test("what fails is asked for again, and what was held stays meanwhile", async () => {
+test("a failed request is repeated, and the held token is kept meanwhile", async () => {
   tokens.desiredChanged(wants(1, a));
   tokens.attach(platform);
   await settle();
@@ -127,7 +127,7 @@ test("what fails is asked for again, and what was held stays meanwhile", async (
   expect(tokenOf("agt_a")).toMatch(/^agt_a-[2-9]/);
 });
 
-test("a token that the platform says is no more goes at once, and is asked for again", async () => {
+test("a token that the platform no longer knows is dropped immediately, and requested again", async () => {
   tokens.desiredChanged(wants(1, a));
   tokens.attach(platform);
   await settle();
@@ -140,7 +140,7 @@ test("a token that the platform says is no more goes at once, and is asked for a
   expect(tokenOf("agt_a")).toBeDefined();
 });
 
-test("a link that comes back asks for what is due, and for no token that has life left", async () => {
+test("a link that reconnects requests due tokens, and no token that is still valid", async () => {
   tokens.desiredChanged(wants(1, a));
   tokens.attach(platform);
   await settle();

@@ -25,7 +25,7 @@ test.each([
   expect(store.offer(aDesiredState({ epoch, generation }))).toBe(outcome);
 });
 
-test("a state for another node is refused, from the wire and from the disk", async () => {
+test("a state for another node is rejected, from the link and from the disk", async () => {
   const files = new MemoryFiles();
   const store = await openStore(files);
   expect(store.offer(aDesiredState({ nodeId: "nod_other" }))).toBe("another-node");
@@ -36,7 +36,7 @@ test("a state for another node is refused, from the wire and from the disk", asy
   expect(other.current()).toBeNull();
 });
 
-test("what was accepted survives a restart", async () => {
+test("an accepted state survives a restart", async () => {
   const files = new MemoryFiles();
   const store = await openStore(files);
   store.offer(aDesiredState({ generation: 7 }));
@@ -44,7 +44,7 @@ test("what was accepted survives a restart", async () => {
   expect((await openStore(files)).current()).toEqual(aDesiredState({ generation: 7 }));
 });
 
-test("a full disk does not stop a state from holding, and the next save writes it", async () => {
+test("a full disk does not prevent a state from taking effect, and the next save writes it", async () => {
   const files = new MemoryFiles();
   const store = await openStore(files);
   files.full = true;
@@ -57,16 +57,19 @@ test("a full disk does not stop a state from holding, and the next save writes i
 });
 
 describe("damage (amazon-ecs-agent#1301)", () => {
-  test.each(["", "{", '{"epoch":1}', "\0\0\0\0"])("a first copy of %j gives way to the second", async (text) => {
-    const files = new MemoryFiles();
-    const store = await openStore(files);
-    store.offer(aDesiredState({ generation: 3 }));
-    await store.save();
-    files.put("/state/desired.json", text);
-    expect((await openStore(files)).current()?.generation).toBe(3);
-  });
+  test.each(["", "{", '{"epoch":1}', "\0\0\0\0"])(
+    "to the first copy (%j) falls back to the second copy",
+    async (text) => {
+      const files = new MemoryFiles();
+      const store = await openStore(files);
+      store.offer(aDesiredState({ generation: 3 }));
+      await store.save();
+      files.put("/state/desired.json", text);
+      expect((await openStore(files)).current()?.generation).toBe(3);
+    },
+  );
 
-  test("both copies damaged reads as none, told and without a crash", async () => {
+  test("to both copies reads as no state, and is reported without a crash", async () => {
     const files = new MemoryFiles();
     files.put("/state/desired.json", "{");
     files.put("/state/desired.json.copy", "");
@@ -76,13 +79,13 @@ describe("damage (amazon-ecs-agent#1301)", () => {
   });
 });
 
-describe("agents that a new state takes out", () => {
+describe("agents that a new state removes", () => {
   const agents = (generation: number, ...ids: string[]) => {
     const workloads = [aSpec(), ...ids.map((workloadId) => anAgent({ workloadId }))];
     return aDesiredState({ generation, workloads });
   };
 
-  test("are remembered until they were seen to be gone, also through a restart, and the engine is not among them", async () => {
+  test("are remembered until they are seen to be gone, even across a restart, and do not include the engine", async () => {
     const files = new MemoryFiles();
     const store = await openStore(files);
     store.offer(agents(1, "agt_a", "agt_b"));
@@ -110,8 +113,8 @@ describe("agents that a new state takes out", () => {
 
 test.each([
   ["truncated", async (files: MemoryFiles) => files.put("/state/desired.json", '{"epoch": "ep')],
-  ["gone", async (files: MemoryFiles) => files.remove("/state/desired.json")],
-])("a file that is %s is restored from its copy at the daemon's start, and by nobody else", async (_, spoil) => {
+  ["missing", async (files: MemoryFiles) => files.remove("/state/desired.json")],
+])("a file that is %s is restored from its copy at the daemon's start, and at no other time", async (_, spoil) => {
   const files = new MemoryFiles();
   const store = await openStore(files);
   store.offer(aDesiredState({ generation: 7 }));
@@ -131,7 +134,7 @@ test.each([
   expect(await files.read("/state/desired.json")).toBe(whole);
 });
 
-test("a sector that cannot be read costs one copy; a file that may not be read is no damage", async () => {
+test("an unreadable sector costs one copy; a file without read permission is not damage", async () => {
   const files = new MemoryFiles();
   const store = await openStore(files);
   store.offer(aDesiredState({ generation: 7 }));

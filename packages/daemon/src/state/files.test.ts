@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-test("a saved file is its owner's alone and leaves nothing beside it", async () => {
+test("a saved file is accessible only to its owner, and leaves nothing beside it", async () => {
   const inner = join(folder, "state");
   await diskFiles.makeFolder(inner);
   await saveAtomically(diskFiles, join(inner, "a.json"), "one");
@@ -21,14 +21,14 @@ test("a saved file is its owner's alone and leaves nothing beside it", async () 
   expect((await stat(inner)).mode & 0o777).toBe(0o700);
 });
 
-test("a folder is made with its parents, and made again without harm", async () => {
+test("a folder is created with its parents, and creating it again does no harm", async () => {
   const deep = join(folder, "a", "b", "..", "c");
   await diskFiles.makeFolder(deep);
   await diskFiles.makeFolder(deep);
   expect((await stat(join(folder, "a", "c"))).mode & 0o777).toBe(0o700);
 });
 
-test("a left-over of a crash neither blocks a save nor lends it its mode", async () => {
+test("a leftover of a crash neither blocks a save nor passes on its mode", async () => {
   await writeFile(join(folder, "a.json.new"), "torn", { mode: 0o644 });
   await saveAtomically(diskFiles, join(folder, "a.json"), "whole");
   expect((await stat(join(folder, "a.json"))).mode & 0o777).toBe(0o600);

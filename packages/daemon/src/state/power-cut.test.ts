@@ -80,7 +80,7 @@ function* fatesOf(files: MemoryFiles): Generator<Fate> {
 }
 
 describe.each(["identity", "desired"] as const)("the %s on disk", (kind) => {
-  test("is the old or the new one after a cut at any point, whatever of it reached the disk, and never none", async () => {
+  test("is the old or the new one after a cut at any point, whatever reached the disk, and is never missing", async () => {
     const seen = new Set<number | null>();
     for (let cut = 0; ; cut++) {
       const files = new MemoryFiles();
@@ -108,7 +108,7 @@ const act = fc.record({
   fate,
 });
 
-test("through any history of writes and cuts a daemon finds what it had, or what was being written", async () => {
+test("after any history of writes and cuts, a daemon finds what it had, or what was being written", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(act, { minLength: 1, maxLength: 12 }), async (history) => {
       let files = new MemoryFiles();
@@ -131,7 +131,7 @@ test("through any history of writes and cuts a daemon finds what it had, or what
   );
 });
 
-describe("a first start whose power is cut", () => {
+describe("a first start that loses power", () => {
   const token = formatBootstrapToken({ url: "https://platform.test", nodeId: "nod_1", secret: "s".repeat(32) });
   const ids = { nodeId: "nod_1", projectId: "prj_1", installationId: "ins_1" };
   const answer = { json: { ...ids, identityToken: "jwt", expiresIn: 3600 } };
@@ -151,10 +151,10 @@ describe("a first start whose power is cut", () => {
     new Set(platform.requests.map(({ body }) => JSON.stringify(body && (body as { signingKey: unknown }).signingKey)));
 
   test.each([
-    { what: "nothing", fate: NOTHING_SURVIVES },
-    { what: "everything", fate: ALL_SURVIVES },
+    { what: "none", fate: NOTHING_SURVIVES },
+    { what: "all", fate: ALL_SURVIVES },
   ])(
-    "at any point, with $what of what was not flushed left: the next one shows the same key, if one was shown",
+    "at any point, keeping $what of the unflushed data, is followed by one with the same key, if one was sent",
     async ({ fate: after }) => {
       for (let cut = 0; ; cut++) {
         const platform = new FakePlatform();

@@ -12,14 +12,14 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-test("a second daemon on the same folder is told so, and may start when the first has ended", async () => {
+test("a second daemon on the same folder is rejected, and may start when the first has ended", async () => {
   const lock = await lockStateFolder(folder);
   await expect(lockStateFolder(folder)).rejects.toThrow("another fairlead-daemon is using");
   await lock.release();
   await (await lockStateFolder(folder)).release();
 });
 
-test("daemons on two folders do not meet", async () => {
+test("daemons on two folders do not conflict", async () => {
   const other = await mkdtemp(join(tmpdir(), "fairlead-lock-"));
   const locks = [await lockStateFolder(folder), await lockStateFolder(other)];
   for (const lock of locks) await lock.release();

@@ -22,15 +22,15 @@ export function tunnelCallContract(openTunnel: OpenTunnel): void {
   describe("the heads of a call", () => headsContract(stage));
   describe("the bodies of a call", () => bodiesContract(stage));
   describe("the pace of a call", () => paceContract(stage));
-  describe("the answer of a call", () => answerContract(stage));
-  describe("a call whose caller leaves", () => leavingContract(stage));
+  describe("the response of a call", () => answerContract(stage));
+  describe("a caller that leaves", () => leavingContract(stage));
 }
 
 const UPLOAD = { kind: "body", method: "POST" } as const;
 const WEB_SOCKET = { kind: "web-socket", method: "CONNECT" } as const;
 
 function headsContract(stage: TunnelStage): void {
-  test("bring what was asked, with the token apart", async () => {
+  test("contain the request, with the token kept apart", async () => {
     const headers = { [TUNNEL_TOKEN_HEADER]: "secret", "x-mine": "1" };
     const [, { call }] = await stage.begin({ workload: "a-name", method: "PUT", path: "/a/b?c=%20&d", headers });
     const { request } = call;
@@ -42,7 +42,7 @@ function headsContract(stage: TunnelStage): void {
     expect(empty.call.request.token).toBe("");
   });
 
-  test("keep every byte of a header, both ways, and a header that comes twice", async () => {
+  test("keep every byte of a header in both directions, and repeated headers", async () => {
     const headers = { "x-bytes": EVERY_BYTE, "x-text": Buffer.from("naïve “🌍”").toString("latin1"), "x-empty": "" };
     const [caller, { call }] = await stage.begin({ headers });
     expect(call.request.headers).toEqual(headers);
@@ -54,7 +54,7 @@ function headsContract(stage: TunnelStage): void {
     expect(caller.headers).toMatchObject(answer);
   });
 
-  test("may be 60 kB long, both ways", async () => {
+  test("may be 60 kB long in both directions", async () => {
     const headers: Record<string, string> = { "x-long": "l".repeat(40_000) };
     for (let index = 0; index < 50; index++) headers[`x-header-${index}`] = String(index).repeat(150);
     const [caller, { call }] = await stage.begin({ headers });
@@ -66,7 +66,7 @@ function headsContract(stage: TunnelStage): void {
   });
 
   test.each<IncomingRequest["kind"]>(["no-body", "body", "web-socket"])(
-    "tell the kind of the body: %s",
+    "declare the kind of the body: %s",
     async (kind) => {
       const method = kind === "web-socket" ? "CONNECT" : "DELETE";
       const [caller, answerer] = await stage.begin({ kind, method });
@@ -80,7 +80,7 @@ function headsContract(stage: TunnelStage): void {
     },
   );
 
-  test("that cannot be sent are refused, and others may take their place", async () => {
+  test("that cannot be sent are rejected, and can be replaced by others", async () => {
     const [caller, { call }] = await stage.begin();
     expect(() => call.respond(200, { "bad name": "x" })).toThrow();
     expect(call.isAnswered).toBe(false);
@@ -93,7 +93,7 @@ function headsContract(stage: TunnelStage): void {
 }
 
 function bodiesContract(stage: TunnelStage): void {
-  test("go both ways at once, 48 MB byte for byte", async () => {
+  test("travel in both directions at the same time, 48 MB byte for byte", async () => {
     stage.answer = (call) => void new EchoHandler(call);
     const bytes = randomBytes(48 * MB);
     const caller = stage.call(UPLOAD);
@@ -108,7 +108,7 @@ function bodiesContract(stage: TunnelStage): void {
     [100, 3000],
     [1000, 300],
     [5000, 60],
-  ])("of %i calls at once are not mixed up", async (calls, step) => {
+  ])("of %i concurrent calls are not mixed up", async (calls, step) => {
     stage.answer = (call) => void new EchoHandler(call);
     const all = Array.from({ length: calls }, (_, index) => ({
       caller: stage.call(UPLOAD),
@@ -124,7 +124,7 @@ function bodiesContract(stage: TunnelStage): void {
     );
   });
 
-  test("are not read before somebody handles the call, and lose nothing by it", async () => {
+  test("are not read before the call is handled, and lose nothing", async () => {
     const [caller, call] = await stage.arrive(UPLOAD);
     const bytes = randomBytes(32 * MB);
     const sent = caller.writer.send(bytes).then(() => caller.end());
@@ -135,7 +135,7 @@ function bodiesContract(stage: TunnelStage): void {
     expect(answerer.body.bytes().equals(bytes)).toBe(true);
   });
 
-  test("that came whole before the call was handled are whole", async () => {
+  test("that arrived completely before the call was handled are complete", async () => {
     const [caller, call] = await stage.arrive(UPLOAD);
     await caller.writer.send(Buffer.from("all of it"));
     caller.end();
@@ -145,7 +145,7 @@ function bodiesContract(stage: TunnelStage): void {
     expect(answerer.body.toString()).toBe("all of it");
   });
 
-  test("of a WebSocket end each by itself, whichever is first", async () => {
+  test("of a WebSocket end independently, whichever ends first", async () => {
     for (const first of ["caller", "answerer"] as const) {
       const [caller, answerer] = await stage.begin(WEB_SOCKET);
       answerer.call.respond(200, {});
@@ -169,7 +169,7 @@ function bodiesContract(stage: TunnelStage): void {
 }
 
 function paceContract(stage: TunnelStage): void {
-  test("is its reader's: who answers waits for a caller that does not read, and other calls go on", async () => {
+  test("is set by the reader of the response, and other calls continue", async () => {
     const [caller, answerer] = await stage.begin();
     caller.pause();
     const bytes = randomBytes(48 * MB);
@@ -184,7 +184,7 @@ function paceContract(stage: TunnelStage): void {
     expect(caller.body.bytes().equals(bytes)).toBe(true);
   });
 
-  test("is its reader's: the caller waits for who does not take the body, and other calls go on", async () => {
+  test("is set by the reader of the body, and other calls continue", async () => {
     const [caller, answerer] = await stage.begin(UPLOAD);
     answerer.pause();
     const bytes = randomBytes(48 * MB);
@@ -198,7 +198,7 @@ function paceContract(stage: TunnelStage): void {
     expect(answerer.body.bytes().equals(bytes)).toBe(true);
   });
 
-  test("holds what it may while many callers do not read, and other calls go on", async () => {
+  test("of many callers that do not read lets other calls continue", async () => {
     const slow = await Promise.all(Array.from({ length: 20 }, () => startSlow(stage)));
     await stage.ask();
     for (const caller of slow) caller.resume();
@@ -218,7 +218,7 @@ async function startSlow(stage: TunnelStage): Promise<TestCaller> {
 }
 
 function answerContract(stage: TunnelStage): void {
-  test("ends together with its last bytes, or without any", async () => {
+  test("ends with its last bytes, or without any", async () => {
     const [caller, { call }] = await stage.begin();
     call.respond(200, {});
     call.write(Buffer.from("first, "));
@@ -240,7 +240,7 @@ function answerContract(stage: TunnelStage): void {
     }
   });
 
-  test("comes piece by piece, while it is not whole", async () => {
+  test("arrives piece by piece, before it is complete", async () => {
     const [caller, { call }] = await stage.begin();
     call.respond(200, {});
     await vi.waitFor(() => expect(caller.status).toBe(200));
@@ -251,7 +251,7 @@ function answerContract(stage: TunnelStage): void {
     expect(caller.state).toBe("open");
   });
 
-  test("may come before the body is whole, which is then not told as whole", async () => {
+  test("may arrive before the body is complete, which is then not reported as complete", async () => {
     const [caller, answerer] = await stage.begin(UPLOAD);
     await caller.writer.send(Buffer.from("half"));
     await vi.waitFor(() => expect(answerer.body.toString()).toBe("half"));
@@ -264,7 +264,7 @@ function answerContract(stage: TunnelStage): void {
     expect(answerer.ends).toBe(0);
   });
 
-  test("may be given without handling the call, whose body is then thrown away", async () => {
+  test("may be sent without handling the call, and the body is then discarded", async () => {
     const [caller, call] = await stage.arrive(UPLOAD);
     const onClosed = vi.fn<() => void>();
     call.onceClosed(onClosed);
@@ -277,7 +277,7 @@ function answerContract(stage: TunnelStage): void {
     await vi.waitFor(() => expect(onClosed).toHaveBeenCalledOnce());
   });
 
-  test("that is broken off is delivered as far as it was written, and is not whole", async () => {
+  test("that is aborted is delivered as far as it was written, and is not complete", async () => {
     const [caller, answerer] = await stage.begin();
     answerer.call.respond(200, { "x-mine": "1" });
     caller.pause();
@@ -295,7 +295,7 @@ function answerContract(stage: TunnelStage): void {
     await closed(answerer);
   });
 
-  test.each(["nothing", "a head"])("that is broken off after %s fails the caller", async (said) => {
+  test.each(["nothing", "a head"])("that is aborted after %s fails the caller", async (said) => {
     const [caller, answerer] = await stage.begin(UPLOAD);
     if (said === "a head") answerer.call.respond(200, {});
     answerer.call.break(new Error("no more"));
@@ -306,7 +306,7 @@ function answerContract(stage: TunnelStage): void {
     await stage.ask();
   });
 
-  test("that is whole is not broken off any more", async () => {
+  test("that is complete can no longer be aborted", async () => {
     const [caller, answerer] = await stage.begin();
     answerer.call.respond(200, {});
     answerer.call.end(Buffer.from("all"));
@@ -331,14 +331,14 @@ function leavingContract(stage: TunnelStage): void {
     expect(answerer).toMatchObject({ closes: 1, ends: answerer.call.request.kind === "no-body" ? 1 : 0 });
   };
 
-  test("before the answer", async () => {
+  test("before the response ends the call", async () => {
     const [caller, answerer] = await stage.begin();
     await vi.waitFor(() => expect(answerer.ends).toBe(1));
     caller.abort();
     await expectOver(answerer);
   });
 
-  test("in the middle of the answer, read or not", async () => {
+  test("in the middle of the response ends the call, read or not", async () => {
     for (const isPaused of [false, true]) {
       const [caller, answerer] = await stage.begin();
       await vi.waitFor(() => expect(answerer.ends).toBe(1));
@@ -351,7 +351,7 @@ function leavingContract(stage: TunnelStage): void {
     }
   });
 
-  test("in the middle of the body, read or not: it is not whole", async () => {
+  test("in the middle of the body ends the call, read or not, and the body is not complete", async () => {
     for (const isPaused of [false, true]) {
       const [caller, answerer] = await stage.begin(UPLOAD);
       if (isPaused) answerer.pause();
@@ -362,7 +362,7 @@ function leavingContract(stage: TunnelStage): void {
     }
   });
 
-  test("before anybody handles the call", async () => {
+  test("before the call is handled ends the call", async () => {
     const [caller, call] = await stage.arrive(UPLOAD);
     const onClosed = vi.fn<() => void>();
     call.onceClosed(onClosed);
@@ -373,7 +373,7 @@ function leavingContract(stage: TunnelStage): void {
     await expectOver(new TestAnswerer(call));
   });
 
-  test("by a connection that is lost: every call is over, and no body is whole that was not", async () => {
+  test("because the connection is lost ends every call, and no partial body looks complete", async () => {
     const [silent, unanswered] = await stage.begin();
     const [uploading, taking] = await stage.begin(UPLOAD);
     const [reading, answering] = await stage.begin(WEB_SOCKET);

@@ -101,7 +101,7 @@ async function tunnelsToWork(count: number): Promise<void> {
 }
 
 describe("the daemon's tunnel", () => {
-  test("asks with its identity and serves what comes through", async () => {
+  test("connects with its identity and serves incoming calls", async () => {
     const { state } = start();
     expect(state).toBe("connecting");
     await tunnelsToWork(1);
@@ -112,7 +112,7 @@ describe("the daemon's tunnel", () => {
     });
   });
 
-  test("comes back, with a fresh token, whenever it is lost", async () => {
+  test("reconnects with a new token whenever it is lost", async () => {
     start();
     await tunnelsToWork(1);
     lastSession().destroy();
@@ -126,14 +126,14 @@ describe("the daemon's tunnel", () => {
     ]);
   });
 
-  test("notices a platform host that fell silent", async () => {
+  test("detects a platform host that fell silent", async () => {
     answers.push((socket) => void socket.write(SWITCH));
     start();
     await tunnelsToWork(1);
     expect(asked.length).toBe(2);
   });
 
-  test("tries again after every kind of failure", async () => {
+  test("retries after every kind of failure", async () => {
     answers.push(
       refuse(500),
       (socket) => void socket.destroy(),
@@ -147,13 +147,13 @@ describe("the daemon's tunnel", () => {
     expect(asked.length).toBe(6);
   });
 
-  test("gives up waiting for an answer that does not come", async () => {
+  test("gives up waiting for a response that does not arrive", async () => {
     answers.push(() => undefined);
     start({ timing: { ...TIMING, upgradeMs: 50 } });
     await tunnelsToWork(1);
   });
 
-  test("tries again when there is no token, or nobody listens", async () => {
+  test("retries when there is no token or no listener", async () => {
     let calls = 0;
     start({
       token: () => {
@@ -172,7 +172,7 @@ describe("the daemon's tunnel", () => {
     await tunnelsToWork(2);
   });
 
-  test.each([401, 403, 404])("tells of a refusal (%i), and goes on trying", async (status) => {
+  test.each([401, 403, 404])("reports a refusal (%i), and keeps trying", async (status) => {
     answers.push(refuse(status));
     const onRefused = vi.fn<(status: number) => void>();
     start({ onRefused });
@@ -203,7 +203,7 @@ describe("the daemon's tunnel", () => {
     expect(opening.state).toBe("closed");
   });
 
-  test("closes by a signal as well", async () => {
+  test("closes on a signal too", async () => {
     const stop = new AbortController();
     const signalled = start({ signal: stop.signal });
     await tunnelsToWork(1);

@@ -23,8 +23,8 @@ const pack = (...more: readonly string[]): void => {
 };
 const inside = (name: string): string => join(content, name);
 
-describe("a build's tar", () => {
-  test("is files and folders, with whatever names", async () => {
+describe("a build archive", () => {
+  test("may contain files and folders with any names", async () => {
     writeFileSync(inside("a name\nwith -> everything"), "x");
     pack();
     await expect(checkArchive(archive)).resolves.toBeUndefined();
@@ -34,8 +34,8 @@ describe("a build's tar", () => {
     ["a symbolic link", () => symlinkSync("/etc/passwd", inside("link"))],
     ["a hard link", () => execFileSync("ln", [inside("bin/fairlead-daemon"), inside("hard")])],
     ["a pipe", () => execFileSync("mkfifo", [inside("pipe")])],
-    ["a program that runs as its owner", () => execFileSync("chmod", ["4755", inside("bin/fairlead-daemon")])],
-  ])("is not taken with %s", async (_, spoil) => {
+    ["a setuid program", () => execFileSync("chmod", ["4755", inside("bin/fairlead-daemon")])],
+  ])("is rejected with %s", async (_, spoil) => {
     spoil();
     pack();
     await expect(checkArchive(archive)).rejects.toThrow("not a file or folder");
@@ -44,12 +44,12 @@ describe("a build's tar", () => {
   test.each([
     ["/etc/cron.d/x", "s,^\\./bin/fairlead-daemon,/etc/cron.d/x,"],
     ["../../x", "s,^\\./bin/fairlead-daemon,../../x,"],
-  ])("is not taken with the name %s", async (_, rename) => {
+  ])("is rejected with the name %s", async (_, rename) => {
     pack("--absolute-names", `--transform=${rename}`);
     await expect(checkArchive(archive)).rejects.toThrow("outside its folder");
   });
 
-  test("is not taken where much would come out of it, or many files", async () => {
+  test("is rejected if it would unpack to too much data or too many files", async () => {
     writeFileSync(inside("zeros"), "");
     truncateSync(inside("zeros"), 20_000_000);
     for (let i = 0; i < 30; i += 1) writeFileSync(inside(`f${i}`), "");
@@ -59,7 +59,7 @@ describe("a build's tar", () => {
     await expect(checkArchive(archive, { maxEntries: 10, maxBytes: 100_000_000 })).rejects.toThrow("10 files");
   });
 
-  test("is not taken where it is cut short, or none", async () => {
+  test("is rejected if it is truncated, or not an archive", async () => {
     writeFileSync(inside("noise"), Buffer.from(Array.from({ length: 5000 }, (_, i) => (i * 7919) % 251)));
     pack();
     truncateSync(archive, 200);

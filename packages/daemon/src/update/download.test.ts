@@ -49,7 +49,7 @@ const expectWhole = async (): Promise<void> =>
   expect(await fileSha256(file())).toBe(createHash("sha256").update(CONTENT).digest("hex"));
 
 describe("a download", () => {
-  test("comes whole, tells how far it is, and carries no credential", async () => {
+  test("arrives complete, reports its progress, and carries no credential", async () => {
     const told: number[] = [];
     await fetchIt({ onBytes: async (received) => void told.push(received) });
     await expectWhole();
@@ -57,7 +57,7 @@ describe("a download", () => {
     expect(seen[0]?.headers.authorization).toBeUndefined();
   });
 
-  test("that broke off goes on from where it was", async () => {
+  test("that was interrupted continues where it stopped", async () => {
     answer = (_request, response) => {
       response.writeHead(200, { "content-length": CONTENT.length });
       response.write(CONTENT.subarray(0, 100_000), () => response.destroy());
@@ -70,36 +70,36 @@ describe("a download", () => {
     expect(seen[1]?.headers.range).toBe(had === 0 ? undefined : `bytes=${had}-`);
   });
 
-  test("begins anew where the host sends all of it although a part was asked for", async () => {
+  test("starts over if the host sends everything although a part was requested", async () => {
     await writeFile(file(), "something else");
     answer = (_request, response) => response.end(CONTENT);
     await fetchIt();
     await expectWhole();
   });
 
-  test("that is there asks nobody", async () => {
+  test("that already exists makes no request", async () => {
     await writeFile(file(), CONTENT);
     await fetchIt();
     expect(seen).toEqual([]);
   });
 
   test.each([
-    { what: "a part that begins elsewhere", status: 206, headers: { "content-range": "bytes 5-9/10" } },
+    { what: "a part that begins at another offset", status: 206, headers: { "content-range": "bytes 5-9/10" } },
     { what: "a redirect, which is not followed", status: 302, headers: { location: "http://127.0.0.1:9/" } },
-    { what: "a refusal", status: 404, headers: {} },
-  ])("is not taken from $what", async ({ status, headers }) => {
+    { what: "an error response", status: 404, headers: {} },
+  ])("is not accepted from $what", async ({ status, headers }) => {
     await writeFile(file(), "x");
     answer = (_request, response) => void response.writeHead(status, headers).end("x");
     await expect(fetchIt()).rejects.toThrow(`the platform host returned ${status}`);
     expect(await readFile(file(), "utf8")).toBe("x");
   });
 
-  test("ends where the host falls silent", async () => {
+  test("fails when the host falls silent", async () => {
     answer = (_request, response) => void response.writeHead(200).write("x");
     await expect(fetchIt({ inactivityMs: 100 })).rejects.toThrow("no data for 0.1 s");
   });
 
-  test("ends after its time however steadily it drips", async () => {
+  test("fails after its maximum time, however steadily data arrives", async () => {
     answer = (_request, response) => {
       const timer = setInterval(() => response.write("x"), 10);
       response.on("close", () => clearInterval(timer));
@@ -107,11 +107,11 @@ describe("a download", () => {
     await expect(fetchIt({ maxMs: 200 })).rejects.toThrow();
   });
 
-  test("ends where more comes than it should be long", async () => {
+  test("fails if it exceeds the expected length", async () => {
     await expect(fetchIt({ bytes: 1000 })).rejects.toThrow("exceeds the expected 1000 bytes");
   });
 
-  test("ends as soon as it must not go on, and when it is called off", async () => {
+  test("stops as soon as it must not continue, and when it is cancelled", async () => {
     const full = fetchIt({
       onBytes: (received) => (received > 0 ? Promise.reject(new Error("full")) : Promise.resolve()),
     });

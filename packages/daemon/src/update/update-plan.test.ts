@@ -118,7 +118,7 @@ describe.each(STATES)("an update that is $name", (state) => {
   });
 });
 
-test("the diagram in docs/updates.md has every way from state to state, and no other", () => {
+test("the diagram in docs/updates.md has every transition, and no other", () => {
   const ways = Object.entries(TABLE).flatMap(([from, row]) =>
     Object.values(row).map((to) => `${from} --> ${to === "=" ? from : to}`),
   );
@@ -129,37 +129,37 @@ test("the diagram in docs/updates.md has every way from state to state, and no o
   expect(drawn.toSorted()).toEqual([...new Set(drawnWays)].toSorted());
 });
 
-test("the table holds every event for every state", () => {
+test("the table has every event for every state", () => {
   const events = Object.keys(EVENTS).toSorted();
   for (const row of Object.values(TABLE)) expect(Object.keys(row).toSorted()).toEqual(events);
 });
 
-describe("what is asked for", () => {
+describe("a requested update", () => {
   const asked = (changes: Partial<typeof wanted>, more: Partial<UpdateFacts> = {}): UpdateState =>
     next({ name: "idle" }, { type: "asked", wanted: aWantedDaemon(changes) }, more);
 
-  test("is left where it runs already", () => {
+  test("is ignored if that version already runs", () => {
     expect(asked({ version: "1.0.0" })).toEqual({ name: "idle" });
   });
 
-  test.each(["rolled_back", "refused"] as const)("was %s: it is tried again by a new request alone", (state) => {
+  test.each(["rolled_back", "refused"] as const)("that was %s is retried only on a new request", (state) => {
     const last = { wanted: wanted.version, request: wanted.request, state, message: "", since: "" };
     expect(asked({}, { last })).toEqual({ name: "idle" });
     expect(asked({ request: "node:2" }, { last })).toMatchObject({ name: "downloading" });
     expect(asked({ version: "2.0.1" }, { last })).toMatchObject({ name: "downloading" });
   });
 
-  test("was done once and is not what runs: it is done again", () => {
+  test("that was done once, but is not the running version, is done again", () => {
     const last = { wanted: wanted.version, request: wanted.request, state: "done", message: "", since: "" } as const;
     expect(asked({}, { last })).toMatchObject({ name: "downloading" });
   });
 
-  test("begins at random within the spread", () => {
+  test("begins at a random time within the spread", () => {
     expect(asked({ spreadSeconds: 100 })).toMatchObject({ name: "waiting", delayMs: 50_000, problem: null });
     expect(asked({ spreadSeconds: 100 }, { random: 0 })).toMatchObject({ name: "downloading" });
   });
 
-  test("is refused with words where there is no build for this processor, or nowhere to put it", () => {
+  test("is refused with a reason if there is no build for this processor, or nowhere to install it", () => {
     expect(asked({}, { arch: "riscv64" })).toMatchObject({ name: "refused", problem: { reason: "no_build" } });
     expect(asked({}, { installed: false })).toMatchObject({ name: "refused", problem: { reason: "not_installed" } });
   });
@@ -169,7 +169,7 @@ describe("a step that fails", () => {
   const failing = (attempt: number, reason: Problem["reason"], random = 0): UpdateState =>
     next({ name: "downloading", wanted, attempt }, { type: "failed", problem: problem(reason) }, { random });
 
-  test("is tried again ever more slowly, up to a quarter of an hour", () => {
+  test("is retried at growing intervals, up to a quarter of an hour", () => {
     const delays = [0, 1, 2, 3, 9, 99].map((attempt) => {
       const state = failing(attempt, "no_room");
       return state.name === "waiting" ? state.delayMs : state.name;
@@ -178,7 +178,7 @@ describe("a step that fails", () => {
     expect(failing(99, "download_failed", 0.9999)).toMatchObject({ name: "waiting" });
   });
 
-  test.each(["bad_download", "unpack_failed"] as const)("with %s is given up after the third time", (reason) => {
+  test.each(["bad_download", "unpack_failed"] as const)("with %s is given up after the third attempt", (reason) => {
     expect([0, 1, 2].map((attempt) => failing(attempt, reason).name)).toEqual(["waiting", "waiting", "refused"]);
   });
 });

@@ -112,12 +112,12 @@ describe("the steps of an update", () => {
     expect(quiet).toBe(1);
   });
 
-  test("fetch nothing that is there already", async () => {
+  test("fetch nothing that already exists", async () => {
     await take("unpacking");
     expect(await take("checking", steps({ platformUrl: "http://127.0.0.1:9" }))).toBeNull();
   });
 
-  test("fetch nothing while the disk is short, and leave what there was", async () => {
+  test("fetch nothing while disk space is short, and keep what there was", async () => {
     space = { totalBytes: 100 * GIBIBYTE, freeBytes: GIBIBYTE };
     expect(await take("downloading")).toMatchObject({
       reason: "no_room",
@@ -126,13 +126,13 @@ describe("the steps of an update", () => {
     expect(existsSync(join(root, "versions/2.0.0"))).toBe(false);
   });
 
-  test("say that there is no room where unpacking finds none", async () => {
+  test("report that there is no room if unpacking finds none", async () => {
     const unpack = () => Promise.reject(new Error("tar: bin/node: Cannot write: No space left on device"));
     expect(await take("unpacking", steps({}, { ...diskFolders, unpack }))).toMatchObject({ reason: "no_room" });
     expect(readlinkSync(join(root, "current"))).toBe("versions/1.0.0");
   });
 
-  test("throw away what has another hash, so that the next try fetches it anew", async () => {
+  test("discard a file with another hash, so that the next attempt fetches it again", async () => {
     const honest = wanted();
     const good = content;
     content = Buffer.from(good);
@@ -150,7 +150,7 @@ describe("the steps of an update", () => {
       script: 'case $1 in --version) echo "2.0.0 (abc)" ;; *) echo "state too old" >&2; exit 1 ;; esac',
       why: "it does not run on this machine: state too old",
     },
-  ])("do not hand over to a version where $why", async ({ script, why }) => {
+  ])("do not hand over to a version that fails its check: $why", async ({ script, why }) => {
     content = tarOf(script);
     const problem = await take("restarting");
     expect(problem).toMatchObject({ reason: "check_failed" });
@@ -158,7 +158,7 @@ describe("the steps of an update", () => {
     expect(readlinkSync(join(root, "current"))).toBe("versions/1.0.0");
   });
 
-  test("take back a switch that fails, guard and note with it", async () => {
+  test("undo a switch that fails, with its guard and its record", async () => {
     await take("checking");
     let failing = true;
     const flush = (path: string) => {

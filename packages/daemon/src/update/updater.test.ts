@@ -91,7 +91,7 @@ const onTrial = (): Partial<UpdatesAtStart> => ({
 });
 
 describe("an updater", () => {
-  test("goes from step to step and hands over, and tells of each", async () => {
+  test("goes from step to step, hands over, and reports each step", async () => {
     const { updater, end, steps, seen, events, handedOver } = start();
     expect(updater.progress()).toBeNull();
     updater.asked(wanted);
@@ -105,7 +105,7 @@ describe("an updater", () => {
     ]);
   });
 
-  test("tries again after a while what may come right, and says meanwhile what is wrong", async () => {
+  test("retries a temporary failure after a while, and reports the problem meanwhile", async () => {
     const { updater, end, time, steps } = start();
     updater.asked(wanted);
     await end("downloading", { reason: "no_room", message: "too little disk space" });
@@ -116,7 +116,7 @@ describe("an updater", () => {
     expect(updater.finding()).toMatchObject({ status: "ok" });
   });
 
-  test("remembers what it gave up through a restart, and is well again once that is not asked for", async () => {
+  test("remembers a failed update across a restart, and is healthy again once it is no longer requested", async () => {
     const { updater, end, events, saved } = start();
     updater.asked(wanted);
     await end("downloading");
@@ -136,7 +136,7 @@ describe("an updater", () => {
     expect(later.steps).toEqual(["downloading"]);
   });
 
-  test("stops what is not asked for any more, and what a step answers after that means nothing", async () => {
+  test("stops an update that is no longer requested, and ignores the result of its running step", async () => {
     const { updater, end, steps } = start();
     updater.asked(wanted);
     updater.asked(null);
@@ -144,7 +144,7 @@ describe("an updater", () => {
     expect([updater.progress(), steps]).toEqual([null, ["downloading"]]);
   });
 
-  test("tells what became of a version that gave way to this one", async () => {
+  test("reports what happened to a version that was rolled back to this one", async () => {
     const last = {
       wanted: "2.0.0",
       request: "node:1",
@@ -160,7 +160,7 @@ describe("an updater", () => {
 });
 
 describe("a version on trial", () => {
-  test("proves itself, is remembered as done, and only then goes on to what is asked for", async () => {
+  test("proves itself, is recorded as done, and only then continues with the requested update", async () => {
     const { updater, time, events, steps, saved, handedOver } = start(onTrial());
     updater.asked(wanted);
     updater.looked("answered");
@@ -172,7 +172,7 @@ describe("a version on trial", () => {
     expect([updater.isOnTrial, steps, handedOver()]).toEqual([false, ["downloading"], false]);
   });
 
-  test("that does not reach the control plane notes why, and hands over to the one before", async () => {
+  test("that does not reach the control plane records the reason, and hands over to the previous version", async () => {
     const { updater, time, saved, handedOver } = start(onTrial());
     updater.looked("answered");
     await time.advance(299_000);

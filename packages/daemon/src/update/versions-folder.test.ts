@@ -55,7 +55,7 @@ function preStart(): void {
   if (existsSync(script)) expect(spawnSync("/bin/sh", [script]).status).toBe(0);
 }
 
-test("a program knows its version's folder, and a checkout that it has none", () => {
+test("a program knows its version's folder, and a checkout knows that it has none", () => {
   expect(installedAs("/opt/fairlead-daemon/versions/1.2.3/lib/daemon.js")).toEqual({
     root: "/opt/fairlead-daemon",
     version: "1.2.3",
@@ -63,7 +63,7 @@ test("a program knows its version's folder, and a checkout that it has none", ()
   expect(installedAs("/home/ann/fairlead/packages/daemon/src/daemon.ts")).toBeNull();
 });
 
-test("a version is placed whole, in place of a half one or one of another tar", async () => {
+test("a version is placed as a whole, in place of a partial one or one from another archive", async () => {
   mkdirSync(join(root, "versions/2.0.0"));
   expect(await versions().holds("2.0.0", SHA)).toBe(false);
   await versions().place("2.0.0", { archive: archive(), sha256: SHA });
@@ -73,7 +73,7 @@ test("a version is placed whole, in place of a half one or one of another tar", 
   expect(current()).toBe("versions/1.0.0");
 });
 
-test("what is no tar leaves no version, and the error says so", async () => {
+test("a file that is not an archive leaves no version, and the error says so", async () => {
   const file = join(folder, "broken.tar.gz");
   writeFileSync(file, "no tar");
   await expect(versions().place("2.0.0", { archive: file, sha256: SHA })).rejects.toThrow("the archive is incomplete");
@@ -101,14 +101,14 @@ describe("the guard", () => {
     expect(current()).toBe("versions/1.0.0");
   });
 
-  test("takes nothing while another version is current", async () => {
+  test("does nothing while another version is current", async () => {
     await versions().guard("2.0.0");
     for (let start = 0; start < 2 * TRIAL_STARTS; start++) preStart();
     expect(current()).toBe("versions/1.0.0");
     expect(await versions().hasTurnedBack()).toBe(false);
   });
 
-  test("is gone the way back by the version on trial itself too, and without a guard", async () => {
+  test("is not needed by a version on trial that turns back by itself", async () => {
     await begin();
     await versions("2.0.0").turnBack("1.0.0");
     expect([current(), await versions().hasTurnedBack()]).toEqual(["versions/1.0.0", true]);
@@ -120,7 +120,7 @@ describe("the guard", () => {
   });
 });
 
-test("only the version that runs, the one before and the current one stay", async () => {
+test("only the running version, the previous one and the current one are kept", async () => {
   await versions().place("2.0.0", { archive: archive(), sha256: SHA });
   await versions().downloadFile(SHA);
   mkdirSync(join(root, "versions/3.0.0.half"));
@@ -154,7 +154,7 @@ function killedAfter(effects: number): FolderLayer {
   return folders;
 }
 
-describe("a program that is killed anywhere on its way to another version", () => {
+describe("a program that is killed at any point of a switch to another version", () => {
   const state = (): string => join(folder, "state");
   const trial: Trial = { from: "1.0.0", to: "2.0.0", request: "r", before: { link: true, engine: true }, failed: null };
 
@@ -198,38 +198,41 @@ describe("a program that is killed anywhere on its way to another version", () =
     },
   );
 
-  test("both outcomes were seen", () => {
+  test("reaches both outcomes", () => {
     expect(new Set(outcomes)).toEqual(new Set(["1.0.0 settled", "2.0.0 on-trial"]));
   });
 });
 
-describe("a version on trial that is killed anywhere while it goes back", () => {
-  test.each([0, 1, 2, 3, 4])("after %i effects: the one before runs in the end, and knows why", async (n) => {
-    const stateDir = join(folder, "state");
-    await diskFiles.makeFolder(stateDir);
-    await versions().place("2.0.0", { archive: archive(), sha256: SHA });
-    await versions().guard("2.0.0");
-    await versions().switchTo("2.0.0");
-    const record = updateRecordIn(diskFiles, stateDir);
-    const before = { link: true, engine: true };
-    await record.save({ trial: { from: "1.0.0", to: "2.0.0", request: "r", before, failed: "no link" }, last: null });
-    await versions("2.0.0", killedAfter(n))
-      .turnBack("1.0.0")
-      .catch((error: unknown) => expect(error).toBeInstanceOf(Killed));
-    for (let start = 0; current() !== "versions/1.0.0"; start++) {
-      expect(start).toBeLessThan(TRIAL_STARTS + 1);
-      preStart();
-    }
-    const opened = await openUpdates({
-      files: diskFiles,
-      folders: diskFolders,
-      stateDir,
-      installed: { root, version: "1.0.0" },
-      now: "now",
-      log: silentLog,
-    });
-    expect(opened.start).toMatchObject({ rolledBack: { wanted: "2.0.0", message: "no link", state: "rolled_back" } });
-    expect((await record.load()).value).toMatchObject({ trial: null, last: { state: "rolled_back" } });
-    expect(existsSync(join(root, "trial"))).toBe(false);
-  });
+describe("a version on trial that is killed at any point while it turns back", () => {
+  test.each([0, 1, 2, 3, 4])(
+    "after %i effects leaves the previous version running in the end, which knows the reason",
+    async (n) => {
+      const stateDir = join(folder, "state");
+      await diskFiles.makeFolder(stateDir);
+      await versions().place("2.0.0", { archive: archive(), sha256: SHA });
+      await versions().guard("2.0.0");
+      await versions().switchTo("2.0.0");
+      const record = updateRecordIn(diskFiles, stateDir);
+      const before = { link: true, engine: true };
+      await record.save({ trial: { from: "1.0.0", to: "2.0.0", request: "r", before, failed: "no link" }, last: null });
+      await versions("2.0.0", killedAfter(n))
+        .turnBack("1.0.0")
+        .catch((error: unknown) => expect(error).toBeInstanceOf(Killed));
+      for (let start = 0; current() !== "versions/1.0.0"; start++) {
+        expect(start).toBeLessThan(TRIAL_STARTS + 1);
+        preStart();
+      }
+      const opened = await openUpdates({
+        files: diskFiles,
+        folders: diskFolders,
+        stateDir,
+        installed: { root, version: "1.0.0" },
+        now: "now",
+        log: silentLog,
+      });
+      expect(opened.start).toMatchObject({ rolledBack: { wanted: "2.0.0", message: "no link", state: "rolled_back" } });
+      expect((await record.load()).value).toMatchObject({ trial: null, last: { state: "rolled_back" } });
+      expect(existsSync(join(root, "trial"))).toBe(false);
+    },
+  );
 });

@@ -21,7 +21,7 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true }));
 
 describe("local administration without a server", () => {
-  test("makes the data folder and the store, for their owner only", async () => {
+  test("creates the data folder and the store, readable only by their owner", async () => {
     const admin = await openNewAdmin(config);
     const { user, created } = await admin.createUser(ann);
     expect({ created, ...user }).toMatchObject({ created: true, email: "ann@example.org", platformAdmin: true });
@@ -30,7 +30,7 @@ describe("local administration without a server", () => {
     expect(statSync(config.masterKeyFile).mode & 0o777).toBe(0o600);
   });
 
-  test("keeps servers out while it works, and lets go of the folder after", async () => {
+  test("keeps servers out while it works, and releases the folder afterwards", async () => {
     const admin = await openNewAdmin(config);
     expect(acquireServerLock(config.dataDir)).toBeNull();
     await admin.close();
@@ -39,7 +39,7 @@ describe("local administration without a server", () => {
     lock?.release();
   });
 
-  test("lets go of the folder when the store cannot be opened", async () => {
+  test("releases the folder when the store cannot be opened", async () => {
     const admin = await openNewAdmin(config);
     await admin.close();
     rmSync(config.masterKeyFile);
@@ -49,14 +49,14 @@ describe("local administration without a server", () => {
     lock?.release();
   });
 
-  test("refuses wrong input with the field's name", async () => {
+  test("rejects invalid input and names the field", async () => {
     const admin = await openNewAdmin(config);
     await expect(admin.createUser({ ...ann, email: "ann" })).rejects.toMatchObject({ param: "email" });
     await expect(admin.createToken({ email: "none@example.org" })).rejects.toMatchObject({ code: "not_found" });
     await admin.close();
   });
 
-  test("creates nothing where there is no store, and names the setting that leads to one", async () => {
+  test("creates nothing when there is no store, and names the setting that locates it", async () => {
     await expect(openLocalAdmin(config)).rejects.toThrow(/no store at .*data.* --config .*FAIRLEAD_CONFIG/);
     expect(existsSync(config.dataDir)).toBe(false);
     mkdirSync(config.dataDir);
@@ -65,10 +65,10 @@ describe("local administration without a server", () => {
   });
 });
 
-describe("links that the operator makes", () => {
+describe("links created by the operator", () => {
   const tokenIn = (url: string): string => url.split("/").at(-1) ?? "";
 
-  test("a reset link is for its user, one hour and one use, and voids the one before", async () => {
+  test("a reset link works once, for one user and one hour, and invalidates the previous link", async () => {
     const server = await Running.start(config);
     const { oneTimeLinks } = server.installation;
     const admin = await openNewAdmin(config);
@@ -84,7 +84,7 @@ describe("links that the operator makes", () => {
     await server.stop();
   });
 
-  test("a set-up link is there until somebody is, and never two of them", async () => {
+  test("a setup link can be created until the first user exists, and only the latest one is valid", async () => {
     const server = await Running.start(config);
     const { oneTimeLinks } = server.installation;
     const admin = await openNewAdmin(config);
@@ -97,7 +97,7 @@ describe("links that the operator makes", () => {
     await server.stop();
   });
 
-  test("without a server they lead to where the server will be", async () => {
+  test("without a server, links use the URL that the server will have", async () => {
     const admin = await openNewAdmin(config);
     expect((await admin.setUpLink()).url).toMatch(/^http:\/\/127\.0\.0\.1:8080\/set-up\/fli_/);
     await admin.createUser(ann);
@@ -105,7 +105,7 @@ describe("links that the operator makes", () => {
     await admin.close();
   });
 
-  test("the audit log tells that they were made, and no token", async () => {
+  test("the audit log records their creation without their tokens", async () => {
     const server = await Running.start(config);
     const admin = await openNewAdmin(config);
     const { url } = await admin.setUpLink();
@@ -119,7 +119,7 @@ describe("links that the operator makes", () => {
 });
 
 test.each(["with", "without"])(
-  "%s a server, the signing key is rotated and what the old one signed stays good",
+  "%s a server, the signing key is rotated, and tokens signed with the old key stay valid",
   async (way) => {
     const offline = await openNewAdmin(config);
     await offline.createUser(ann);
@@ -143,7 +143,7 @@ test.each(["with", "without"])(
   },
 );
 
-test("a signing key that leaked is forgotten: what it signed is refused by the running server at once", async () => {
+test("after a leaked signing key is dropped, the running server immediately rejects its tokens", async () => {
   const server = await Running.start(config);
   const admin = await openNewAdmin(config);
   await admin.createUser(ann);
@@ -174,7 +174,7 @@ describe("local administration of a running server", () => {
     expect(existsSync(socket)).toBe(false);
   });
 
-  test("a token lives for twelve hours unless another time is asked", async () => {
+  test("a token is valid for twelve hours unless another lifetime is requested", async () => {
     const server = await Running.start(config);
     const admin = await openNewAdmin(config);
     await admin.createUser(ann);
@@ -186,7 +186,7 @@ describe("local administration of a running server", () => {
     await server.stop();
   });
 
-  test("errors are the same as without a server", async () => {
+  test("returns the same errors as without a server", async () => {
     const server = await Running.start(config);
     const admin = await openNewAdmin(config);
     await expect(admin.createUser({ ...ann, name: "" })).rejects.toMatchObject({ name: "DomainError", param: "name" });
@@ -197,7 +197,7 @@ describe("local administration of a running server", () => {
     await server.stop();
   });
 
-  test("a socket that a killed server left is replaced", async () => {
+  test("replaces a socket left behind by a killed server", async () => {
     await createStore(config);
     writeFileSync(join(config.dataDir, "admin.sock"), "stale");
     const server = await Running.start(config);
@@ -206,7 +206,7 @@ describe("local administration of a running server", () => {
     await server.stop();
   });
 
-  test("a server that is about to open its socket is waited for", async () => {
+  test("waits for a server that is about to open its socket", async () => {
     await createStore(config);
     const lock = acquireServerLock(config.dataDir);
     const admin = await openNewAdmin(config);
@@ -218,7 +218,7 @@ describe("local administration of a running server", () => {
   });
 });
 
-test("a data folder whose path is too long for a socket is refused in words", async () => {
+test("a data folder whose path is too long for a socket is rejected with a clear message", async () => {
   const deep = join(dir, "x".repeat(100));
   config = loadConfig({ env: { FAIRLEAD_DATA_DIR: deep } });
   await expect(Running.start(config)).rejects.toThrow(/too long for a socket/);

@@ -30,8 +30,8 @@ afterEach(async () => {
   rmSync(dir, { recursive: true });
 });
 
-describe("money from the server's own machine", () => {
-  test("is there for the running server's next call, and is recorded as local administration", async () => {
+describe("credits from the server's own machine", () => {
+  test("are available to the running server's next call, and are recorded as local administration", async () => {
     expect((await server.billing.account(projectId)).balance).toBe(0);
     const admin = await openLocalAdmin(config);
     const { ledgerEntry } = await admin.addCredits(credit);
@@ -42,7 +42,7 @@ describe("money from the server's own machine", () => {
     expect(recorded).toMatchObject([{ actor: { type: "system", id: "local_admin" }, projectId }]);
   });
 
-  test("can be given while no server runs, and is there when it starts", async () => {
+  test("can be added while no server runs, and are available when it starts", async () => {
     await server.stop();
     const admin = await openLocalAdmin(config);
     await admin.addCredits(credit);
@@ -53,7 +53,7 @@ describe("money from the server's own machine", () => {
     expect((await server.billing.account(projectId)).balance).toBe(600);
   });
 
-  test("is refused for no project, no money, and more than there is to take", async () => {
+  test("are rejected for an unknown project, a zero amount, and a removal of more than the balance", async () => {
     const admin = await openLocalAdmin(config);
     await expect(admin.addCredits({ ...credit, projectId: "prj_none" })).rejects.toMatchObject({ code: "not_found" });
     await expect(admin.addCredits({ ...credit, amountNanoDollars: 0 })).rejects.toMatchObject({
@@ -65,7 +65,7 @@ describe("money from the server's own machine", () => {
     });
   });
 
-  test("that is not what the ledger says is found", async () => {
+  test("that differ from the ledger are found", async () => {
     const admin = await openLocalAdmin(config);
     await admin.addCredits(credit);
     expect(await admin.checkLedger()).toEqual({ projects: 1, entries: 1, wrong: [] });

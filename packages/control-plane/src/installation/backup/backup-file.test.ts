@@ -53,7 +53,7 @@ const folder = (name: string): string => {
 };
 
 describe("a backup file", () => {
-  test("gives back what was packed, and tells how far it is", async () => {
+  test("restores what was packed, and reports progress", async () => {
     const told: number[] = [];
     await packBackup({ manifest, storeFile, target, onProgress: (done) => told.push(done) });
     expect(told.at(-1)).toBe(content.length);
@@ -62,7 +62,7 @@ describe("a backup file", () => {
     expect(readFileSync(unpacked.storeFile).equals(content)).toBe(true);
   });
 
-  test("is for its owner only, and opens with tar", async () => {
+  test("is readable only by its owner, and opens with tar", async () => {
     await pack();
     expect(statSync(target).mode & 0o777).toBe(0o600);
     const out = folder("tar");
@@ -71,7 +71,7 @@ describe("a backup file", () => {
     expect(readFileSync(join(out, "store.db")).equals(content)).toBe(true);
   });
 
-  test("that cannot be written leaves the one before, and nothing half", async () => {
+  test("that cannot be written leaves the previous one and no partial file", async () => {
     await pack();
     const before = readFileSync(target);
     manifest = { ...manifest, file: { ...manifest.file, bytes: content.length + 1 } };
@@ -80,7 +80,7 @@ describe("a backup file", () => {
     expect(readdirSync(dir).toSorted()).toEqual(["copy.db", "one.tar.gz"]);
   });
 
-  test("that was cut off at any place, or changed, is refused", async () => {
+  test("that is truncated at any point, or modified, is rejected", async () => {
     await pack();
     const whole = readFileSync(target);
     const plain = gunzipSync(whole);
@@ -104,20 +104,20 @@ describe("a backup file", () => {
     }
   });
 
-  test("that is not there is refused in words", async () => {
+  test("that does not exist is rejected with a clear message", async () => {
     const missing = unpackBackup({ file: join(dir, "none"), folder: folder("out"), onProgress });
     await expect(missing).rejects.toThrow(/ENOENT/);
     expect(existsSync(join(dir, "out", "store.db"))).toBe(false);
   });
 });
 
-test("a header of tar holds sizes beyond eight gigabytes", () => {
+test("a tar header holds sizes above eight gigabytes", () => {
   for (const bytes of [0, 1, 8 * 2 ** 30 - 1, 8 * 2 ** 30, 5 * 2 ** 40]) {
     expect(parseTarHeader(tarHeader({ name: "store.db", bytes }, 0))).toEqual({ name: "store.db", bytes });
   }
 });
 
-test("only an installation's own backups are outdated, the oldest of them", () => {
+test("only the oldest of an installation's own backups count as outdated", () => {
   const names = [1, 2, 3].map((second) => backupName("ins_aaaaaaaa", `2026-03-02T10:11:0${second}.000Z`));
   const others = [backupName("ins_bbbbbbbb", "2020-01-01T00:00:00.000Z"), "fairlead-aaaaaaaa-notes.txt", "x"];
   expect(names[0]).toBe("fairlead-aaaaaaaa-20260302T101101Z.tar.gz");

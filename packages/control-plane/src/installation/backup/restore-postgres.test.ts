@@ -51,7 +51,7 @@ describe.skipIf(postgres === undefined)("a backup of a PostgreSQL store", () => 
     return { epoch, users: users.map(({ email }) => email), sessions: sessions.length };
   }
 
-  test("is made by pg_dump, and comes back in a new epoch with what was there kept aside", async () => {
+  test("is made by pg_dump, and is restored in a new epoch with the previous data kept aside", async () => {
     await asOperator((admin) => admin.createUser(ann));
     await asOperator((admin) => admin.createToken({ email: ann.email }));
     const before = await read();
@@ -66,7 +66,7 @@ describe.skipIf(postgres === undefined)("a backup of a PostgreSQL store", () => 
     await asOperator((admin) => admin.createUser(bob));
   });
 
-  test("that a newer version made is refused before anything is touched", async () => {
+  test("made by a newer version is rejected before anything is changed", async () => {
     await asOperator((admin) => admin.createUser(ann));
     const operations = openLocalOperations(config);
     const { file } = await operations.backup({ to: `${dir}/`, keep: null, configFile: null, onProgress });
@@ -80,7 +80,7 @@ describe.skipIf(postgres === undefined)("a backup of a PostgreSQL store", () => 
     expect(readdirSync(config.dataDir)).not.toContain("restore.pending");
   });
 
-  test("that was cut off while it came back keeps servers out until it is repeated", async () => {
+  test("whose restore was interrupted keeps servers out until the restore is repeated", async () => {
     await asOperator((admin) => admin.createUser(ann));
     const operations = openLocalOperations(config);
     const { file } = await operations.backup({ to: `${dir}/`, keep: null, configFile: null, onProgress });

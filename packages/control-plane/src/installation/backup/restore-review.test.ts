@@ -24,12 +24,12 @@ function review(now: Partial<ReviewFacts>): Record<string, readonly string[]> {
   return Object.fromEntries(found.map(({ what, items }) => [what.split(/[:;,]/)[0] ?? "", items]));
 }
 
-describe("what a restore takes back", () => {
-  test("is nothing where nothing was changed", () => {
+describe("the review of a restore", () => {
+  test("is empty when nothing has changed", () => {
     expect(review({})).toEqual({});
   });
 
-  test("tells keys that come back to life from those that are lost, rotated and changed", () => {
+  test("distinguishes keys deleted, created, rotated and changed since the backup", () => {
     expect(review({ keys: new Map() })).toEqual({
       "Project keys deleted since the backup": ["key_1 (one) of prj_1"],
     });
@@ -44,7 +44,7 @@ describe("what a restore takes back", () => {
     });
   });
 
-  test("names nodes whose daemons will be refused, and those that are there again", () => {
+  test("lists nodes whose daemons will be rejected, and nodes that reappear", () => {
     expect(review({ nodes: new Map([["nod_1", { ...node, signingKey: "{other}" }]]) })).toEqual({
       "Nodes enrolled since the backup": ["nod_1 (Box) of prj_1"],
     });
@@ -54,7 +54,7 @@ describe("what a restore takes back", () => {
     });
   });
 
-  test("names agents that come back to life, that are as they were, and that are gone", () => {
+  test("lists agents that reappear, that return to their earlier state, and that disappear", () => {
     expect(review({ agents: new Map([["agt_2", agent]]) })).toEqual({
       "Agents deleted since the backup": ["agt_1 (Bot) of prj_1"],
       "Agents created since the backup": ["agt_2 (Bot) of prj_1"],
@@ -64,7 +64,7 @@ describe("what a restore takes back", () => {
     });
   });
 
-  test("names members, people and projects, both ways", () => {
+  test("lists members, people and projects, in both directions", () => {
     expect(review({ members: new Map([["prj_1 usr_1", "member"]]) })).toEqual({
       "Members whose role changed since the backup": ["prj_1 usr_1 (owner)"],
     });
@@ -79,7 +79,7 @@ describe("what a restore takes back", () => {
     });
   });
 
-  test("names secrets, providers and the signing key", () => {
+  test("lists secrets, providers and the signing key", () => {
     const now = {
       secrets: new Map([["nod_1 TOKEN", 2]]),
       agentSecrets: new Map([["agt_1 OTHER", 1]]),
@@ -94,7 +94,7 @@ describe("what a restore takes back", () => {
     });
   });
 
-  test("states both balances where they differ, a missing one being nothing", () => {
+  test("states both balances where they differ, and counts a missing one as zero", () => {
     expect(review({ balances: new Map([["prj_2", 1]]) })).toEqual({
       Balances: [
         "prj_2: now $0.000000, before the restore $0.000000",

@@ -78,7 +78,7 @@ async function read(): Promise<{ epoch: string; users: string[]; sessions: numbe
 }
 
 describe("a restored backup", () => {
-  test("is the store of that time in a new epoch, with every session ended, and the store before kept aside", async () => {
+  test("is the store of that time in a new epoch, ends every session, and keeps the previous store aside", async () => {
     await asOperator((admin) => admin.createUser(ann));
     await asOperator((admin) => admin.createToken({ email: ann.email }));
     const { file } = await backup();
@@ -97,7 +97,7 @@ describe("a restored backup", () => {
     await asOperator((admin) => admin.createUser(bob));
   });
 
-  test("brings the secrets of agents back as they were sealed, and names those and the agents that were changed since", async () => {
+  test("restores the secrets of agents as sealed, and lists the secrets and agents that have changed since", async () => {
     await asOperator((admin) => admin.createUser(ann));
     const owner = { id: "agt_1", node: { id: "nod_1", directSecrets: false, sealingKey: null } };
     const agentSecrets = ({ db }: OpenedDatabase): SecretService =>
@@ -133,7 +133,7 @@ describe("a restored backup", () => {
     });
   });
 
-  test("of a running server holds what that had acknowledged", async () => {
+  test("of a running server contains everything that the server had acknowledged", async () => {
     const server = await Running.start(config);
     await asOperator((admin) => admin.createUser(ann));
     const { file } = await backup();
@@ -165,7 +165,7 @@ describe("a restored backup", () => {
     expect(await read()).toMatchObject({ users: [ann.email] });
   });
 
-  test("takes the place of a store that is broken, which is kept as it is", async () => {
+  test("replaces a damaged store, which is kept unchanged", async () => {
     await asOperator((admin) => admin.createUser(ann));
     const { file } = await backup();
     writeFileSync(join(config.dataDir, "fairlead.db"), "no store at all, and long enough to be looked at".repeat(100));
@@ -175,7 +175,7 @@ describe("a restored backup", () => {
     expect(await read()).toMatchObject({ users: [ann.email] });
   });
 
-  test("is refused under another master key, and without one", async () => {
+  test("is rejected with another master key, and without one", async () => {
     await asOperator((admin) => admin.createUser(ann));
     const { file } = await backup();
     writeFileSync(config.masterKeyFile, `${Buffer.alloc(32, 7).toString("base64")}\n`);
@@ -186,7 +186,7 @@ describe("a restored backup", () => {
 });
 
 test.runIf(process.getuid?.() === 0)(
-  "is refused to another user than the server's, whose files it could not open",
+  "backup and restore by a user other than the server's are rejected, because the server could not open the files",
   async () => {
     await asOperator((admin) => admin.createUser(ann));
     const { file } = await backup();
@@ -196,14 +196,14 @@ test.runIf(process.getuid?.() === 0)(
   },
 );
 
-test("a broken store is told in words, and never makes a backup", async () => {
+test("a damaged store is reported with a clear message, and is never backed up", async () => {
   await asOperator((admin) => admin.createUser(ann));
   writeFileSync(join(config.dataDir, "fairlead.db"), "x".repeat(8192));
   await expect(backup()).rejects.toMatchObject({ name: "StartError" });
   expect(existsSync(backups)).toBe(false);
 });
 
-test("a folder keeps the newest backups, as many as it is told", async () => {
+test("a backup folder keeps the configured number of newest backups", async () => {
   await asOperator((admin) => admin.createUser(ann));
   const { file } = await backup();
   const older = file.replace(/\d{8}T\d{6}Z/, "20200101T000000Z");
@@ -213,7 +213,7 @@ test("a folder keeps the newest backups, as many as it is told", async () => {
   expect(existsSync(report.file)).toBe(true);
 });
 
-test("a former version's backup is brought to this version as it is restored", async () => {
+test("a backup of an earlier version is upgraded to this version during the restore", async () => {
   await asOperator(async () => undefined);
   const { file } = await backup();
   later.begin();
@@ -226,7 +226,7 @@ test("a former version's backup is brought to this version as it is restored", a
 describe("an upgrade", () => {
   beforeEach(() => asOperator((admin) => admin.createUser(ann)));
 
-  test("leaves a backup of before, by which the former version goes on", async () => {
+  test("first creates a backup, with which the earlier version can continue", async () => {
     later.begin();
     await asOperator((admin) => admin.createUser(bob));
     const folder = join(config.dataDir, "backups");
@@ -244,7 +244,7 @@ describe("an upgrade", () => {
     await asOperator((admin) => admin.createUser(bob));
   });
 
-  test("leaves none where the settings say so", async () => {
+  test("creates no backup when the settings disable it", async () => {
     const dataDir = config.dataDir;
     config = loadConfig({ env: { FAIRLEAD_DATA_DIR: dataDir, FAIRLEAD_DATABASE_BACKUP_BEFORE_MIGRATION: "false" } });
     later.begin();
@@ -252,13 +252,13 @@ describe("an upgrade", () => {
     expect(existsSync(join(dataDir, "backups"))).toBe(false);
   });
 
-  test("is told of before it is done", async () => {
+  test("is reported before it is done", async () => {
     expect(await operations().migrations()).toMatchObject({ missing: [] });
     later.begin();
     expect(await operations().migrations()).toMatchObject({ missing: [LaterRelease.step] });
   });
 
-  test("is preceded by a backup, even where it then fails", async () => {
+  test("is preceded by a backup, even when it then fails", async () => {
     later.begin(() => Promise.reject(new Error("a broken step")));
     await expect(asOperator((admin) => admin.createUser(bob))).rejects.toThrow("a broken step");
     const [name = ""] = readdirSync(join(config.dataDir, "backups"));

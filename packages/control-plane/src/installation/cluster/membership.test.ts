@@ -17,14 +17,14 @@ const PATIENCE_MS = 1000;
 /** A server that waited for this lease would exceed the time of a test. */
 const LONG_LEASE = { ...TIMES, leaseMs: 3_600_000 };
 
-test("on SQLite, where the data folder's lock keeps others out, nothing is fenced and only this process lives", async () => {
+test("on SQLite, where the data folder's lock keeps others out, nothing is fenced and only this process is alive", async () => {
   const membership = await joinStore(depsOf("/nowhere", undefined));
   expect(membership.fence).toBeNull();
   expect(await membership.living()).toEqual([membership.incarnation]);
   await membership.leave();
 });
 
-describe.each(STORES.filter(({ name }) => name === "PostgreSQL"))("the place of a server on $name", (postgres) => {
+describe.each(STORES.filter(({ name }) => name === "PostgreSQL"))("the server lease on $name", (postgres) => {
   let dir: string;
   let url: string;
   let dropStore: () => Promise<void>;
@@ -62,7 +62,7 @@ describe.each(STORES.filter(({ name }) => name === "PostgreSQL"))("the place of 
     return store;
   };
 
-  test("is refused to a second one while the first renews its lease", async () => {
+  test("is refused to a second server while the first renews it", async () => {
     await joinAs(await folder());
     const began = performance.now();
     await expect(joinAs(await folder())).rejects.toSatisfy(
@@ -73,19 +73,19 @@ describe.each(STORES.filter(({ name }) => name === "PostgreSQL"))("the place of 
     expect(performance.now() - began).toBeGreaterThanOrEqual(PATIENCE_MS);
   });
 
-  test("is refused to an operator's command as soon as the server is seen to renew its lease", async () => {
+  test("is refused to an operator's command as soon as the server is seen renewing it", async () => {
     await joinAs(await folder());
     await expect(joinAs(await folder(), { patienceMs: 0, times: LONG_LEASE })).rejects.toBeInstanceOf(StartError);
   });
 
-  test("is free at once when its server has left", async () => {
+  test("is free immediately after its server leaves", async () => {
     const first = await joinAs(await folder());
     await first.leave();
     const second = await joinAs(await folder());
     expect(await second.living()).toEqual([second.incarnation]);
   });
 
-  test("is taken from a server that has not renewed its lease for a whole lease, which then writes nothing more and is told", async () => {
+  test("passes from a server that did not renew it in time, which then writes nothing more and is notified", async () => {
     const first = await killed(await folder());
     const store = open(first.fence);
     await sql`create table thing (n int)`.execute(store.db);
@@ -103,7 +103,7 @@ describe.each(STORES.filter(({ name }) => name === "PostgreSQL"))("the place of 
     expect(await second.living()).toEqual([second.incarnation]);
   });
 
-  test("is not taken in the middle of a transaction", async () => {
+  test("is not taken over in the middle of a transaction", async () => {
     const first = await killed(await folder());
     const store = open(first.fence);
     await sql`create table thing (n int)`.execute(store.db);
@@ -137,14 +137,14 @@ describe.each(STORES.filter(({ name }) => name === "PostgreSQL"))("the place of 
     await first.leave();
   });
 
-  test("comes back to a killed server's next start at once", async () => {
+  test("is returned immediately when a killed server restarts", async () => {
     const dataDir = await folder();
     await killed(dataDir);
     const again = await joinAs(dataDir, { times: LONG_LEASE, patienceMs: LONG_LEASE.leaseMs });
     expect(await again.living()).toEqual([again.incarnation]);
   });
 
-  test("is not given to a copy of the data folder", async () => {
+  test("is not granted to a copy of the data folder", async () => {
     const dataDir = await folder();
     await joinAs(dataDir);
     const copy = join(dir, "copy");
@@ -152,7 +152,7 @@ describe.each(STORES.filter(({ name }) => name === "PostgreSQL"))("the place of 
     await expect(joinAs(copy)).rejects.toBeInstanceOf(StartError);
   });
 
-  test("is not given to a copy of the data folder at once either when the database was away for longer than a lease", async () => {
+  test("is not granted immediately to a copy of the data folder, even if the database was away for longer than a lease", async () => {
     const dataDir = await folder();
     await killed(dataDir);
     await sql`update replica set seen_at = now() - interval '1 hour'`.execute(open(null).db);
@@ -163,7 +163,7 @@ describe.each(STORES.filter(({ name }) => name === "PostgreSQL"))("the place of 
     expect(performance.now() - began).toBeGreaterThanOrEqual(TIMES.leaseMs);
   });
 
-  test("is waited for where a killed server's last transaction still holds it", async () => {
+  test("is waited for while a killed server's last transaction still holds it", async () => {
     const dataDir = await folder();
     const first = await killed(dataDir);
     const last = await open(first.fence).db.startTransaction().execute();
@@ -178,7 +178,7 @@ describe.each(STORES.filter(({ name }) => name === "PostgreSQL"))("the place of 
     expect(await (await again).living()).toEqual([(await again).incarnation]);
   });
 
-  test("goes to one of two that start at the same moment, on an empty database", async () => {
+  test("goes to one of two servers that start at the same moment on an empty database", async () => {
     const results = await Promise.allSettled([joinAs(await folder()), joinAs(await folder())]);
     expect(results.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
   });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { STORES } from "../../testing.fixture.ts";
 import { ensureInstallation } from "./installation-store.ts";
 
-test.each(STORES)("an installation keeps the identity of its first start, on $name", async ({ open }) => {
+test.each(STORES)("an installation keeps the identity from its first start, on $name", async ({ open }) => {
   const store = await open();
   const first = { id: "ins_1", epoch: "epo_1", createdAt: 1 };
   expect(await ensureInstallation(store.db, first)).toEqual(first);
@@ -10,7 +10,7 @@ test.each(STORES)("an installation keeps the identity of its first start, on $na
   await store.close();
 });
 
-test.each(STORES)("servers that start at once make one installation, on $name", async ({ open }) => {
+test.each(STORES)("servers that start at the same time create one installation, on $name", async ({ open }) => {
   const store = await open();
   const fresh = [1, 2, 3].map((n) => ({ id: `ins_${n}`, epoch: `epo_${n}`, createdAt: n }));
   const records = await Promise.all(fresh.map((record) => ensureInstallation(store.db, record)));

@@ -19,7 +19,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true }));
 
-test("the store's files can be read by their owner only", async () => {
+test("the store's files are readable only by their owner", async () => {
   const file = join(dir, "store.db");
   const store = openDatabase({ file });
   await sql`create table t (a integer)`.execute(store.db);
@@ -28,7 +28,7 @@ test("the store's files can be read by their owner only", async () => {
   await store.close();
 });
 
-test("an acknowledged write is on disk, and references are held", async () => {
+test("an acknowledged write is on disk, and references are enforced", async () => {
   const store = openDatabase({ file: join(dir, "store.db") });
   const pragma = async (name: string): Promise<unknown> => {
     const { rows } = await sql.raw<Record<string, unknown>>(`pragma ${name}`).execute(store.db);
@@ -69,7 +69,7 @@ test("a transaction that reads before it writes waits for another handle's write
   await store.close();
 });
 
-test("a store that was never used can be closed, and closed twice", async () => {
+test("a store that was never used can be closed, even twice", async () => {
   const store = openDatabase({ file: join(dir, "store.db") });
   await store.close();
   await expect(store.close()).resolves.toBeUndefined();
@@ -85,7 +85,7 @@ test("ping fails once the store is closed", async () => {
 const postgres = STORES.filter(({ name }) => name === "PostgreSQL");
 
 test.each(postgres)(
-  "a connection that is cut while it is in use costs its transaction, and nothing else",
+  "a connection that is cut while in use loses its transaction and nothing else",
   async ({ openEmpty }) => {
     const store = await openEmpty();
     const held = Promise.withResolvers<number>();
@@ -119,7 +119,7 @@ describe("a store that cannot write", () => {
       within,
     );
 
-  test("says that the disk is full, not that the roll-back failed", async () => {
+  test("reports that the disk is full, not that the rollback failed", async () => {
     await sql`pragma max_page_count = 1`.execute(store.db);
     const failed = await store.db
       .transaction()
@@ -142,7 +142,7 @@ describe("a store that cannot write", () => {
     expect(store.health.fault).toBeNull();
   });
 
-  test("is noticed by writes on its own thread too", async () => {
+  test("is also detected by writes on the store's own thread", async () => {
     await sql`pragma max_page_count = 1`.execute(store.writes);
     const big = sql`insert into installation (single, id, epoch, created_at) values (1, ${"x".repeat(1_000_000)}, 'e', 0)`;
     await expect(store.writeTogether([big.compile(store.db)])).rejects.toThrow(/full/);

@@ -20,7 +20,7 @@ describe("the statement watch", () => {
     watch = new StatementWatch({ log, clock });
   });
 
-  test("warns of a statement that held up the main thread, once a minute", () => {
+  test("warns once a minute of a statement that blocked the main thread", () => {
     watch.observe(slow);
     watch.observe(slow);
     expect(logged).toHaveLength(1);
@@ -31,7 +31,7 @@ describe("the statement watch", () => {
     expect(watch.times.main.count).toBe(3);
   });
 
-  test("warns of no statement that is quick, or runs elsewhere", () => {
+  test("does not warn of a statement that is fast or runs elsewhere", () => {
     watch.observe({ ...slow, milliseconds: 5 });
     watch.observe({ ...slow, handle: "long", blocking: false });
     expect(logged).toEqual([]);
@@ -43,7 +43,7 @@ describe("an opened store", () => {
   const dir = mkdtempSync(join(tmpdir(), "fairlead-watch-"));
   afterEach(() => rmSync(dir, { recursive: true }));
 
-  test("tells of every statement on both handles, failed ones too, and never of a value", async () => {
+  test("reports every statement on both handles, including failed ones, and never a value", async () => {
     const seen: Statement[] = [];
     const store = openDatabase(
       { file: join(dir, "store.db") },

@@ -21,7 +21,7 @@ test.each(STORES)(
   },
 );
 
-test.each(STORES)("a row that points nowhere is a foreign key violation, on $name", async ({ open }) => {
+test.each(STORES)("a row with a dangling reference is a foreign key violation, on $name", async ({ open }) => {
   const store = await open();
   const row = { project_id: "prj_none", user_id: "usr_none", role: "owner", created_at: 0 };
   const error = await errorOf(store.db.insertInto("member").values(row).execute());
@@ -34,18 +34,18 @@ const AWAY =
   "SQLITE_BUSY SQLITE_BUSY_SNAPSHOT SQLITE_FULL SQLITE_IOERR_WRITE SQLITE_CORRUPT SQLITE_NOTADB " +
   "57P01 08006 53300 28P01 3D000 25006 40P01 ECONNREFUSED EAI_AGAIN";
 
-test.each(AWAY.split(" "))("%s means the store is away", (code) => {
+test.each(AWAY.split(" "))("%s means that the store is unavailable", (code) => {
   expect(isStoreAway(Object.assign(new Error("x"), { code }))).toBe(true);
 });
 
 test.each(["SQLITE_CONSTRAINT_UNIQUE", "SQLITE_ERROR", "23505", "42P01", "22021", "ENOENT"])(
-  "%s does not mean that the store is away",
+  "%s does not mean that the store is unavailable",
   (code) => {
     expect(isStoreAway(Object.assign(new Error("x"), { code }))).toBe(false);
   },
 );
 
-test("other things that are thrown are none of these", () => {
+test("other thrown values are none of these", () => {
   for (const thrown of [null, "text", new Error("x"), Object.assign(new Error("x"), { code: 5 })]) {
     expect([isUniqueViolation(thrown), isForeignKeyViolation(thrown), isStoreAway(thrown)]).toEqual([
       false,

@@ -25,7 +25,7 @@ class SlowStore {
 const AWAY = new Error("the store is away");
 const TAKEN = Object.assign(new Error("UNIQUE constraint failed"), { code: "SQLITE_CONSTRAINT_PRIMARYKEY" });
 
-describe("writing behind", () => {
+describe("the write-behind buffer", () => {
   let store: SlowStore;
   let writes: WriteBehind<string[]>;
 
@@ -52,7 +52,7 @@ describe("writing behind", () => {
     await soon();
   };
 
-  test("gathers while a transaction runs, and what gathered is the next one", async () => {
+  test("collects changes while a transaction runs, and writes them in the next one", async () => {
     add("a", "b");
     await soon();
     add("c");
@@ -66,7 +66,7 @@ describe("writing behind", () => {
     ]);
   });
 
-  test("is healthy while a transaction runs, and not from one that failed to the next that did not", async () => {
+  test("is healthy while a transaction runs, and unhealthy from a failed one until one succeeds", async () => {
     add("a");
     await soon();
     expect(writes.isHealthy).toBe(true);
@@ -77,7 +77,7 @@ describe("writing behind", () => {
     expect(store.written).toEqual(["a"]);
   });
 
-  test("writes nothing before what failed earlier", async () => {
+  test("writes nothing newer before what failed earlier", async () => {
     add("a");
     await soon();
     add("b");
@@ -88,7 +88,7 @@ describe("writing behind", () => {
     expect(store.written).toEqual(["a", "b"]);
   });
 
-  test("never has two transactions at once, whoever flushes meanwhile", async () => {
+  test("never runs two transactions at the same time, even when it is flushed meanwhile", async () => {
     add("a");
     await soon();
     add("b");
@@ -103,7 +103,7 @@ describe("writing behind", () => {
     expect(store.mostAtOnce).toBe(1);
   });
 
-  test("takes a commit whose answer was lost for done", async () => {
+  test("treats a commit whose response was lost as done", async () => {
     add("a");
     await soon();
     await end(AWAY);
@@ -115,7 +115,7 @@ describe("writing behind", () => {
     expect(store.written).toEqual(["b"]);
   });
 
-  test("tells whoever flushes that the store does not take it, and keeps it", async () => {
+  test("reports a store failure to the caller that flushes, and keeps the changes", async () => {
     add("a");
     const flushed = writes.flush().catch((error: unknown) => error);
     await soon();
@@ -126,7 +126,7 @@ describe("writing behind", () => {
     expect(store.written).toEqual(["a"]);
   });
 
-  test("counts as failing while a change has waited for more than two seconds, although no write has failed", async () => {
+  test("counts as failing when a change has waited for more than two seconds, even if no write has failed", async () => {
     add("a");
     await vi.advanceTimersByTimeAsync(2000);
     expect(writes.isHealthy).toBe(true);
@@ -141,7 +141,7 @@ describe("writing behind", () => {
     expect({ healthy: writes.isHealthy, written: store.written }).toEqual({ healthy: true, written: ["a", "b"] });
   });
 
-  test("writes the last of it when it closes, and nothing on its own after that", async () => {
+  test("writes everything left when it closes, and nothing on its own after that", async () => {
     add("a");
     await soon();
     add("b");

@@ -174,7 +174,7 @@ describe.each(STORES)("rotating the master key on $name", ({ open }) => {
   });
   afterEach(() => store.close());
 
-  test("seals everything anew, keeps the former key beside, and all can be read", async () => {
+  test("reseals everything, keeps the former key beside the new one, and leaves everything readable", async () => {
     const before = readMasterKey(file);
     const report = await rotateMasterKey({ db: store.db, masterKeyFile: file, clock, ids });
     expect(report).toMatchObject({ formerKeyId: before.id, keyId: readMasterKey(file).id });
@@ -192,7 +192,7 @@ describe.each(STORES)("rotating the master key on $name", ({ open }) => {
     expect(readMasterKey(`${file}.${before.id}`)).toEqual(before);
   });
 
-  test("forgets no place: the list is what a key has sealed in a store where everything is", async () => {
+  test("covers every column that the key has sealed in a store that uses all of them", async () => {
     if (dialectOf(store.db) === "postgres") return;
     const { id } = readMasterKey(file);
     const listed = SEALED_COLUMNS.map(({ table, column }) => `${table}.${column}`).toSorted();
@@ -201,7 +201,7 @@ describe.each(STORES)("rotating the master key on $name", ({ open }) => {
     expect(await sealedTexts(store, id)).toEqual([]);
   });
 
-  test("is refused with another key, and changes nothing where one secret cannot be opened", async () => {
+  test("is refused with another key, and changes nothing when one secret cannot be opened", async () => {
     const key = readFileSync(file);
     await sql`update node_secret set sealed = ${`v1.${"0".repeat(16)}.AAAA.AAAA`}`.execute(store.db);
     await expect(rotateMasterKey({ db: store.db, masterKeyFile: file, clock, ids })).rejects.toThrow(
@@ -216,7 +216,7 @@ describe.each(STORES)("rotating the master key on $name", ({ open }) => {
     );
   });
 
-  test("a lost key is given up: what it sealed is named, and a new one takes over", async () => {
+  test("replaces a lost key with a new one, and lists what the lost key had sealed", async () => {
     await expect(forgetSealed({ db: store.db, masterKeyFile: file, clock, ids })).rejects.toThrow(/nothing is lost/);
     rmSync(file);
     const gone = await forgetSealed({ db: store.db, masterKeyFile: file, clock, ids });
@@ -247,7 +247,7 @@ describe.each(STORES)("rotating the master key on $name", ({ open }) => {
 });
 
 /** `v1.` is said in one place, and every caller of `seal` is known here: a new one belongs into the list, or is a cookie. */
-test("nobody else seals", () => {
+test("only the known modules seal", () => {
   const source = join(import.meta.dirname, "../..");
   const sealing = readdirSync(source, { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts") && !/\.(test|contract|fixture)\.ts$/.test(name))
@@ -284,7 +284,7 @@ describe("a rotation that is killed", () => {
     await store.close();
   });
 
-  test("is settled by the next start of whoever opens the installation", async () => {
+  test("is resolved the next time the installation is opened", async () => {
     const config: Config = loadConfig({ env: { FAIRLEAD_DATA_DIR: dir, FAIRLEAD_MASTER_KEY_FILE: file } });
     await createStore(config);
     const before = readMasterKey(file).id;

@@ -89,7 +89,7 @@ async function addNode(
 }
 
 describe("the doctor", () => {
-  test("fails while the server is down, with the last line of its log and the command that starts it", async () => {
+  test("fails while the server is down, and shows its last log line and the command that starts it", async () => {
     await createStore(config);
     const nowhere = { unitFile: join(dir, "no.service") };
     expect(await statuses()).toMatchObject({ server: "fail" });
@@ -113,7 +113,7 @@ describe("the doctor", () => {
     expect(await message("server", { unitFile, configFile: null })).toContain("systemctl start fairlead-control-plane");
   });
 
-  test("names nodes that are away, and those with a problem of disk or clock", async () => {
+  test("names unreachable nodes, and nodes with a disk or clock problem", async () => {
     await createStore(config);
     await addNode("box", { status: "active", conditions: [condition("disk", "warning", "97 % full")] });
     await addNode("attic", { status: "unreachable", status_message: "no heartbeat since 03:00", conditions: [] });
@@ -132,7 +132,7 @@ describe("the doctor", () => {
     await running.close();
   });
 
-  test("finds values that another master key sealed", async () => {
+  test("finds values sealed with another master key", async () => {
     await createStore(config);
     expect(await message("secrets")).toMatch(/^all \d+ sealed values can be opened with this master key$/);
     await onStore((db) =>
@@ -144,7 +144,7 @@ describe("the doctor", () => {
     expect(await message("secrets")).toMatch(/sealed with another master key: \d+ in signing_key.sealed_jwk/);
   });
 
-  test("asks providers, and says which of them cannot be used and why", async () => {
+  test("checks providers, and reports which of them cannot be used and why", async () => {
     const upstream = createServer((request, response) =>
       response.writeHead(request.headers.authorization === "Bearer right" ? 200 : 401).end('{"data":[{"id":"m"}]}'),
     );
@@ -165,7 +165,7 @@ describe("the doctor", () => {
     upstream.close();
   });
 
-  test("finds a stopped installation well", async () => {
+  test("finds no problem in a stopped installation", async () => {
     await createStore(config);
     const platform = await freePorts(2);
     config = configured({
@@ -184,7 +184,7 @@ describe("the doctor", () => {
     });
   });
 
-  test("asks a running one at the address that others use", async () => {
+  test("checks a running installation at the addresses that others use", async () => {
     const other = createServer((_request, response) => response.writeHead(502).end());
     await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
     const running = await startServer(config);
@@ -200,7 +200,7 @@ describe("the doctor", () => {
     other.close();
   });
 
-  test("says what is wrong with the key, the store, the folder and the port", async () => {
+  test("reports what is wrong with the key, the store, the folder and the port", async () => {
     await createStore(config);
     writeFileSync(config.masterKeyFile, `${Buffer.alloc(32, 3).toString("base64")}\n`);
     expect(await message("master key")).toMatch(/restore that key/);
@@ -215,7 +215,7 @@ describe("the doctor", () => {
     expect(await message("data folder")).toMatch(/chmod 700/);
   });
 
-  test("makes nothing where nothing is yet", async () => {
+  test("creates nothing where nothing exists yet", async () => {
     expect(await statuses()).toMatchObject({ "data folder": "warn", store: "warn" });
   });
 });

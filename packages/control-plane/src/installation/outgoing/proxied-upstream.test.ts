@@ -61,28 +61,28 @@ const platform = { baseUrl: "http://api.test:8123/v1", allowPrivate: true };
 const ofProject = { ...platform, allowPrivate: false };
 
 describe("a provider behind a proxy", () => {
-  test("of the platform is named to the proxy, which resolves it", async () => {
+  test("of the platform is passed by name to the proxy, which resolves it", async () => {
     const { asked, lookup } = resolving("127.0.0.1");
     expect(await ask(open({ lookup }, platform))).toMatchObject({ status: 200, text: "ok" });
     expect([proxy.targets, asked]).toEqual([["api.test:8123"], []]);
     expect(seen).toEqual(["api.test:8123/v1/chat/completions"]);
   });
 
-  test("gets its next call on the same connection", async () => {
+  test("receives its next call on the same connection", async () => {
     const upstream = open({}, platform);
     await ask(upstream);
     await ask(upstream);
     expect(proxy.targets).toHaveLength(1);
   });
 
-  test("of a project is resolved and checked here, and the proxy is told the address", async () => {
+  test("of a project is resolved and checked here, and the proxy is given the address", async () => {
     const { lookup } = resolving("9.9.9.9", "9.9.9.10");
     expect(await ask(open({ lookup }, ofProject))).toMatchObject({ status: 200 });
     expect(proxy.targets).toEqual(["9.9.9.9:8123"]);
     expect(seen).toEqual(["api.test:8123/v1/chat/completions"]);
   });
 
-  test("of a project is tried at its next address where the proxy cannot connect to the first", async () => {
+  test("of a project is tried at its next address when the proxy cannot connect to the first", async () => {
     const { lookup } = resolving("9.9.9.1", "2620:fe::9");
     expect(await ask(open({ lookup }, ofProject))).toMatchObject({ status: 200 });
     expect(proxy.targets).toEqual(["[2620:fe::9]:8123"]);
@@ -90,7 +90,7 @@ describe("a provider behind a proxy", () => {
   });
 
   test.each([["10.0.0.1"], ["9.9.9.9", "169.254.169.254"]])(
-    "of a project with a private address (%s) is not asked for at the proxy",
+    "of a project with a private address (%s) is not requested from the proxy",
     async (...addresses) => {
       const { error } = await ask(open({ lookup: resolving(...addresses).lookup }, ofProject));
       expect(error?.cause).toBeInstanceOf(PrivateAddressError);
@@ -98,7 +98,7 @@ describe("a provider behind a proxy", () => {
     },
   );
 
-  test("of a project is named to a proxy that is trusted with resolving, but no private address is", async () => {
+  test("of a project is passed by name to a proxy trusted to resolve it, except a private address", async () => {
     const { asked, lookup } = resolving("127.0.0.1");
     expect(await ask(open({ lookup, trustResolution: true }, ofProject))).toMatchObject({ status: 200 });
     expect([proxy.targets, asked]).toEqual([["api.test:8123"], []]);
@@ -109,7 +109,7 @@ describe("a provider behind a proxy", () => {
     expect(proxy.targets).toHaveLength(1);
   });
 
-  test("of a project whose name cannot be resolved here is not reached, and the reason names the setting", async () => {
+  test("of a project whose name cannot be resolved here is not reached, and the error names the setting", async () => {
     const lookup = ((_host: string, _options: object, callback: (error: Error) => void) =>
       callback(new Error("ENOTFOUND"))) as never;
     const { error } = await ask(open({ lookup }, ofProject));
@@ -124,7 +124,7 @@ describe("a provider behind a proxy", () => {
     expect(proxy.targets).toEqual([]);
   });
 
-  test("fails with the proxy's own words, and without its password", async () => {
+  test("fails with the proxy's own message, without its password", async () => {
     proxy.status = 407;
     const { error } = await ask(open({}, platform));
     expect(error?.code).toBe("upstream_failed");
@@ -148,7 +148,7 @@ describe("calls to clouds and OIDC issuers", () => {
     expect(proxy.targets).toEqual([]);
   });
 
-  test("end by their signal while the proxy is silent", async () => {
+  test("are aborted by their signal while the proxy does not respond", async () => {
     proxy.close();
     const silent = await ConnectProxy.start();
     silent.isSilent = true;

@@ -25,7 +25,7 @@ describe("the settings `proxy`", () => {
   });
   afterEach(() => rmSync(dir, { recursive: true }));
 
-  test("win over the environment, one by one", () => {
+  test("take precedence over the environment, one by one", () => {
     writeFileSync(file, "proxy: { https: 'http://set.test:3128', noProxy: intern.test }");
     const env = { HTTPS_PROXY: "http://env.test:1", http_proxy: "http://env.test:2", NO_PROXY: "*" };
     const config = loadConfig({ file, env });
@@ -35,7 +35,7 @@ describe("the settings `proxy`", () => {
     expect(config.proxy.trustResolution).toBe(false);
   });
 
-  test("come from the environment alone, or there is no proxy", () => {
+  test("can come from the environment alone, and without either there is no proxy", () => {
     expect(through(loadConfig({ env: { https_proxy: "env.test:1" } }), "https://api.test/")).toBe("http://env.test:1");
     expect(through(loadConfig({ env: {} }), "https://api.test/")).toBeNull();
     const env = { FAIRLEAD_PROXY_HTTPS: "http://set.test:1", FAIRLEAD_PROXY_TRUST_RESOLUTION: "true" };
@@ -45,14 +45,14 @@ describe("the settings `proxy`", () => {
   test.each([
     [{ FAIRLEAD_PROXY_HTTPS: "socks5://me:secret@p.test" }, "proxy.https"],
     [{ HTTP_PROXY: "ftp://me:secret@p.test" }, "HTTP_PROXY"],
-  ])("that are wrong are told with their name, and not with their value", (env, path) => {
+  ])("that are invalid are reported with their name, without their value", (env, path) => {
     const load = () => loadConfig({ env });
     expect(load).toThrow(ConfigError);
     expect(load).toThrow(path);
     expect(load).toThrow(expect.not.objectContaining({ message: expect.stringContaining("secret") }));
   });
 
-  test("a file of authorities that holds none ends the start in words", () => {
+  test("stop the start with a clear message when the CA file contains no certificates", () => {
     writeFileSync(file, "nothing");
     const before = getCACertificates("default").length;
     expect(() => trustAuthorities({ caFile: file })).toThrow(StartError);
@@ -62,7 +62,7 @@ describe("the settings `proxy`", () => {
 });
 
 describe("the doctor", () => {
-  test("asks for the public address through the proxy, as others in this network do", async () => {
+  test("requests the public address through the proxy, as others in this network do", async () => {
     const origin = createHttpServer((_request, response) => response.end());
     await new Promise<void>((resolve) => origin.listen(0, "127.0.0.1", resolve));
     const { port } = origin.address() as AddressInfo;
@@ -74,7 +74,7 @@ describe("the doctor", () => {
     origin.close();
   });
 
-  test("says which proxies are set, without their passwords, and whether they answer", async () => {
+  test("reports which proxies are set, without their passwords, and whether they respond", async () => {
     const server = createServer((socket) => socket.destroy());
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as AddressInfo;

@@ -19,7 +19,7 @@ describe("the log level", () => {
   beforeEach(() => vi.useFakeTimers());
   afterEach(() => vi.useRealTimers());
 
-  test("counts at once, and until it is changed again", () => {
+  test("takes effect immediately, until it is changed again", () => {
     const { log, lines } = written();
     const level = new LogLevelSwitch(log);
     level.set("debug", null);
@@ -29,7 +29,7 @@ describe("the log level", () => {
     expect(lines.filter((line) => /here/.test(line))).toEqual([expect.stringContaining('"here"')]);
   });
 
-  test("goes back by itself to what the settings say, the last change's time alone counting", () => {
+  test("returns to the configured level when the duration of the last change ends", () => {
     const { log } = written();
     const level = new LogLevelSwitch(log);
     level.set("trace", 10);
@@ -50,7 +50,7 @@ describe("through the admin socket", () => {
   });
   afterEach(() => rmSync(dir, { recursive: true }));
 
-  test("the running server's is changed, and recorded", async () => {
+  test("the running server's log level is changed, and the change is recorded", async () => {
     const server = await Running.start(config);
     const answer = await openLocalOperations(config).setLogLevel({ level: "error", seconds: 60 });
     expect(answer).toMatchObject({ level: "error", configured: "silent", until: expect.any(String) as string });
@@ -67,7 +67,7 @@ describe("through the admin socket", () => {
     await server.stop();
   });
 
-  test("without a server it is refused in words", async () => {
+  test("a change without a server is rejected with a clear message", async () => {
     await createStore(config);
     const change = openLocalOperations(config).setLogLevel({ level: "debug", seconds: null });
     await expect(change).rejects.toThrow(/No server is running on/);

@@ -7,7 +7,7 @@ function logTo(lines: string[]): ReturnType<typeof createLog> {
   return createLog({ level: "info", destination: { write: (line) => void lines.push(line) } });
 }
 
-test("lines are JSON with a level's name and an RFC 3339 time", () => {
+test("lines are JSON with a level name and an RFC 3339 time", () => {
   const lines: string[] = [];
   logTo(lines).info({ nodeId: "nod_1" }, "said");
   const line: unknown = JSON.parse(lines[0] ?? "");
@@ -15,7 +15,7 @@ test("lines are JSON with a level's name and an RFC 3339 time", () => {
   expect(line).toHaveProperty("time", expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/));
 });
 
-test("secrets that slip in by name are left out, at the top and one level down", () => {
+test("secrets in fields with telltale names are omitted, at the top level and one level down", () => {
   const lines: string[] = [];
   const secret = "s3cret";
   const log = logTo(lines);
@@ -26,20 +26,25 @@ test("secrets that slip in by name are left out, at the top and one level down",
 });
 
 const HOW_IT_ENDS = {
-  "ends by itself": "",
-  "is told to exit": "process.exit(0);",
-  "dies of an exception": "throw new Error('boom');",
+  "ends normally": "",
+  "calls `process.exit`": "process.exit(0);",
+  "throws an exception": "throw new Error('boom');",
 };
 
-test.each(Object.entries(HOW_IT_ENDS))("all that was logged is there when the process %s", async (_how, end) => {
-  const program = `
+test.each(Object.entries(HOW_IT_ENDS))(
+  "everything that was logged is written when the process %s",
+  async (_how, end) => {
+    const program = `
     import { createLog } from ${JSON.stringify(new URL("log.ts", import.meta.url).href)};
     const log = createLog({ level: "info" });
     for (let n = 0; n < 1000; n++) log.info({ n }, "said");
     ${end}`;
-  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program]).catch(
-    (error: { readonly stdout: string }) => error,
-  );
-  const lines = stdout.trimEnd().split("\n");
-  expect(lines.map((line) => (JSON.parse(line) as { n: number }).n)).toEqual(Array.from({ length: 1000 }, (_, n) => n));
-});
+    const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program]).catch(
+      (error: { readonly stdout: string }) => error,
+    );
+    const lines = stdout.trimEnd().split("\n");
+    expect(lines.map((line) => (JSON.parse(line) as { n: number }).n)).toEqual(
+      Array.from({ length: 1000 }, (_, n) => n),
+    );
+  },
+);

@@ -36,7 +36,7 @@ function stage(): { readonly controls: RecordedControls; readonly looks: (count:
 }
 
 describe("a heap", () => {
-  test("is left to V8 until the server was quiet for half a minute, and then collected once, its growth bounded first", () => {
+  test("is left to V8 until the server is quiet for half a minute, and is then bounded and collected once", () => {
     const { controls, looks } = stage();
     looks(HALF_A_MINUTE - 1, 0.1);
     expect(controls.asked).toEqual([]);
@@ -44,7 +44,7 @@ describe("a heap", () => {
     expect(controls.asked).toEqual(["25 %", "collect"]);
   });
 
-  test("is not collected while work comes again and again", () => {
+  test("is not collected while work keeps arriving", () => {
     const { controls, looks } = stage();
     for (let n = 0; n < 50; n++) {
       looks(HALF_A_MINUTE - 1, 0.1);
@@ -53,7 +53,7 @@ describe("a heap", () => {
     expect(controls.asked).toEqual([]);
   });
 
-  test("may grow again at the first look that finds load", () => {
+  test("may grow again at the first check that finds load", () => {
     const { controls, looks } = stage();
     looks(HALF_A_MINUTE, 0.1);
     looks(1, 0.31);
@@ -69,7 +69,7 @@ describe("a heap", () => {
     expect(controls.asked).toEqual(["25 %", "collect"]);
   });
 
-  test("is collected once in five minutes however often the load comes and goes", () => {
+  test("is collected at most once in five minutes, however often the load comes and goes", () => {
     const { controls, looks } = stage();
     const collections = (): number => controls.asked.filter((asked) => asked === "collect").length;
     looks(HALF_A_MINUTE, 0.1);
@@ -82,7 +82,7 @@ describe("a heap", () => {
 });
 
 describe("the controls of this process", () => {
-  test("collect what nothing holds any more, and expose nothing to the rest of the program", async () => {
+  test("collect what is no longer referenced, and expose nothing to the rest of the program", async () => {
     const controls = processControls();
     const gone = new WeakRef(Array.from({ length: 1000 }, () => ({})));
     // A WeakRef holds what it refers to until the running job ends.
@@ -92,7 +92,7 @@ describe("the controls of this process", () => {
     expect(Reflect.has(globalThis, "gc")).toBe(false);
   });
 
-  test("tell how much the main thread worked since they were last asked", async () => {
+  test("report how busy the main thread was since the last query", async () => {
     const controls = processControls();
     // Between two turns of the event loop nothing is idle, and a loop that waits for a timer is.
     await expect.poll(() => controls.load()).toBeLessThan(1);

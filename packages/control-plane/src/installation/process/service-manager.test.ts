@@ -23,7 +23,7 @@ afterEach(() => {
 const told = (): string[] =>
   existsSync(join(folder, "told")) ? readFileSync(join(folder, "told"), "utf8").trim().split("\n") : [];
 
-test("systemd is told of the start, of the server's life, and of the stop", async () => {
+test("systemd is notified of the start, of the server's liveness, and of the stop", async () => {
   const { stopping, stopped } = tellServiceManager({ listens: true, watchdogMs: 20 });
   await vi.waitFor(() => expect(told()).toContain("WATCHDOG=1"));
   expect(told()).toContain("READY=1");
@@ -36,7 +36,7 @@ test("systemd is told of the start, of the server's life, and of the stop", asyn
   stopped();
 });
 
-test("the unit gives a stop by default settings the time that it may take", () => {
+test("the unit allows enough time for a stop with default settings", () => {
   const unit = readFileSync(new URL("../../../../../systemd/fairlead-control-plane.service", import.meta.url), "utf8");
   const seconds = Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1]);
   const { server } = loadConfig({ env: { NOTIFY_SOCKET: "/run/systemd/notify" } });
@@ -44,7 +44,7 @@ test("the unit gives a stop by default settings the time that it may take", () =
   expect(seconds * 1000).toBeGreaterThan(stopBoundMs(stopMsOf(server)));
 });
 
-test("nobody is told where systemd does not listen", async () => {
+test("no notification is sent when systemd does not listen", async () => {
   const { stopping, stopped } = tellServiceManager({ listens: false, watchdogMs: null });
   stopping(35_000);
   stopped();

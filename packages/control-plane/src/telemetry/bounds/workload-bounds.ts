@@ -17,7 +17,7 @@ export const WORKLOAD_BOUNDS = {
     limit: "only the platform, with `network.internet: false` in its config",
     effect: "packets to anything else are dropped, and names are not resolved",
     counted: "the packet counters of the chain `FAIRLEAD-…`",
-    test: "packages/daemon/src/runtime/docker/docker-networks.test.ts: without internet a workload reaches the platform alone",
+    test: "packages/daemon/src/runtime/docker/docker-networks.test.ts: without internet a workload reaches only the platform",
   },
   workload_platform_connections: {
     party: "workload",
@@ -25,7 +25,7 @@ export const WORKLOAD_BOUNDS = {
     limit: "128 connections at a time per workload",
     effect: "further connections are closed",
     counted: "the daemon's log: `a workload has too many connections to the platform`",
-    test: "packages/daemon/src/host/platform-forwarder.test.ts: a workload has so many connections to the platform at a time",
+    test: "packages/daemon/src/host/platform-forwarder.test.ts: a workload's connections to the platform are limited",
   },
   workload_tmp: {
     party: "workload",
@@ -42,6 +42,6 @@ export const WORKLOAD_BOUNDS = {
     effect: "the kernel kills it, and the daemon restarts it with increasing delays",
     counted: "the event `workload_exited`: out of memory",
     event: "the condition `memory`, while a workload has no limit",
-    test: "packages/daemon/src/host/condition-rules.test.ts: is warned of while a workload has no limit",
+    test: "packages/daemon/src/host/condition-rules.test.ts: has a warning while a workload has no limit",
   },
 } as const satisfies BoundRows;

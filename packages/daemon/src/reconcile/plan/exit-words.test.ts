@@ -14,6 +14,6 @@ test.each([
   // Not a well-known signal.
   [200, "exit code 200"],
   [255, "exit code 255"],
-])("exit code %i reads: %s", (code, words) => {
+])("exit code %i is described as: %s", (code, words) => {
   expect(exitWords(code)).toBe(words);
 });

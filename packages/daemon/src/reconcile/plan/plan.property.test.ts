@@ -300,7 +300,7 @@ function run(model: Model, desired: DesiredState, fault: (step: Step) => string)
   return false;
 }
 
-test("from any picture, and through any faults, planning comes to rest where it should", { timeout: 60_000 }, () => {
+test("planning converges to the desired state from any state and through any faults", { timeout: 60_000 }, () => {
   const property = fc.property(desiredStates, pieces, faults, (desired, list, script) => {
     const model = new Model(list);
     const strangers = structuredClone(model.foreign);
@@ -332,7 +332,7 @@ test("from any picture, and through any faults, planning comes to rest where it 
   fc.assert(property, { numRuns: 1000, seed: 20261128 });
 });
 
-test("where nothing fails, any picture leads to what is wanted, or to what served before, without a new spec", {
+test("without faults, any state leads to the wanted container or the one that served before, without a new spec", {
   timeout: 60_000,
 }, () => {
   const property = fc.property(desiredStates, pieces, (desired, list) => {

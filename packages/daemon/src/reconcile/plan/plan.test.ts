@@ -17,18 +17,18 @@ const both: readonly Case[] = [
   { so: "an absent image is pulled", imageAbsent: true, steps: ["pull example/engine:1"] },
   { so: "a present image is never pulled", steps: ["create v2 from example/engine:1"] },
   { so: "a created container is started", pieces: [{ is: "v2", state: "created" }], steps: ["start v2"] },
-  { so: "a container that is coming up is waited for", pieces: [{ is: "v2" }], steps: [] },
+  { so: "a container that is starting is waited for", pieces: [{ is: "v2" }], steps: [] },
   { so: "a ready container is left alone", pieces: [{ is: "v2", ...READY }], steps: [] },
   { so: "a paused container counts as running", pieces: [{ is: "v2", state: "paused", ...READY }], steps: [] },
-  { so: "an ended container is started again", pieces: [{ is: "v2", state: "exited" }], steps: ["start v2"] },
+  { so: "an ended container is restarted", pieces: [{ is: "v2", state: "exited" }], steps: ["start v2"] },
   {
-    so: "a crash loop waits for its turn",
+    so: "a crash loop waits for its backoff",
     pieces: [{ is: "v2", state: "exited", record: { failures: 3, notBefore: NOW + 20_000 } }],
     steps: [],
     wait: 20_000,
   },
   {
-    so: "an unhealthy container is stopped, to be started anew",
+    so: "an unhealthy container is stopped, to be restarted",
     pieces: [{ is: "v2", health: "unhealthy" }],
     steps: ["stop v2 (unhealthy)"],
   },
@@ -42,15 +42,15 @@ const both: readonly Case[] = [
     ],
     steps: [],
   },
-  { so: "without a secret that it needs, no container is made", missing: MISSING_FILE, steps: [] },
+  { so: "no container is created without a secret that it needs", missing: MISSING_FILE, steps: [] },
   {
-    so: "the image comes while a secret is waited for",
+    so: "the image is pulled while a secret is missing",
     imageAbsent: true,
     missing: MISSING_FILE,
     steps: ["pull example/engine:1"],
   },
   {
-    so: "no image is pulled without the login that its registry asks for",
+    so: "no image is pulled without the login that its registry requires",
     imageAbsent: true,
     missing: [{ name: "REG", as: "registry", why: "is not set" }],
     steps: [],
@@ -62,32 +62,32 @@ const both: readonly Case[] = [
     steps: [],
   },
   {
-    so: "a running container is left alone when its secret goes",
+    so: "a running container is left alone when its secret is removed",
     missing: MISSING_FILE,
     pieces: [{ is: "v2", ...READY }],
     steps: [],
   },
   {
-    so: "the old one serves on while the new one waits for its secret",
+    so: "the old container keeps serving while the new one waits for its secret",
     missing: MISSING_FILE,
     pieces: [{ is: "v1", ...READY }],
     steps: [],
   },
   { so: "a name that is not ours is refused, never removed", foreign: true, steps: [] },
   {
-    so: "a refused create waits for its turn",
+    so: "a rejected create waits for its backoff",
     record: { failures: 1, notBefore: NOW + 5000 },
     steps: [],
     wait: 5000,
   },
   {
-    so: "the old one serves through a long pull, and is kept up",
+    so: "the old container keeps serving during a long pull, and is kept running",
     imageAbsent: true,
     pieces: [{ is: "v1", ...STOPPED }],
     steps: ["pull example/engine:1", "start v1"],
   },
   {
-    so: "the old one is stopped once the new one is ready",
+    so: "the old container is stopped once the new one is ready",
     pieces: [
       { is: "v2", ...READY },
       { is: "v1", ...READY },
@@ -95,7 +95,7 @@ const both: readonly Case[] = [
     steps: ["stop v1 (superseded)"],
   },
   {
-    so: "requests move over before the old one is stopped",
+    so: "requests move to the new container before the old one is stopped",
     pieces: [
       { is: "v2", ...JUST_READY },
       { is: "v1", ...READY },
@@ -104,7 +104,7 @@ const both: readonly Case[] = [
     wait: 1000,
   },
   {
-    so: "an old one that still answers requests may finish",
+    so: "an old container that is still serving requests may finish",
     pieces: [
       { is: "v2", health: "ready", record: { readySince: NOW - 20_000, everReady: true } },
       { is: "v1", ...READY, busy: 2 },
@@ -113,7 +113,7 @@ const both: readonly Case[] = [
     wait: 1000,
   },
   {
-    so: "but not for ever",
+    so: "an old container that never finishes its requests is stopped",
     pieces: [
       { is: "v2", health: "ready", record: { readySince: NOW - 30_000, everReady: true } },
       { is: "v1", ...READY, busy: 2 },
@@ -121,7 +121,7 @@ const both: readonly Case[] = [
     steps: ["stop v1 (superseded)"],
   },
   {
-    so: "a stopped old one is removed once the new one is ready",
+    so: "a stopped old container is removed once the new one is ready",
     pieces: [
       { is: "v2", ...READY },
       { is: "v1", ...STOPPED },
@@ -129,7 +129,7 @@ const both: readonly Case[] = [
     steps: ["remove v1"],
   },
   {
-    so: "of several old ones the best is kept",
+    so: "the best of several old containers is kept",
     pieces: [
       { is: "v0", ...STOPPED },
       { is: "v1", ...READY },
@@ -140,12 +140,12 @@ const both: readonly Case[] = [
 
 const stopFirst: readonly Case[] = [
   {
-    so: "the new one is made before the old one stops",
+    so: "the new container is created before the old one stops",
     pieces: [{ is: "v1", ...READY }],
     steps: ["create v2 from example/engine:1"],
   },
   {
-    so: "the old one stops before the new one starts",
+    so: "the old container stops before the new one starts",
     pieces: [
       { is: "v2", state: "created" },
       { is: "v1", ...READY },
@@ -153,7 +153,7 @@ const stopFirst: readonly Case[] = [
     steps: ["stop v1 (superseded)"],
   },
   {
-    so: "the old one may answer first what it was asked",
+    so: "the old container may first finish its running requests",
     pieces: [
       { is: "v2", state: "created", record: { seenSince: NOW - 1000 } },
       { is: "v1", ...READY, busy: 1 },
@@ -162,7 +162,7 @@ const stopFirst: readonly Case[] = [
     wait: 1000,
   },
   {
-    so: "but not for ever",
+    so: "the old container is stopped if it never finishes its requests",
     pieces: [
       { is: "v2", state: "created", record: { seenSince: NOW - 30_000 } },
       { is: "v1", ...READY, busy: 1 },
@@ -170,7 +170,7 @@ const stopFirst: readonly Case[] = [
     steps: ["stop v1 (superseded)"],
   },
   {
-    so: "then the new one starts",
+    so: "the new container starts after the old one has stopped",
     pieces: [
       { is: "v2", state: "created" },
       { is: "v1", ...STOPPED },
@@ -178,12 +178,12 @@ const stopFirst: readonly Case[] = [
     steps: ["start v2"],
   },
   {
-    so: "the old one is kept while the new one comes up",
+    so: "the old container is kept while the new one starts",
     pieces: [{ is: "v2" }, { is: "v1", ...STOPPED }],
     steps: [],
   },
   {
-    so: "a new one that ended before it was ready gives the place back",
+    so: "a new container that ends before it is ready is rolled back",
     pieces: [
       { is: "v2", state: "exited", record: { failures: 1 } },
       { is: "v1", ...STOPPED },
@@ -191,13 +191,13 @@ const stopFirst: readonly Case[] = [
     steps: ["start v1"],
   },
   {
-    so: "a new one that cannot even be created gives the place back",
+    so: "a new container that cannot be created is rolled back",
     record: { failures: 1 },
     pieces: [{ is: "v1", ...STOPPED }],
     steps: ["start v1"],
   },
   {
-    so: "after a roll-back the old one is kept up, and the new one is not tried again",
+    so: "after a rollback the old container is kept running, and the new one is not retried",
     pieces: [
       { is: "v2", state: "exited", record: { failures: 1 } },
       { is: "v1", ...READY },
@@ -205,7 +205,7 @@ const stopFirst: readonly Case[] = [
     steps: [],
   },
   {
-    so: "a new one that still runs is stopped first in a roll-back",
+    so: "a new container that still runs is stopped first in a rollback",
     pieces: [
       { is: "v2", record: { failures: 1 } },
       { is: "v1", ...STOPPED },
@@ -213,7 +213,7 @@ const stopFirst: readonly Case[] = [
     steps: ["stop v2 (rolled-back)"],
   },
   {
-    so: "an old one that never worked is nothing to go back to",
+    so: "an old container that never worked is not rolled back to",
     pieces: [
       { is: "v2", state: "exited", record: { failures: 1 } },
       { is: "v1", state: "exited", record: { failures: 2 } },
@@ -221,7 +221,7 @@ const stopFirst: readonly Case[] = [
     steps: ["start v2"],
   },
   {
-    so: "a crash after it was ready is no reason to roll back",
+    so: "a crash after the new container was ready causes no rollback",
     pieces: [
       { is: "v2", state: "exited", record: { failures: 1, everReady: true } },
       { is: "v1", ...STOPPED },
@@ -232,7 +232,7 @@ const stopFirst: readonly Case[] = [
 
 const startFirst: readonly Case[] = [
   {
-    so: "the new one starts beside the old one",
+    so: "the new container starts beside the old one",
     pieces: [
       { is: "v2", state: "created" },
       { is: "v1", ...READY },
@@ -240,17 +240,17 @@ const startFirst: readonly Case[] = [
     steps: ["start v2"],
   },
   {
-    so: "the old one keeps its place while the new one comes up",
+    so: "the old container keeps serving while the new one starts",
     pieces: [{ is: "v2" }, { is: "v1", ...READY }],
     steps: [],
   },
   {
-    so: "an old one that ends meanwhile is started again",
+    so: "an old container that ends meanwhile is restarted",
     pieces: [{ is: "v2" }, { is: "v1", ...STOPPED }],
     steps: ["start v1"],
   },
   {
-    so: "a new one that keeps failing never costs the old one its place",
+    so: "a new container that keeps failing never displaces the old one",
     pieces: [
       { is: "v2", state: "exited", record: { failures: 2, notBefore: NOW + 10_000 } },
       { is: "v1", ...READY },
@@ -259,7 +259,7 @@ const startFirst: readonly Case[] = [
     wait: 10_000,
   },
   {
-    so: "nor is it tried for ever",
+    so: "a new container that keeps failing is given up eventually",
     pieces: [
       { is: "v2", state: "exited", record: { failures: 3, notBefore: NOW } },
       { is: "v1", ...READY },
@@ -267,7 +267,7 @@ const startFirst: readonly Case[] = [
     steps: [],
   },
   {
-    so: "a new one that keeps failing goes on where there is nothing to go back to",
+    so: "a new container that keeps failing is retried if there is nothing to roll back to",
     pieces: [{ is: "v2", state: "exited", record: { failures: 3 } }],
     steps: ["start v2"],
   },
@@ -282,25 +282,25 @@ const run = (update: WorkloadSpec["update"], cases: readonly Case[]): void => {
 group("start-first", () => run("start-first", [...both, ...startFirst]));
 group("stop-first", () => run("stop-first", [...both, ...stopFirst]));
 
-group("what no workload wants", () => {
+group("a container that no workload wants", () => {
   const orphan = (record: Partial<RunRecord>, piece: Partial<Piece> = {}): Picture => ({
     desired: { workloads: [] },
     pieces: [{ is: "v2", record, workloadId: "wkl_gone", ...piece }],
   });
-  test("it is left alone at first: a desired state may be wrong for a moment (gpustack#3346)", () => {
+  test("is left alone at first, since a desired state may be wrong for a moment (gpustack#3346)", () => {
     expect(planOf(orphan({ unwantedSince: NOW }))).toEqual({ steps: [], wait: 10_000 });
   });
-  test("then stopped, then removed (gpustack#2935)", () => {
+  test("is then stopped, and then removed (gpustack#2935)", () => {
     expect(planOf(orphan({ unwantedSince: NOW - 10_000 })).steps).toEqual(["stop v2 (orphan)"]);
     expect(planOf(orphan({ unwantedSince: NOW - 10_000 }, { state: "exited" })).steps).toEqual(["remove v2"]);
   });
-  test("one that still answers somebody gets 30 s for that, and no more", () => {
+  test("gets at most 30 s to finish its running requests", () => {
     const busy = (ms: number): Picture => orphan({ unwantedSince: NOW - ms }, { busy: 1 });
     expect(planOf(busy(10_000))).toEqual({ steps: [], wait: 1000 });
     expect(planOf(busy(29_500))).toEqual({ steps: [], wait: 500 });
     expect(planOf(busy(30_000)).steps).toEqual(["stop v2 (orphan)"]);
   });
-  test("one whose state is unknown is left alone", () => {
+  test("is left alone if its state is unknown", () => {
     expect(planOf(orphan({ unwantedSince: NOW - 10_000 }, { state: "unknown" })).steps).toEqual([]);
   });
 });

@@ -10,8 +10,8 @@ const FAILED = {
   lastExit: { code: 137, reason: "out of memory", at: "2026-01-01T00:00:00Z" },
 };
 
-describe("what is told of a step", () => {
-  it("says why a container is started again, and nothing of that at its first start", () => {
+describe("the event of a step", () => {
+  it("says why a container is restarted, and gives no reason for its first start", () => {
     expect(eventOf({ type: "start", ...ON }, NO_RUNS).message).toBe("started box-engine-1");
     expect(eventOf({ type: "start", ...ON }, FAILED)).toEqual({
       kind: "workload_started",
@@ -30,7 +30,7 @@ describe("what is told of a step", () => {
   });
 });
 
-it("a container has become ready once for each time that it was not", () => {
+it("a container is reported as ready once for each time that it was not ready", () => {
   const ready = { ...NO_RUNS, readySince: 5 };
   expect(newlyReady(new Map(), new Map([["a", ready]]))).toEqual(["a"]);
   expect(newlyReady(new Map([["a", ready]]), new Map([["a", ready]]))).toEqual([]);

@@ -48,13 +48,13 @@ describe.skipIf(reason !== null)(title, () => {
     return Buffer.concat(chunks).toString();
   }
 
-  test("a container tells that it is an agent's, and one without the label is an engine's", async () => {
+  test("a container is marked as an agent's, and one without the label is an engine's", async () => {
     const agent = await runtime.inspect(await run(anAgent()));
     expect(agent && workloadTypeOf(agent)).toBe("WORKLOAD_TYPE_AGENT");
     expect(workloadTypeOf({ labels: {} })).toBe("WORKLOAD_TYPE_ENGINE");
   });
 
-  test("each agent has volumes of its own, which outlive its containers and are removed with the node's", async () => {
+  test("each agent has its own volumes, which outlive its containers and are removed with the node's", async () => {
     const volumes = [{ name: "data", mountPath: "/data" }];
     const [a, b] = ["agt_a", "agt_b"].map((workloadId) => anAgent({ workloadId, volumes }));
     if (a === undefined || b === undefined) throw new Error("two were made");

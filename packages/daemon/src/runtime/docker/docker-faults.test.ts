@@ -56,12 +56,12 @@ describe("pulls", () => {
     await expect(pull()).rejects.toMatchObject({ kind: "pull-failed", message: notFound, said: "manifest unknown" });
   });
 
-  test("a registry's refusal is told in our words, with its own kept for the log", async () => {
+  test("a registry's refusal is reported in our words, with the original kept for the log", async () => {
     handle = (_, response) => json(response, 404, { message: "manifest unknown" });
     await expect(pull()).rejects.toMatchObject({ kind: "pull-failed", message: notFound, said: "manifest unknown" });
   });
 
-  test("without a tag one tag is asked for, never all of them", async () => {
+  test("without a tag one tag is requested, never all of them", async () => {
     handle = (request, response) =>
       request.method === "POST"
         ? response.writeHead(200).end('{"status":"Status: done"}\n')
@@ -70,7 +70,7 @@ describe("pulls", () => {
     expect(urls[0]).toContain("fromImage=example%2Fengine%3Alatest");
   });
 
-  test("a login travels in its header alone", async () => {
+  test("a login is sent only in its header", async () => {
     let header: unknown;
     handle = (request, response) => {
       header ??= request.headers["x-registry-auth"];
@@ -86,7 +86,7 @@ describe("pulls", () => {
     expect(told).toEqual({ ...credentials, serveraddress: "registry.test:5000" });
   });
 
-  test("progress is told over all layers", async () => {
+  test("progress is reported over all layers", async () => {
     const line = (id: string, current: number): string =>
       `${JSON.stringify({ id, status: "Downloading", progressDetail: { current, total: 100 } })}\n`;
     handle = (request, response) =>
@@ -103,7 +103,7 @@ describe("pulls", () => {
     ]);
   });
 
-  test("a pull that goes silent is given up (amazon-ecs-agent#1249)", async () => {
+  test("a pull that stops making progress is given up (amazon-ecs-agent#1249)", async () => {
     handle = (_, response) => void response.writeHead(200).write('{"status":"Pulling"}\n');
     await expect(pull(50)).rejects.toMatchObject({
       kind: "pull-failed",
@@ -116,7 +116,7 @@ describe("pulls", () => {
     await expect(pull(50)).rejects.toMatchObject({ kind: "pull-failed" });
   });
 
-  test("a stream that breaks off is no success", async () => {
+  test("a stream that breaks off is not a success", async () => {
     handle = (_, response) => {
       response.writeHead(200).write('{"status":"Pulling"}\n');
       setImmediate(() => response.destroy());
@@ -124,7 +124,7 @@ describe("pulls", () => {
     await expect(pull()).rejects.toMatchObject({ kind: "pull-failed" });
   });
 
-  test("a stream that ends cleanly without the image is no success", async () => {
+  test("a stream that ends cleanly without the image is not a success", async () => {
     handle = (request, response) =>
       request.method === "POST" ? response.writeHead(200).end() : json(response, 404, { message: "No such image: x" });
     await expect(pull()).rejects.toMatchObject({ kind: "pull-failed" });
@@ -140,8 +140,8 @@ describe("pulls", () => {
   });
 });
 
-describe("answers", () => {
-  test("an engine that is not there is unavailable, not empty (nomad#1859)", async () => {
+describe("responses", () => {
+  test("a missing container engine is unavailable, not empty (nomad#1859)", async () => {
     const away = new DockerRuntime(join(folder, "none.sock"));
     await expect(away.list(OWNER)).rejects.toMatchObject({ kind: "unavailable" });
     await expect(away.inspect("x")).rejects.toMatchObject({ kind: "unavailable" });
@@ -164,7 +164,7 @@ describe("answers", () => {
     expect(await runtime.list(OWNER)).toMatchObject([{ id: "1", name: "a", state: "unknown" }]);
   });
 
-  test("a container that goes between list and inspection is left out", async () => {
+  test("a container that disappears between list and inspection is left out", async () => {
     const summary = {
       Id: "1",
       Names: ["/a"],
@@ -181,7 +181,7 @@ describe("answers", () => {
     expect(await runtime.list(OWNER)).toEqual([]);
   });
 
-  test("an agent is not made on a network whose gateway Docker does not name, and is told what to do", async () => {
+  test("an agent is not created on a network without a gateway, and the error says what to do", async () => {
     const name = "fairlead-0000abcd-agent";
     handle = (_, response) =>
       json(response, 200, { Id: "n", Name: name, IPAM: { Config: [{ Subnet: "198.19.0.0/29" }] } });
@@ -195,7 +195,7 @@ describe("answers", () => {
     expect(urls).toEqual([`/networks/${name}`]);
   });
 
-  test("environment values never stand in a URL", async () => {
+  test("environment values never appear in a URL", async () => {
     const network = { Id: "n", Name: "n", IPAM: { Config: [{ Gateway: "198.19.0.1", Subnet: "198.19.0.0/29" }] } };
     handle = ({ url }, response) =>
       url?.startsWith("/networks/") ? json(response, 200, network) : json(response, 201, { Id: "1", Warnings: [] });
@@ -207,14 +207,14 @@ describe("answers", () => {
   test.each([
     [304, "done already"],
     [204, "done now"],
-  ])("stopping with answer %i is success", async (status) => {
+  ])("stopping with status %i is a success", async (status) => {
     handle = (_, response) => response.writeHead(status).end();
     await runtime.stop("x", 1);
     await runtime.start("x");
   });
 });
 
-test("a cut event stream is opened again from the last event seen, and each opening counts as a change (go-dockerclient#163)", async () => {
+test("a cut event stream is reopened from the last event seen, and each opening counts as a change (go-dockerclient#163)", async () => {
   const streams: ServerResponse[] = [];
   handle = (_, response) => {
     streams.push(response);

@@ -42,7 +42,7 @@ describe.skipIf(reason !== null)(title, () => {
     return id;
   }
 
-  test("what a program leaves behind is removed, so that it never runs out of processes", async () => {
+  test("that a program leaves behind are reaped, so that it never runs out of processes", async () => {
     const id = await run({ command: SHELL, args: [ORPHANS] });
     // Each count takes tens of milliseconds, or a second with older engines, in which the limit would be reached.
     const counts: number[] = [];
@@ -52,7 +52,7 @@ describe.skipIf(reason !== null)(title, () => {
     expect(await runtime.inspect(id)).toMatchObject({ state: "running" });
   });
 
-  test("without an init process they pile up until the limit is reached, and the count says so", async () => {
+  test("that are left without an init process accumulate up to the limit, and the count shows it", async () => {
     const id = await run({ command: SHELL, args: [ORPHANS], init: false });
     await vi.waitFor(async () => expect(await runtime.processes(id)).toEqual({ count: LIMIT, limit: LIMIT }), {
       timeout: 20_000,
@@ -60,7 +60,7 @@ describe.skipIf(reason !== null)(title, () => {
     });
   });
 
-  test("signals reach the program, and its exit code is the container's", async () => {
+  test("receive signals, and the program's exit code is the container's", async () => {
     const id = await run({
       command: SHELL,
       args: ["trap 'exit 7' TERM; while :; do sleep 0.1; done"],
@@ -69,7 +69,7 @@ describe.skipIf(reason !== null)(title, () => {
     expect(await runtime.inspect(id)).toMatchObject({ state: "exited", exitCode: 7 });
   });
 
-  test("an image tells what it starts with", async () => {
+  test("an image reports what it starts with", async () => {
     const image = await runtime.image(corner.image);
     expect(image?.start).toEqual({ entrypoint: SHELL, command: [expect.any(String)] });
   });

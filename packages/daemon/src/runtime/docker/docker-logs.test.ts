@@ -23,7 +23,7 @@ const read = async (output: AsyncIterable<Buffer> | Buffer): Promise<LogLine[]> 
   return lines;
 };
 
-test("lines are the same however the stream is cut, in the middle of a character too", async () => {
+test("lines are the same however the stream is split, even in the middle of a character", async () => {
   const bytes = Buffer.concat([
     frame(1, `${AT} \u{1f680} one\r\n${AT} tw`),
     frame(2, `${AT} \u001b[31mred <b>\n`),
@@ -46,17 +46,17 @@ test("lines are the same however the stream is cut, in the middle of a character
   );
 });
 
-test("a line that never ends comes in parts, and fills no memory", async () => {
+test("a line that never ends arrives in parts, and uses little memory", async () => {
   const lines = await read(frame(1, `${AT} ${"x".repeat(200_000)}`));
   expect(lines.length).toBeGreaterThan(2);
   expect(lines.map(({ text }) => text).join("")).toHaveLength(200_000);
 });
 
-test("a cut frame ends the output, and is no error", async () => {
+test("a cut frame ends the output without an error", async () => {
   expect(await read(frame(1, `${AT} one\n${AT} two\n`).subarray(0, 20))).toEqual([]);
 });
 
-test("times go to Docker as seconds", () => {
+test("times are sent to Docker as seconds", () => {
   expect(logQuery({ since: "2026-01-01T00:00:00.5Z", tail: 3, follow: true })).toEqual({
     since: "1767225600.500",
     tail: 3,

@@ -112,7 +112,7 @@ describe.skipIf(reason !== null)(title, () => {
     return Object.values(NetworkSettings.Networks)[0]?.IPAddress ?? "";
   };
 
-  test("a workload reaches the platform through the daemon, and no other workload, service of its machine or cloud's metadata", async () => {
+  test("a workload reaches the platform through the daemon, and no other workload, machine service or cloud metadata", async () => {
     const [one = "", two = ""] = await run(workload("one", true), workload("two", true));
     await vi.waitFor(async () => {
       expect(await fetchedBy(one, "host.docker.internal", platform)).toContain("from the platform");
@@ -141,7 +141,7 @@ describe.skipIf(reason !== null)(title, () => {
     expect(await fetchedBy(one, OUTSIDE, OUTSIDE_PORT)).toContain("from outside");
   });
 
-  test("without internet a workload reaches the platform alone, resolves no names, and is reached", async () => {
+  test("without internet a workload reaches only the platform, resolves no names, and can be reached", async () => {
     const [id = ""] = await run(workload("offline", false));
     await vi.waitFor(async () => {
       expect(await fetchedBy(id, "host.docker.internal", platform)).toContain("from the platform");
@@ -152,7 +152,7 @@ describe.skipIf(reason !== null)(title, () => {
     expect((await corner.docker.getContainer(id).inspect()).HostConfig.Dns).toEqual(["127.0.0.1"]);
   });
 
-  test("a workload has no IPv6 address, and no way to one", async () => {
+  test("a workload has no IPv6 address, and cannot reach one", async () => {
     const [id = ""] = await run(workload("six", true));
     expect(await printedBy(id, "ip", "-6", "address", "show", "dev", "eth0")).not.toContain("inet6");
     expect(await printedBy(id, "ip", "-6", "route")).not.toContain("fd00");
@@ -161,7 +161,7 @@ describe.skipIf(reason !== null)(title, () => {
     );
   });
 
-  test("a workload that names no platform has no way to it, and /tmp has a size", async () => {
+  test("a workload that names no platform cannot reach it, and /tmp has a size limit", async () => {
     const spec = aSpec({ image: corner.image, resources: { tmpMb: 3 } });
     const [id = ""] = await run(spec);
     expect(await printedBy(id, "cat", "/etc/hosts")).not.toContain("host.docker.internal");
@@ -170,7 +170,7 @@ describe.skipIf(reason !== null)(title, () => {
     expect(await printedBy(id, "df", "-m", "/tmp")).toMatch(/\s3\s+0\s+3\s/);
   });
 
-  test("rules that a firewall took away come back, and go with the node", async () => {
+  test("rules that a firewall removed are restored, and are removed with the node", async () => {
     const prefix = bridgePrefix(owner, true);
     const rules = (): string =>
       execFileSync("iptables", ["-t", "mangle", "-S"], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });

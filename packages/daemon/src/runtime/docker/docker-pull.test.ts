@@ -27,7 +27,7 @@ function slowPull() {
   return { pulled, tell, end: () => stream.end() };
 }
 
-test("a pull may take hours as long as there is news of it: only silence is a fault (apache/texera#8451)", async () => {
+test("a pull may take hours while it makes progress: only silence is a fault (apache/texera#8451)", async () => {
   const { pulled, tell, end } = slowPull();
   for (let percent = 1; percent <= 100; percent++) {
     expect(await tell(percent)).toBe(percent);

@@ -51,14 +51,14 @@ describe.skipIf(reason !== null)(title, () => {
   test.each([
     ["no login", "engine:1", null],
     ["a wrong password", "engine:1", { ...LOGIN, password: "wrong" }],
-  ])("%s is refused, and says what to do, without the password", async (_what, reference, login) => {
+  ])("%s is rejected, and the error says what to do, without the password", async (_what, reference, login) => {
     const failure = await pull(reference, login).catch((error: unknown) => error);
     expect(failure).toMatchObject({ kind: "pull-failed" });
     expect(String(failure)).toMatch(/denied access to .* `registryAuthSecret`/);
     expect(String(failure)).not.toContain(login?.password ?? LOGIN.password);
   });
 
-  test("a tag and a digest that are not there are told as such", async () => {
+  test("a missing tag and a missing digest are reported as such", async () => {
     for (const reference of ["engine:none", `engine@sha256:${"0".repeat(64)}`]) {
       const name = `${registry.host}/${reference}`;
       await expect(pull(reference, LOGIN)).rejects.toMatchObject({

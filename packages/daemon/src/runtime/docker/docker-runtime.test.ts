@@ -93,7 +93,7 @@ describe.skipIf(reason !== null)(title, () => {
     ["/no/such", 'the command "/no/such" was not found in the image'],
     ["nosuch", 'the command "nosuch" was not found in the image'],
     ["/bin", /^the image's command "\/bin" cannot be executed/],
-  ])("a command that cannot be run is named: %s", async (command, words) => {
+  ])("the error names a command that cannot be run: %s", async (command, words) => {
     const { runtime, owner, close } = await open();
     const name = `fairlead-contract-${owner.nodeId}-command`;
     const spec = aSpec({ image: corner.image, command: [command], init: false });
@@ -109,18 +109,23 @@ describe.skipIf(reason !== null)(title, () => {
   test.each([
     ["/no/such", 127],
     ["/bin", 126],
-  ])("below Docker's init process such a command ends at once with a code that says so: %s", async (command, code) => {
-    const { runtime, owner, close } = await open();
-    const name = `fairlead-contract-${owner.nodeId}-command`;
-    const spec = aSpec({ image: corner.image, command: [command] });
-    const plan = { spec, name, owner, projectId: "prj_contract", generation: 1, secrets: null };
-    const id = await createOnNetwork(runtime, plan);
-    await runtime.start(id);
-    await vi.waitFor(async () => expect(await runtime.inspect(id)).toMatchObject({ state: "exited", exitCode: code }));
-    await close();
-  });
+  ])(
+    "under Docker's init process such a command ends immediately with a telling exit code: %s",
+    async (command, code) => {
+      const { runtime, owner, close } = await open();
+      const name = `fairlead-contract-${owner.nodeId}-command`;
+      const spec = aSpec({ image: corner.image, command: [command] });
+      const plan = { spec, name, owner, projectId: "prj_contract", generation: 1, secrets: null };
+      const id = await createOnNetwork(runtime, plan);
+      await runtime.start(id);
+      await vi.waitFor(async () =>
+        expect(await runtime.inspect(id)).toMatchObject({ state: "exited", exitCode: code }),
+      );
+      await close();
+    },
+  );
 
-  test("GPUs are asked for as `docker run --gpus` does", async () => {
+  test("GPUs are requested as with `docker run --gpus`", async () => {
     const { runtime, owner, close } = await open();
     const requested = async (gpus: Gpus) => {
       const spec = aSpec({ image: corner.image, resources: { gpus } });
@@ -143,7 +148,7 @@ describe.skipIf(reason !== null)(title, () => {
     await close();
   });
 
-  test("output is followed as it comes, to the container's end, and to its reader's", async () => {
+  test("output is followed as it arrives, until the container ends or the reader leaves", async () => {
     const { runtime, owner, close } = await open();
     const script = "echo one; echo two >&2; sleep 0.3; echo three; trap 'echo bye; exit 0' TERM; sleep 100 & wait";
     const spec = aSpec({ image: corner.image, command: ["/bin/busybox", "sh", "-c"], args: [script] });

@@ -49,7 +49,7 @@ describe.skipIf(reason !== null)(title, () => {
     return createOnNetwork(runtime, { spec, name, owner, projectId: "prj_contract", generation: 1, secrets });
   }
 
-  test("the folder is mounted to be read alone, a variable is set, and labels carry names of files only", async () => {
+  test("the folder is mounted read-only, a variable is set, and labels contain only file names", async () => {
     const id = await create(corner.image, { folder, env: { KEY: "canary" } });
     const { Mounts, Config } = await corner.docker.getContainer(id).inspect();
     expect(Mounts).toMatchObject([{ Type: "bind", Source: folder, Destination: "/run/secrets", RW: false }]);
@@ -59,11 +59,11 @@ describe.skipIf(reason !== null)(title, () => {
     await expect(runtime.start(id)).resolves.toBeUndefined();
   });
 
-  test("a user that the image gives by name is the number in its own list, also before the container has run", async () => {
+  test("a user named by the image has the number from the image's list, even before the container has run", async () => {
     expect(await runtime.userOf(await create(corner.image))).toBe(1234);
   });
 
-  test("a user who is in no list is refused by name", async () => {
+  test("a user that is not in the list is rejected by name", async () => {
     const repo = corner.image.replace("/user:", "/ghost:");
     const container = corner.docker.getContainer(await create(corner.image));
     const [name, tag] = repo.split(":");

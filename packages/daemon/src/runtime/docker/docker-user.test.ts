@@ -21,7 +21,7 @@ describe("the user of a container", () => {
     [":2000", 0],
     ["app:staff", "app"],
     ["4294967295", "4294967295"],
-  ])("named %j is %j", (user, expected) => {
+  ])("given as %j is %j", (user, expected) => {
     expect(userPart(user)).toBe(expected);
   });
 
@@ -30,7 +30,7 @@ describe("the user of a container", () => {
     expect(lookUpUser("root", archiveOf(PASSWD))).toBe(0);
   });
 
-  test("is nobody where the list does not hold the name, or is no list", () => {
+  test("is unknown when the list does not contain the name, or is not a list", () => {
     expect(lookUpUser("nobody", archiveOf(PASSWD))).toBeNull();
     expect(lookUpUser("odd", archiveOf(PASSWD))).toBeNull();
     expect(lookUpUser("app", archiveOf(PASSWD, "2"))).toBeNull();

@@ -63,7 +63,7 @@ describe("a pull that failed", () => {
     expect(pullWords(said, PULLED)).toBe(words);
   });
 
-  test("with a login, the login is what to check", () => {
+  test("with a login suggests checking the login", () => {
     const words = pullWords("unauthorized: authentication required", { ...PULLED, withLogin: true });
     expect(words).toBe(
       "the registry ghcr.io denied access to ghcr.io/example/engine:2; check the login in `registryAuthSecret`",

@@ -35,7 +35,7 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true }));
 
 describe.each(STORES)("migrate on $name", ({ openEmpty, openShared }) => {
-  test("applies what is missing, in order, once", async () => {
+  test("applies the missing steps in order, once", async () => {
     const store = await openEmpty();
     expect(await migrate(store.db, { clock, migrations: [one] })).toEqual(["0001-one"]);
     expect(await migrate(store.db, { clock, migrations: [one, two] })).toEqual(["0002-two"]);
@@ -44,7 +44,7 @@ describe.each(STORES)("migrate on $name", ({ openEmpty, openShared }) => {
     await store.close();
   });
 
-  test("applies a step that came between others after them, in a store that has run those", async () => {
+  test("applies a step that was inserted between steps that the store has already run", async () => {
     const store = await openEmpty();
     const three: Migration = { name: "0003-three", up: (db) => run(db, "create table three (a integer)") };
     await migrate(store.db, { clock, migrations: [one, three] });
@@ -53,7 +53,7 @@ describe.each(STORES)("migrate on $name", ({ openEmpty, openShared }) => {
     await store.close();
   });
 
-  test("leaves the store as it was when one step fails", async () => {
+  test("leaves the store unchanged when one step fails", async () => {
     const store = await openEmpty();
     const broken: Migration = { name: "0002-broken", up: (db) => run(db, "create nonsense") };
     await expect(migrate(store.db, { clock, migrations: [one, broken] })).rejects.toThrow(/nonsense/);
@@ -62,7 +62,7 @@ describe.each(STORES)("migrate on $name", ({ openEmpty, openShared }) => {
     await store.close();
   });
 
-  test("brings a store that this version made to a later one, with all that is in it", async () => {
+  test("upgrades a store of this version to a later one, with all of its data", async () => {
     const store = await openEmpty();
     await migrate(store.db, { clock });
     await insertUser(store, "usr_1");
@@ -73,14 +73,14 @@ describe.each(STORES)("migrate on $name", ({ openEmpty, openShared }) => {
     await store.close();
   });
 
-  test("refuses a store that a newer program wrote, and names what it does not know", async () => {
+  test("refuses a store that a newer program wrote, and names the unknown steps", async () => {
     const store = await openEmpty();
     await migrate(store.db, { clock, migrations: [one, two] });
     await expect(migrate(store.db, { clock, migrations: [one] })).rejects.toThrow(/newer version.*0002-two/);
     await store.close();
   });
 
-  test("several programs at once migrate once, and all of them go on", async () => {
+  test("runs once when several programs start it at the same time, and all of them continue", async () => {
     const shared = await openShared(dir);
     const program = `
       import { systemClock } from "@fairlead/protocol/values/clock";
@@ -108,7 +108,7 @@ async function runProgram(source: string, argument: string): Promise<string> {
   return code === 0 ? Buffer.concat(await output).toString() : `exit ${String(code)}`;
 }
 
-test("the sign-in library finds its tables as it would have made them", async () => {
+test("the sign-in library finds its tables as it would create them", async () => {
   const store = await openMemoryStore();
   const plan = await getMigrations({
     database: { db: store.db, type: "sqlite" },

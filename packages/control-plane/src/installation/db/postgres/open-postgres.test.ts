@@ -46,7 +46,7 @@ const ask = async (): Promise<boolean> =>
     (error: unknown) => isStoreAway(error),
   );
 
-test("a database that takes connections and never responds fails a ping in time, and is asked once however many ask", async () => {
+test("a database that accepts connections but never responds fails concurrent pings in time, with a single query", async () => {
   const ping = pinging(() => sql`select 1`.execute(store.db), PING_MS);
   const outcomes = await Promise.allSettled(Array.from({ length: 50 }, () => ping()));
   expect(outcomes.map(({ status }) => status)).toEqual(Array(50).fill("rejected"));
@@ -65,12 +65,12 @@ test("queries beyond the waiting limit fail immediately, and those that wait fai
   expect(await Promise.all(running)).toEqual(Array(CONNECTIONS).fill(true));
 });
 
-test("a database that does not even greet is away", async () => {
+test("a database that sends no greeting counts as unavailable", async () => {
   welcomes = false;
   expect(await ask()).toBe(true);
 });
 
-test("a statement without a response fails in time, and its connection is closed and not used again", async () => {
+test("a statement without a response fails in time, and its connection is closed and not reused", async () => {
   const { port } = server.address() as AddressInfo;
   const url = `postgres://u@127.0.0.1:${port}/d?sslmode=disable`;
   const hasty = openPostgres(url, () => () => undefined, { limits: { ...LIMITS, statementMs: 100 } });
@@ -84,7 +84,7 @@ test("a statement without a response fails in time, and its connection is closed
   await hasty.close();
 });
 
-test("one of several hosts that does not respond is passed over, and those that ask next begin with another", async () => {
+test("an unresponsive host among several is skipped, and the next query starts with another one", async () => {
   const { port } = server.address() as AddressInfo;
   welcomes = false;
   const silent = `127.0.0.1:${port}`;

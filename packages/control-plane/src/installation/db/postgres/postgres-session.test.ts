@@ -37,7 +37,7 @@ describe.skipIf(postgres === undefined)("a session on PostgreSQL", () => {
     return both.map(({ rows }) => rows[0]?.pid ?? 0);
   };
 
-  test("bounds every transaction's statements, its waits for locks, and its idle time", async () => {
+  test("bounds every transaction's statements, lock waits and idle time", async () => {
     expect(await setting("statement_timeout")).toBe("5s");
     expect(await setting("lock_timeout")).toBe("3s");
     expect(await setting("idle_in_transaction_session_timeout")).toBe("10s");
@@ -45,7 +45,7 @@ describe.skipIf(postgres === undefined)("a session on PostgreSQL", () => {
     expect(await setting("statement_timeout", store.maintenance)).toBe("0");
   });
 
-  test("leaves nothing behind for those that share the connection, as in PgBouncer's transaction mode", async () => {
+  test("leaves nothing behind for others that share the connection, as in PgBouncer's transaction mode", async () => {
     await setting("statement_timeout");
     await sql`insert into thing values (1)`.execute(store.db);
     const { rows } = await sql<{ value: string }>`select current_setting('statement_timeout') as value`.execute(
@@ -54,7 +54,7 @@ describe.skipIf(postgres === undefined)("a session on PostgreSQL", () => {
     expect(rows).toEqual([{ value: "0" }]);
   });
 
-  test("a write on its own that waits for a lock fails in time as the store's fault", { timeout: 15_000 }, async () => {
+  test("a standalone write that waits for a lock fails in time as a store fault", { timeout: 15_000 }, async () => {
     const held = await store.db.startTransaction().execute();
     await sql`insert into thing values (1)`.execute(held);
     await expect(sql`insert into thing values (1)`.execute(store.db)).rejects.toSatisfy(
@@ -64,7 +64,7 @@ describe.skipIf(postgres === undefined)("a session on PostgreSQL", () => {
     await sql`insert into thing values (1)`.execute(store.db);
   });
 
-  test("a write on its own that fails leaves no transaction open", async () => {
+  test("a standalone write that fails leaves no transaction open", async () => {
     await sql`insert into thing values (1)`.execute(store.db);
     await expect(sql`insert into thing values (1)`.execute(store.db)).rejects.toMatchObject({ code: "23505" });
     const { rows } =
@@ -74,7 +74,7 @@ describe.skipIf(postgres === undefined)("a session on PostgreSQL", () => {
     expect((await sql`update thing set n = 2`.execute(store.db)).numAffectedRows).toBe(1n);
   });
 
-  test("a session that the server ends is replaced", async () => {
+  test("is replaced when the server ends it", async () => {
     const [first = 0, second = 0] = await pids();
     const admin = openDatabase({ url });
     await sql`select pg_terminate_backend(${first}), pg_terminate_backend(${second})`.execute(admin.db);
@@ -83,7 +83,7 @@ describe.skipIf(postgres === undefined)("a session on PostgreSQL", () => {
     expect(await pids()).not.toContain(second);
   });
 
-  test("a server that has become read-only is left, and asked again", async () => {
+  test("leaves a server that has become read-only, and tries it again", async () => {
     const before = await pids();
     await sql.raw("set default_transaction_read_only = on").execute(store.db);
     const results: unknown[] = [];
@@ -95,7 +95,7 @@ describe.skipIf(postgres === undefined)("a session on PostgreSQL", () => {
     expect(await pids()).not.toEqual(before);
   });
 
-  test("with several hosts, one that only reads is passed over", async () => {
+  test("skips a read-only host among several", async () => {
     const { host, searchParams } = new URL(url);
     searchParams.set("options", `${searchParams.get("options") ?? ""} -c default_transaction_read_only=on`);
     const one = new URL(url);

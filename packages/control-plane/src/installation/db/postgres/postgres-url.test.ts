@@ -24,7 +24,7 @@ describe("a PostgreSQL URL", () => {
     "postgres://one,two:99999/d",
     `postgres://${Array(17).fill("h").join(",")}/d`,
     "",
-  ])("%j is none", (url) => {
+  ])("%j is not a PostgreSQL URL", (url) => {
     expect(isPostgresUrl(url)).toBe(false);
   });
 });

@@ -22,13 +22,13 @@ test("a data folder has one server at a time", () => {
   second?.release();
 });
 
-test("the lock's file is its owner's only", () => {
+test("the lock file is accessible only to its owner", () => {
   const lock = acquireServerLock(dir);
   expect(statSync(join(dir, "server.lock")).mode & 0o777).toBe(0o600);
   lock?.release();
 });
 
-test("a server that is killed leaves no lock behind", async () => {
+test("a killed server leaves no lock behind", async () => {
   const program = `
     import { acquireServerLock } from "./server-lock.ts";
     acquireServerLock(process.argv[1]);

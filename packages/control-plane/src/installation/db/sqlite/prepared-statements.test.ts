@@ -21,14 +21,14 @@ describe("prepared statements", () => {
   });
   afterEach(() => void handle.close());
 
-  test("are prepared once for each text, and run with new values each time", () => {
+  test("are prepared once per text, and run with new values each time", () => {
     for (const a of [1, 2, 3]) {
       expect(statements.prepare("select a from t where a = ?").all(a)).toEqual(a === 3 ? [] : [{ a }]);
     }
     expect(prepared).toHaveLength(1);
   });
 
-  test("are bounded: those that were used last are kept", () => {
+  test("are limited in number: the most recently used ones are kept", () => {
     const often = "select 0";
     for (let n = 0; n < 1000; n++) {
       statements.prepare(`select ${n + 1}`);
@@ -41,7 +41,7 @@ describe("prepared statements", () => {
     expect(prepared.length - before).toBe(1);
   });
 
-  test("see a table that was changed in between, its new columns too", () => {
+  test("see a table that was changed in between, including its new columns", () => {
     const all = "select * from t where a = 1";
     expect(statements.prepare(all).all()).toEqual([{ a: 1 }]);
     statements.prepare("alter table t add column b text default 'x'").run();
@@ -58,7 +58,7 @@ describe("prepared statements", () => {
   });
 });
 
-test("a stream of rows that is left in the middle does not hold up the same statement", async () => {
+test("are not blocked by an abandoned stream of rows from the same statement", async () => {
   const store = await openMemoryStore();
   const numbers = sql<{ n: number }>`(select value as n from json_each('[1,2,3]'))`;
   const query = store.db.selectFrom(numbers.as("numbers")).select("n");

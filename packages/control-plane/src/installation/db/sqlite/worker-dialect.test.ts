@@ -26,7 +26,7 @@ afterEach(async () => {
 const ENDLESS = sql`with recursive n(x) as (select 1 union all select x + 1 from n where x < 3000000) select max(x) as top from n`;
 
 describe("the store's worker", () => {
-  test("sees what the main thread has written, and the main thread what it writes", async () => {
+  test("sees the main thread's writes, and the main thread sees its writes", async () => {
     await insertUser(store, "usr_a");
     const users = await store.longReads.selectFrom("user").select("id").execute();
     expect(users).toEqual([{ id: "usr_a" }]);
@@ -50,7 +50,7 @@ describe("the store's worker", () => {
     expect(await ids()).toEqual(["usr_b", "usr_c", "usr_d"]);
   });
 
-  test("leaves the main thread free while a long read runs", async () => {
+  test("leaves the main thread free during a long read", async () => {
     let ended = false;
     const long = ENDLESS.execute(store.longReads).finally(() => {
       ended = true;
@@ -65,7 +65,7 @@ describe("the store's worker", () => {
     expect(turns).toBeGreaterThan(10);
   });
 
-  test("holds one transaction at a time, and takes back one that fails", async () => {
+  test("runs one transaction at a time, and rolls back one that fails", async () => {
     const failing = store.longReads.transaction().execute(async (tx) => {
       await tx.insertInto("installation").values({ single: 1, id: "ins_1", epoch: "e", created_at: 0 }).execute();
       throw new Error("no");
@@ -75,7 +75,7 @@ describe("the store's worker", () => {
     expect(await after).toEqual([]);
   });
 
-  test("tells a broken rule by its code, as the main thread's handle does", async () => {
+  test("reports a constraint violation by its code, as the main thread's handle does", async () => {
     const row = { single: 1, id: "ins_1", epoch: "e", created_at: 0 };
     await store.longReads.insertInto("installation").values(row).execute();
     const again = await store.longReads
@@ -86,7 +86,7 @@ describe("the store's worker", () => {
     expect(isUniqueViolation(again)).toBe(true);
   });
 
-  test("that ends in the middle of a transaction takes all of it with it: nothing is executed outside of it", async () => {
+  test("that ends during a transaction rolls back all of it, and executes nothing outside it", async () => {
     const thread = new StoreThread({ file: join(dir, "store.db"), busyTimeoutMs: 1000 });
     const db = new Kysely<Database>({ dialect: workerDialect(thread) });
     const row = { single: 1, id: "ins_1", epoch: "e", created_at: 0 };
@@ -101,7 +101,7 @@ describe("the store's worker", () => {
     await db.destroy();
   });
 
-  test("is refused once the store is closed", async () => {
+  test("rejects queries once the store is closed", async () => {
     await store.longReads.selectFrom("user").selectAll().execute();
     await store.close();
     await expect(store.longReads.selectFrom("user").selectAll().execute()).rejects.toThrow();
