@@ -41,7 +41,7 @@ describe(`hostile parties (seed ${TEST_SEED})`, () => {
       },
     );
 
-    test("whatever it does", { timeout: RANDOM_MS + SHRINKING_MS + 2 * LONGEST_ROUND_MS }, async () => {
+    test("does no harm, whatever it does", { timeout: RANDOM_MS + SHRINKING_MS + 2 * LONGEST_ROUND_MS }, async () => {
       await fc.assert(propertyOf(attack, campaign), {
         seed: TEST_SEED,
         ...(PATH === undefined ? {} : { path: PATH }),
@@ -50,7 +50,7 @@ describe(`hostile parties (seed ${TEST_SEED})`, () => {
     });
   });
 
-  test("afterwards the server ends in time when it is told to", { timeout: LONGEST_ROUND_MS }, async () => {
+  test("leave the server able to stop in time", { timeout: LONGEST_ROUND_MS }, async () => {
     expect(await campaign.end()).toEqual([]);
   });
 });

@@ -31,7 +31,7 @@ describeOnStage("a machine on its own", () => {
     });
 
   test.each(EVERY_DRILL ? [0, 60] : [0])(
-    "restarts its engine after dockerd was stopped for %i s and more, in the same container",
+    "restarts its engine in the same container after dockerd was stopped for at least %i s",
     async (seconds) => {
       const [engine] = await machine.containers();
       await stage.host.stopDocker();
@@ -51,7 +51,7 @@ describeOnStage("a machine on its own", () => {
   );
 
   if (EVERY_DRILL)
-    test("needs no control plane: for a crash of the engine, its removal, a restart of dockerd, of the daemon, and a reboot", async () => {
+    test("recovers without a control plane from an engine crash or removal, a restart of dockerd or the daemon, and a reboot", async () => {
       await stage.installation.server.kill();
       await machine.docker("kill", "--signal", "KILL", await untilOneRuns());
       await untilOneRuns();
@@ -88,7 +88,7 @@ describeOnStage("a machine on its own", () => {
       expect(await machine.containers()).toEqual([engine]);
     });
 
-  test("takes up at once what was changed while it was off", async () => {
+  test("immediately applies changes that were made while its daemon was stopped", async () => {
     await machine.daemon.kill();
     await waitFor("the node to be missed", SOON_MS, async () => (await machine.node()).status === "unreachable");
     await configure(stage.installation, machine, stage.engineConfig(await stage.image("v2")));

@@ -42,14 +42,14 @@ describeOnStage("an agent beside an engine", () => {
     await waitFor(`the agent to be ${version}`, SOON_MS, async () => (await answerOf(agent)) === version);
   }
 
-  test("runs in one container of its own, and its token was there before it began", async () => {
+  test("runs in a separate container, and its token exists before it starts", async () => {
     await settled();
     expect(await agent.get()).toMatchObject({ runtime: { restartCount: 0, lastExit: null } });
     expect(await answerOf(agent)).toBe("a1");
     expect((await token()).split(".")).toHaveLength(3);
   });
 
-  test("is back by itself after a crash, and the engine was never away; and the other way round", async () => {
+  test("restarts after a crash without affecting the engine, and vice versa", async () => {
     const engine = await engineRun();
     const { container } = await agentRun();
     await machine.docker("kill", "--signal", "KILL", container);
@@ -64,7 +64,7 @@ describeOnStage("an agent beside an engine", () => {
     await run.expectStill();
   });
 
-  test("is updated without the engine, and the engine without it", async () => {
+  test("is updated without affecting the engine, and vice versa", async () => {
     const engine = await engineRun();
     await updateAgent(await stage.image("a2"));
     await untilItAnswers("a2");
@@ -78,7 +78,7 @@ describeOnStage("an agent beside an engine", () => {
     await run.expectStill();
   });
 
-  test("gets its next token in the same file of the same run", async () => {
+  test("gets its next token in the same file, without a restart", async () => {
     const [run, before] = [await agentRun(), await token()];
     // Any change of what the node is to run may mean a new run of its agents.
     const env = { TURN: "2" };
@@ -88,7 +88,7 @@ describeOnStage("an agent beside an engine", () => {
     await run.expectStill();
   });
 
-  test("that is updated to what ends at once has its old version back, and the engine does not notice", async () => {
+  test("returns to its old version if an update exits immediately, and the engine is not affected", async () => {
     const engine = await engineRun();
     await updateAgent(await stage.image("broken", "broken"));
     await waitFor("it to tell", SOON_MS, async () =>
@@ -102,7 +102,7 @@ describeOnStage("an agent beside an engine", () => {
     await settled();
   });
 
-  test("does not notice an update of the engine that is rolled back", async () => {
+  test("is not affected by an engine update that is rolled back", async () => {
     const run = await agentRun();
     await configure(stage.installation, machine, stage.engineConfig(await stage.image("broken", "broken")));
     const because = /failed and was undone: exit code 3/;
@@ -112,12 +112,12 @@ describeOnStage("an agent beside an engine", () => {
     await settled();
   });
 
-  describe("never runs twice, though the daemon is killed", () => {
+  describe("never runs twice, even if the daemon is killed", () => {
     const MOMENTS = ["create", "kill", "die", "start", "destroy"] as const;
     const CHOICE: readonly string[] = ["create", "die", "start"];
 
     test.each(EVERY_DRILL ? MOMENTS : MOMENTS.filter((moment) => CHOICE.includes(moment)))(
-      "in an update, when Docker tells of a %s",
+      "in an update when Docker reports a %s event",
       async (moment) => {
         const [engine, before] = [await engineRun(), await agentRun()];
         const to = (await answerOf(agent)) === "a1" ? "a2" : "a1";
@@ -138,7 +138,7 @@ describeOnStage("an agent beside an engine", () => {
     );
   });
 
-  test("keeps its token when the daemon is killed and the platform is away", async () => {
+  test("keeps its token if the daemon is killed while the platform is down", async () => {
     const [run, before] = [await agentRun(), await token()];
     await stage.installation.server.kill();
     await machine.daemon.kill();
@@ -152,7 +152,7 @@ describeOnStage("an agent beside an engine", () => {
     await settled();
   });
 
-  test("that is stopped ends by itself in its grace, and takes its token and its secrets along; the engine serves", async () => {
+  test("exits within its grace period when stopped, its token and secrets are removed, and the engine keeps serving", async () => {
     const [engine, { container }] = [await engineRun(), await agentRun()];
     const events = new DockerEvents(stage.host);
     try {
@@ -169,7 +169,7 @@ describeOnStage("an agent beside an engine", () => {
     await engine.expectStill();
   });
 
-  test("that is started again while Docker is away runs once Docker is back, and only once", async () => {
+  test("runs exactly once when Docker is back if it was started again while Docker was down", async () => {
     const events = new DockerEvents(stage.host);
     try {
       await agent.want("POST", ":start", {});
@@ -192,7 +192,7 @@ describeOnStage("an agent beside an engine", () => {
     await settled();
   });
 
-  test("leaves nothing on the machine that is purged, not even its volume", async () => {
+  test("leaves nothing on a purged machine, not even its volume", async () => {
     const data = [{ name: "data", mountPath: "/data" }];
     await agent.want("PATCH", "", { config: stage.agentConfig({ volumes: data }) });
     const { container } = await waitFor("it with a volume", SOON_MS, async () => {

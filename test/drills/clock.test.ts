@@ -32,7 +32,7 @@ describeOnStage("a machine whose clock is wrong", () => {
     { way: "behind", offset: "-1h", versions: ["v3", "v4"] },
   ] as const;
   test.for(EVERY_DRILL ? clocks : clocks.slice(0, 1))(
-    "an hour $way the platform's enrols, runs, is updated and renews its identity, and the node says how wrong it is",
+    "by an hour ($way the platform's) enrolls, runs, is updated and renews its identity, and the node reports the skew",
     async ({ way, offset, versions: [first, second] }, { skip }) => {
       if (LIBRARY === undefined) skip("there is no faketime on this machine (Debian: faketime)");
       const before = withClock(offset);

@@ -84,7 +84,7 @@ describeWithDocker("a daemon that updates itself", () => {
   const saidOf = async (kind: string): Promise<string | undefined> =>
     (await machine.events()).find((event) => event.kind === kind)?.message;
 
-  test("becomes the version that is asked for, keeps the one before, and its engine never notices", async () => {
+  test("runs the requested version, keeps the previous one, and does not affect its engine", async () => {
     const since = Date.now();
     await ask(NEXT);
     const node = await untilEnded(NEXT, since);
@@ -98,7 +98,7 @@ describeWithDocker("a daemon that updates itself", () => {
     expect(await saidOf("daemon_updated")).toContain(`updated the daemon from version ${FIRST}`);
   });
 
-  test("refuses a version that cannot read its state, without a restart", async () => {
+  test("rejects a version that cannot read its state, without a restart", async () => {
     const ends = machine.daemon.log.split("the daemon ended").length;
     const since = Date.now();
     await ask(UNREADABLE);
@@ -112,7 +112,7 @@ describeWithDocker("a daemon that updates itself", () => {
     await expectSameEngine();
   });
 
-  test("goes back from a version that does not start, says why, and tries it again only when it is asked anew", async () => {
+  test("rolls back a version that does not start, reports why, and retries it only when requested again", async () => {
     for (const round of ["first", "asked anew"]) {
       const since = Date.now();
       await ask(BROKEN);
@@ -128,7 +128,7 @@ describeWithDocker("a daemon that updates itself", () => {
     expect(await saidOf("daemon_rolled_back")).toContain(BROKEN);
   });
 
-  test("goes back from a version that runs and never reaches the control plane", async () => {
+  test("rolls back a version that runs but never reaches the control plane", async () => {
     const since = Date.now();
     await ask(LOST);
     const node = await untilEnded(LOST, since);
@@ -140,7 +140,7 @@ describeWithDocker("a daemon that updates itself", () => {
     await expectSameEngine();
   });
 
-  test("is brought from version to version from the command line, which stops at what is given up", async () => {
+  test("can be updated from version to version with the CLI, which stops at a failed update", async () => {
     const update = (version: string) =>
       run(process.execPath, [CLI, "node", "update-daemon", "--all", "--to", version], {
         env: { ...process.env, ...installation.environment },
@@ -156,7 +156,7 @@ describeWithDocker("a daemon that updates itself", () => {
     await expectSameEngine();
   });
 
-  test("does nothing of itself where it is asked for nothing, and none of its engine's containers was ever another", async () => {
+  test("does nothing if no version is requested, and has kept its engine's container through all updates", async () => {
     const response = await installation.call("PUT", `/v1/nodes/${machine.nodeId}/daemon-version`, { version: null });
     expect(response.status).toBe(200);
     await waitFor("the node to be asked for nothing", UPDATE_MS, async () => {

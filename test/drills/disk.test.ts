@@ -35,7 +35,7 @@ describeOnStage("when the disk is full", () => {
     writeFileSync(file, Buffer.alloc(bavail * bsize - megabytes * MEGABYTE));
   }
 
-  test("a pull that would fill it is refused, the node says so and serves on, and it is done once there is room", async () => {
+  test("a pull that would fill it is rejected, the node reports it and keeps serving, and the pull succeeds once there is space", async () => {
     const image = await stage.image("v2", "large");
     leaveFree(18);
     await configure(stage.installation, machine, stage.engineConfig(image));
@@ -49,7 +49,7 @@ describeOnStage("when the disk is full", () => {
   });
 
   if (EVERY_DRILL)
-    test("to the last byte, the engine serves on, the node tells of it, and an update waits for room", async () => {
+    test("to the last byte, the engine keeps serving, the node reports it, and an update waits for space", async () => {
       const image = await stage.image("v3");
       leaveFree(0);
       await waitFor("the node to tell", SOON_MS, async () =>
@@ -62,7 +62,7 @@ describeOnStage("when the disk is full", () => {
     });
 
   if (EVERY_DRILL)
-    test("under the daemon's own folder, an update is done all the same, and kept once there is room", async () => {
+    test("under the daemon's own folder, an update still succeeds, and is saved once there is space", async () => {
       const own = await stage.addMachine("Own", stage.engineConfig(await stage.image("v4")));
       mkdirSync(own.stateDir);
       execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m,mode=700", "fairlead-drill", own.stateDir]);

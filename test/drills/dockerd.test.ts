@@ -45,7 +45,7 @@ describeWithDockerHost("kill -9 of dockerd", () => {
 
   const kindsOf = async (): Promise<string[]> => (await machine.events()).map((event) => event.kind);
 
-  test("nothing is declared dead while it is away, and the same run of the same container serves when it is back", async () => {
+  test("leaves the engine running: nothing is declared dead, and the same container serves when dockerd is back", async () => {
     await host.killDocker();
     await waitFor("the daemon to tell of it", SOON_MS, async () => (await kindsOf()).includes("runtime_away"));
     // The published port is gone with dockerd's proxy, so that probes fail: longer than it takes to call an engine unhealthy.
@@ -63,7 +63,7 @@ describeWithDockerHost("kill -9 of dockerd", () => {
     expect(kinds.filter((kind) => kind === "container_created")).toHaveLength(1);
   });
 
-  test("a daemon that starts while it is away touches nothing either", async () => {
+  test("leaves the engine alone even if a daemon starts meanwhile", async () => {
     await host.killDocker();
     await machine.daemon.kill();
     machine.startDaemon();

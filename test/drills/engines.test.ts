@@ -29,7 +29,7 @@ describeOnStage("an update to an engine", () => {
     await configure(stage.installation, machine, stage.engineConfig(await stage.image(version, fault), more));
   }
 
-  test("that ends at once is rolled back, and the old one was never away", async () => {
+  test("that exits immediately is rolled back, and the old one keeps running", async () => {
     const [before = ""] = await machine.running();
     const startedAt = await machine.startedAt(before);
     await update("broken", "broken");
@@ -40,7 +40,7 @@ describeOnStage("an update to an engine", () => {
   });
 
   test.each(["https://ghcr.io/example/engine:1", "example/engine@"])(
-    "named %s, which no image is, is refused and ends nothing",
+    "with the invalid image name %s is rejected and stops nothing",
     async (image) => {
       const before = await machine.ask();
       const update = configure(stage.installation, machine, stage.engineConfig(image));
@@ -51,7 +51,7 @@ describeOnStage("an update to an engine", () => {
   );
 
   if (EVERY_DRILL)
-    test("that never gets healthy is rolled back, and the node says what its health path answered", async () => {
+    test("that never becomes healthy is rolled back, and the node reports its health check's response", async () => {
       await update("never", "never-healthy");
       await expectSettled(stage, machine, {
         serves: "v1",
@@ -62,12 +62,12 @@ describeOnStage("an update to an engine", () => {
     });
 
   if (EVERY_DRILL)
-    test("that takes its time is done once it is healthy", async () => {
+    test("that starts slowly is done once it is healthy", async () => {
       await update("v2", "slow", { health: { intervalSeconds: 1, startPeriodSeconds: 30 } });
       await expectSettled(stage, machine, { serves: "v2" });
     });
 
-  test("that ends at once, where there is no room for both, gives the old one its place back", async () => {
+  test("that exits immediately is rolled back to the old one if there is no room for both", async () => {
     const before = await machine.ask();
     await update("broken", "broken", { update: "stop-first" });
     await expectSettled(stage, machine, { serves: before, because: /failed and was undone: exit code 3/ });
@@ -75,7 +75,7 @@ describeOnStage("an update to an engine", () => {
     await machine.untilActive();
   });
 
-  test("that dies after it was ready is told with its exit code and how often, and the next update gets out of it", async () => {
+  test("that dies after becoming ready is reported with its exit code and count, and the next update succeeds", async () => {
     await update("v3", "dies-after-ready");
     await waitFor("the node to tell", SOON_MS, async () => {
       const { status, statusMessage } = await machine.node();
@@ -88,14 +88,14 @@ describeOnStage("an update to an engine", () => {
   });
 
   if (EVERY_DRILL)
-    test("that ignores SIGTERM is done, and so is the one that replaces it: it is killed after the grace", async () => {
+    test("that ignores SIGTERM is done, as is the next one, because it is killed after the grace period", async () => {
       await update("v5", "stubborn");
       await expectSettled(stage, machine, { serves: "v5" });
       await update("v6");
       await expectSettled(stage, machine, { serves: "v6" });
     });
 
-  test("that writes logs without end fills no disk, and is updated like any other", async () => {
+  test("that writes endless logs does not fill the disk, and can be updated", async () => {
     await update("v7", "chatty");
     await expectSettled(stage, machine, { serves: "v7" });
     const [container = ""] = await machine.running();

@@ -32,7 +32,7 @@ test.runIf(EVERY_DRILL).each([
   { attackers: "other addresses", from: Array.from({ length: 20 }, (_, n) => `127.0.0.${n + 2}`) },
   { attackers: "the daemons' own address", from: [DAEMONS_ADDRESS] },
 ])(
-  "1,000 daemons are back within a minute under anonymous upgrades and silent links from $attackers",
+  "1,000 daemons reconnect within a minute despite anonymous upgrades and silent links from $attackers",
   async ({ from }) => {
     const settings = { fleet: { connectsPerSecond: CONNECTS_PER_SECOND }, log: { level: "warn" } };
     stage = await FleetStage.start({ nodes: DAEMONS + 1, settings });

@@ -35,7 +35,7 @@ describeWithDocker("a node's identity", () => {
   const messagesOf = async (kind: string): Promise<string[]> =>
     (await machine.events()).filter((event) => event.kind === kind).map((event) => event.message);
 
-  test("a daemon that repeats an enrolment whose answer was lost is the same node, and nothing is called refused", async () => {
+  test("stays the same if a daemon repeats an enrollment whose response was lost, and no rejection is reported", async () => {
     await machine.daemon.kill();
     machine.forgetEnrolment();
     machine.startDaemon();
@@ -45,7 +45,7 @@ describeWithDocker("a node's identity", () => {
     expect(await messagesOf("enroll_refused")).toEqual([]);
   });
 
-  test("a second daemon with the same bootstrap token and a key of its own is refused for good, and an event says so", async () => {
+  test("is permanently refused to a second daemon with the same bootstrap token but its own key, and an event says so", async () => {
     const stranger = machine.startStranger();
     second = stranger;
     await stranger.ended;
@@ -57,7 +57,7 @@ describeWithDocker("a node's identity", () => {
     expect(await machine.ask()).toBe(ANSWER);
   });
 
-  test("a copied state folder is noticed: an event, the status message and both daemons say so, and the engine runs on", async () => {
+  test("in a copied state folder is reported by an event, the status message and both daemons, and the engine keeps running", async () => {
     const startedAt = await machine.startedAt(engine);
     const copy = machine.startCopy();
     second = copy;

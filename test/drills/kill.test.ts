@@ -27,7 +27,7 @@ describeWithDocker("kill -9", () => {
 
   const expectTheOneEngine = async (): Promise<void> => expect(await machine.containers()).toEqual([engine]);
 
-  test("of the engine: its stream ends in an error, it is back by itself in the same container, and a call succeeds", async () => {
+  test("of the engine: its stream ends with an error, it restarts in the same container, and calls succeed again", async () => {
     const stream = await machine.openStream();
     const before = await machine.startedAt(engine);
     await machine.docker("kill", "--signal", "KILL", engine);
@@ -37,7 +37,7 @@ describeWithDocker("kill -9", () => {
     expect(await machine.startedAt(engine)).not.toBe(before);
   });
 
-  test("of the daemon: its stream ends in an error; started again it takes over the same run of the same container", async () => {
+  test("of the daemon: its stream ends with an error, and after a restart it adopts the engine, which kept running", async () => {
     const before = await machine.startedAt(engine);
     const stream = await machine.openStream();
     await machine.daemon.kill();
@@ -49,7 +49,7 @@ describeWithDocker("kill -9", () => {
   });
 
   describe("of the control plane", () => {
-    test("a stream is cut off and never looks whole; all that was acknowledged is there again, and the daemon comes back by itself", async () => {
+    test("cuts streams off visibly, loses nothing that was acknowledged, and the daemon reconnects", async () => {
       const before = await machine.startedAt(engine);
       const stream = await machine.openStream();
       const acknowledged = await createUntilKilled(installation);
@@ -67,7 +67,7 @@ describeWithDocker("kill -9", () => {
       expect(await machine.startedAt(engine)).toBe(before);
     });
 
-    test("while it is down, a daemon that is killed and started again keeps the engine that runs", async () => {
+    test("lets a daemon that restarts meanwhile keep its running engine", async () => {
       const before = await machine.startedAt(engine);
       await installation.server.kill();
       await machine.daemon.kill();
@@ -77,7 +77,7 @@ describeWithDocker("kill -9", () => {
       expect(await machine.startedAt(engine)).toBe(before);
     });
 
-    test("while it is down, a daemon starts an engine that was killed, and one that was removed, from the state on its disk", async () => {
+    test("lets a daemon meanwhile restart a killed engine and recreate a removed one from the state on its disk", async () => {
       await machine.docker("kill", "--signal", "KILL", engine);
       await waitFor("the engine to run again", SOON_MS, async () => (await machine.running()).includes(engine));
       await machine.daemon.kill();

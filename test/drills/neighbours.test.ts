@@ -10,7 +10,7 @@ import { configure, describeOnStage, Stage } from "./stage/stage.ts";
 const SOON_MS = 60_000;
 
 /** Two installations with a node each on one Docker engine, and somebody else's container with a name of ours. */
-describeOnStage("on a Docker engine that others use too", () => {
+describeOnStage("on a Docker engine that others also use", () => {
   let stage: Stage;
   let other: Installation;
   let ours: Machine;
@@ -37,7 +37,7 @@ describeOnStage("on a Docker engine that others use too", () => {
     await expectSettled(stage, theirs, { serves: their, installation: other });
   }
 
-  test("each daemon keeps to its own: through an update, a crash and a stop of the other", async () => {
+  test("each daemon leaves the other's engine alone during updates, crashes and stops", async () => {
     const [engine = ""] = await theirs.running();
     const startedAt = await theirs.startedAt(engine);
     await configure(stage.installation, ours, stage.engineConfig(await stage.image("v2")));
@@ -54,7 +54,7 @@ describeOnStage("on a Docker engine that others use too", () => {
   });
 
   if (EVERY_DRILL)
-    test("a foreign container that holds our name is told by name, left alone, and followed by ours once it is gone", async () => {
+    test("a foreign container that uses our name is reported by name and left alone, and ours starts once the name is free", async () => {
       const [engine = ""] = await ours.containers();
       const name = (await ours.docker("inspect", "-f", "{{.Name}}", engine)).slice(1);
       await ours.daemon.kill();
@@ -75,7 +75,7 @@ describeOnStage("on a Docker engine that others use too", () => {
     });
 
   if (EVERY_DRILL)
-    test("a second daemon with a copied state folder is told, and in the end there is one container of each workload", async () => {
+    test("a second daemon with a copied state folder is reported, and in the end there is one container of each workload", async () => {
       const [engine = ""] = await ours.running();
       const startedAt = await ours.startedAt(engine);
       copy = ours.startCopy();

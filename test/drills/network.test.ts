@@ -9,7 +9,7 @@ import { configure, describeOnStage, Stage } from "./stage/stage.ts";
 const NOTICED_MS = 60_000;
 
 /** The network between a node and the control plane, cut without a word to either. */
-describeOnStage("while no packet passes", () => {
+describeOnStage("while the network drops all packets", () => {
   let stage: Stage;
   let machine: Machine;
   let updates = 0;
@@ -25,7 +25,7 @@ describeOnStage("while no packet passes", () => {
   afterAll(() => stage?.remove());
 
   test.each<Cut>(EVERY_DRILL ? ["to the host", "from the host", "both"] : ["from the host"])(
-    "%s, the engine runs on, the node is told as unreachable, and what changed meanwhile is done afterwards",
+    "%s, the engine keeps running, the node becomes unreachable, and changes are applied afterwards",
     async (way) => {
       const [engine = ""] = await machine.running();
       const startedAt = await machine.startedAt(engine);

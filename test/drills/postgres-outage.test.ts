@@ -43,7 +43,7 @@ describeWithPostgres("while PostgreSQL", () => {
     return { first, second, load };
   };
 
-  test("hangs, prepaid calls are refused after two seconds; then all that was served is recorded once, and calls go on", async () => {
+  test("hangs, prepaid calls fail after two seconds; afterwards served calls are recorded once, and calls succeed", async () => {
     const postgres = await primary();
     stage = await MoneyStage.start(postgres.url);
     const load = stage.load(PER_SECOND);
@@ -64,7 +64,7 @@ describeWithPostgres("while PostgreSQL", () => {
   });
 
   test.each(EVERY_DRILL ? ["crashes", "hangs"] : ["crashes"])(
-    "%s and a standby takes over, the server goes on there by itself, and all that was served is recorded once",
+    "%s and a standby takes over, the server switches to it, and all served calls are recorded once",
     async (fault) => {
       const { first, second, load } = await pair(true);
       const stream = stage.stream(400);
@@ -86,7 +86,7 @@ describeWithPostgres("while PostgreSQL", () => {
     },
   );
 
-  test("becomes read-only, its connections are dropped for those to the host that takes writes", async () => {
+  test("becomes read-only, the server switches its connections to the host that accepts writes", async () => {
     const { first, second, load } = await pair(false);
     await first.configure("default_transaction_read_only", "on");
     await waitFor("a call that is refused", SOON_MS, async () => load.results.at(-1)?.status === 503);

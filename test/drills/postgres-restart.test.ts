@@ -58,7 +58,7 @@ describeWithPostgres("a restart of PostgreSQL", () => {
   ] as const;
 
   test.each(EVERY_DRILL ? ways : ways.slice(0, 2))(
-    "($mode, $way) longer than a lease fences nobody: a second server is refused, and what runs ends well and is charged once; it ends when its place is taken",
+    "($mode, $way) longer than a lease stops the server only after a takeover: until then others are rejected, and calls finish and are charged once",
     async ({ mode, way }) => {
       await startStage(way === "reached directly" ? postgres.url : pool.url);
       const other = await stage.launchOther();

@@ -50,7 +50,7 @@ describeWithPostgres("a server on PostgreSQL", () => {
     );
   };
 
-  test("that is stopped for longer than a lease loses its place: another closes its calls and turns, and it writes nothing when it wakes up", async () => {
+  test("that is paused for longer than its lease is replaced by another, which closes its calls and turns, and then writes nothing", async () => {
     stage = await MoneyStage.start(postgres.url);
     const { server } = stage.fleet;
     // They end at the upstream while the server is stopped, and would be settled when it wakes up.
@@ -93,7 +93,7 @@ describeWithPostgres("a server on PostgreSQL", () => {
     }
   });
 
-  test("that was killed takes its own place back at once, and its calls are closed and charged once", async () => {
+  test("that was killed takes over its own lease immediately, and its calls are closed and charged once", async () => {
     stage = await MoneyStage.start(postgres.url);
     const streams = [stage.stream(1200), stage.stream(1200)];
     await untilPartlyDelivered(streams.length);

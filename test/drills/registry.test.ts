@@ -28,7 +28,7 @@ describeOnStage("while the registry", () => {
     await configure(stage.installation, machine, stage.engineConfig(image));
   };
 
-  test("fails with 500, the node says so and serves on, and the pull is tried again", async () => {
+  test("fails with 500, the node reports it and keeps serving, and the pull is retried", async () => {
     const image = await stage.image("v2");
     stage.registry.turn("failing");
     await update(image);
@@ -37,7 +37,7 @@ describeOnStage("while the registry", () => {
     await expectSettled(stage, machine, { serves: "v2" });
   });
 
-  test("drips, the node shows how far it is", async () => {
+  test("is slow, the node shows the progress", async () => {
     const image = await stage.image("v3", "large");
     stage.registry.turn("slow");
     await update(image);
@@ -46,7 +46,7 @@ describeOnStage("while the registry", () => {
     await expectSettled(stage, machine, { serves: "v3" });
   });
 
-  test("refuses the login, the node says so without it, and the right one is taken up as soon as it is set", async () => {
+  test("rejects the login, the node reports it without the login, and the correct one is used as soon as it is set", async () => {
     const image = await stage.image("v4");
     const came = (): number => machine.daemon.log.split("received a secret").length;
     const before = came();
@@ -58,7 +58,7 @@ describeOnStage("while the registry", () => {
     await expectSettled(stage, machine, { serves: "v4" });
   });
 
-  test("has lost the digest, the node says so, and the next config that names one is taken up", async () => {
+  test("does not have the digest, the node reports it, and the next config is applied", async () => {
     const image = await stage.image("v5");
     stage.registry.turn("missing");
     await update(image);
@@ -70,7 +70,7 @@ describeOnStage("while the registry", () => {
   });
 
   if (EVERY_DRILL)
-    test("lets a tag name another image, the node stays with the one that it has, and tells its digest", async () => {
+    test("has moved a tag to another image, the node keeps the image it has, and reports its digest", async () => {
       const digestOf = (reference: string): string => reference.slice(reference.indexOf("@") + 1);
       const runs = async (): Promise<object | undefined> => (await machine.node()).workloads[0];
       const was = await stage.moveTag("moving", "v6-as-it-was");
@@ -87,7 +87,7 @@ describeOnStage("while the registry", () => {
       expect(await runs()).toMatchObject({ image: is.byDigest, imageDigest: digestOf(is.byDigest), upToDate: true });
     });
 
-  test("hangs, another config that needs no pull is taken up at once", async () => {
+  test("hangs, another config that needs no pull is applied immediately", async () => {
     const image = await stage.image("v7");
     stage.registry.turn("hung");
     await update(image);
@@ -98,15 +98,15 @@ describeOnStage("while the registry", () => {
 
   // Docker itself gives up where nothing is answered at all.
   const endless = [
-    { what: "answers nothing", fault: "hung", version: "v8", because: /cannot pull .* timeout/ },
+    { what: "does not respond", fault: "hung", version: "v8", because: /cannot pull .* timeout/ },
     {
-      what: "stops in a layer",
+      what: "stalls in a layer",
       fault: "stalled",
       version: "v9",
       because: /cannot pull .*the pull made no progress for 120 s/,
     },
   ] as const;
-  test.each(EVERY_DRILL ? endless : [])("$what, the pull is given up, told, and tried again", async (drill) => {
+  test.each(EVERY_DRILL ? endless : [])("$what, the pull times out, is reported, and is retried", async (drill) => {
     const { fault, version, because } = drill;
     const image = await stage.image(version, "large");
     const before = await machine.ask();

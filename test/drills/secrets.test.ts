@@ -19,7 +19,7 @@ const REFUSED = /cannot pull .* denied access to /;
 const VALUES = { secrets: [WRONG, NEXT_LOGIN.password, NEXT_TOKEN.trim()], variables: [KEY, NEXT_KEY] };
 
 /** One node from its first pull on: its image behind a login, a secret as a file and one as a variable, each of the three changed. */
-describeOnStage("an engine behind a login, with secrets", () => {
+describeOnStage("an engine with secrets whose image requires a login", () => {
   let stage: Stage;
   let machine: Machine;
 
@@ -48,14 +48,14 @@ describeOnStage("an engine behind a login, with secrets", () => {
     return readFileSync(join(stage.runtimeDir, "secrets", machine.nodeId, folder, "TOKEN"), "utf8");
   };
 
-  test("waits where its login is wrong, and says why", async () => {
+  test("waits while the login is wrong, and the node reports why", async () => {
     machine.startDaemon();
     await settled({ serves: null, because: REFUSED });
     await waitFor("the node to say so itself", SOON_MS, async () => REFUSED.test((await machine.node()).statusMessage));
     expect((await machine.node()).status).not.toBe("active");
   });
 
-  test("runs as soon as the login is put right, and has each secret to the byte where its config says", async () => {
+  test("runs as soon as the login is correct, with each secret byte for byte where its config puts it", async () => {
     await put("REGISTRY", stage.loginText());
     await settled({ serves: "v1" });
     expect(fileOf()).toBe(TOKEN);
@@ -67,7 +67,7 @@ describeOnStage("an engine behind a login, with secrets", () => {
   });
 
   if (EVERY_DRILL)
-    test("sees a changed file without a restart, and is replaced for a changed variable", async () => {
+    test("sees a changed file without a restart, and is replaced when a variable changes", async () => {
       const before = await engine();
       await put("TOKEN", NEXT_TOKEN);
       await waitFor("the file to change", SOON_MS, async () => fileOf() === NEXT_TOKEN);
@@ -81,7 +81,7 @@ describeOnStage("an engine behind a login, with secrets", () => {
     });
 
   if (EVERY_DRILL)
-    test("serves on when the registry's password changes, and is updated as soon as the node has the new one", async () => {
+    test("keeps serving when the registry's password changes, and is updated as soon as the node has the new one", async () => {
       const before = await engine();
       const next = await config("v2");
       stage.changeLogin(NEXT_LOGIN);
@@ -94,7 +94,7 @@ describeOnStage("an engine behind a login, with secrets", () => {
     });
 
   if (EVERY_DRILL)
-    test("is listed with names and versions alone", async () => {
+    test("has its secrets listed with only names and versions", async () => {
       const answer = await stage.installation.call("GET", `/v1/nodes/${machine.nodeId}/secrets`);
       const text = await answer.text();
       const list = z.object({ secrets: z.array(nodeSecretSchema) }).parse(JSON.parse(text));

@@ -61,7 +61,7 @@ describeOnSystemd("a machine of the docker provider", () => {
     return readFileSync(`/proc/${pid}/root/run/secrets/TOKEN`, "utf8");
   }
 
-  test("installs the daemon by its user data; the engine runs beside it, with its secrets", async () => {
+  test("installs the daemon from its user data, and the engine runs beside it with its secrets", async () => {
     const token = await installation.bootstrapToken(node.nodeId);
     const userData = `#!/bin/sh
 export FAIRLEAD_BOOTSTRAP_TOKEN=${token}
@@ -75,7 +75,7 @@ curl -fsSL ${installation.platformUrl}/install.sh | sh
     expect(await secretInside()).toBe(SECRET);
   });
 
-  test("comes up again as the same node after a restart, and runs its user data no second time", async () => {
+  test("is the same node after a restart, and does not run its user data again", async () => {
     await docker("restart", "--time", "60", machineId);
     await waitFor("the daemon of the new start", 120_000, async () => {
       const state = await docker("exec", machineId, "systemctl", "is-active", "fairlead-daemon");
@@ -88,7 +88,7 @@ curl -fsSL ${installation.platformUrl}/install.sh | sh
     expect(await docker("exec", machineId, "systemctl", ...ran)).toBe("no");
   });
 
-  test("its end leaves nothing: no machine, no engine, no volume", async () => {
+  test("leaves no machine, engine or volume when it is deleted", async () => {
     await provider.delete("", machineId);
     expect(await provider.get("", machineId)).toBeNull();
     expect(await node.containers()).toEqual([]);

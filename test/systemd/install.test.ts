@@ -19,20 +19,20 @@ describeOnSystemd("install.sh", () => {
 
   afterAll(() => field?.remove());
 
-  test("a dry run says what would be done, and changes nothing", async () => {
+  test("says in a dry run what it would do, and changes nothing", async () => {
     const { code, out, errors } = await node.install(["--dry-run", "--insecure"], await node.token());
     expect({ code, errors }, out).toEqual({ code: 0, errors: "" });
     expect(out).toContain(`build ${VERSION} for x64 would be installed`);
     expect(differences(empty, await filesOf(node.box))).toEqual([]);
   });
 
-  test("a platform on plain http is refused without --insecure", async () => {
+  test("rejects a platform on plain HTTP without --insecure", async () => {
     const { code, errors } = await node.install([], await node.token());
     expect(code).toBe(1);
     expect(errors).toContain("is plain HTTP to another machine");
   });
 
-  test("half of a token, and no token at all, are refused", async () => {
+  test("rejects a truncated token, and a missing one", async () => {
     const half = await node.install(["--insecure"], (await node.token()).slice(0, 60));
     expect(half.code).toBe(1);
     expect(half.errors).toContain("the bootstrap token is invalid or incomplete");
@@ -43,12 +43,12 @@ describeOnSystemd("install.sh", () => {
     expect(started.errors).toContain("this machine is not enrolled and there is no token");
   });
 
-  test("what was begun without a token is taken away again without a trace", async () => {
+  test("uninstalls an incomplete installation without leaving a file", async () => {
     expect(await node.install(["--uninstall"])).toMatchObject({ code: 0, errors: "" });
     expect(differences(empty, await filesOf(node.box))).toEqual([]);
   });
 
-  test("with a token in the environment the machine becomes a node that answers", async () => {
+  test("makes the machine a node that serves, with a token from the environment", async () => {
     const token = await node.token();
     const { code, out, errors } = await node.install(["--insecure"], token);
     expect({ code, errors }, out).toEqual({ code: 0, errors: "" });
@@ -58,7 +58,7 @@ describeOnSystemd("install.sh", () => {
     expect(await node.box.run("systemctl is-enabled fairlead-daemon")).toBe("enabled");
   });
 
-  test("the spent token is nowhere on the machine: no file, no log, no environment", async () => {
+  test("leaves the used token nowhere on the machine: in no file, log or environment", async () => {
     const body = "[A-Za-z0-9_-]{20}";
     const found =
       await node.box.try(`grep -rIlE 'flb_${body}' /etc /opt/fairlead-daemon/current/systemd /var /root /run/fairlead-daemon 2>/dev/null
@@ -67,13 +67,13 @@ describeOnSystemd("install.sh", () => {
     expect(found.out).toBe("");
   });
 
-  test("systemd finds no mistake in the unit, and it is no more exposed than docs/install.md says", async () => {
+  test("installs a unit without mistakes that is no more exposed than docs/install.md says", async () => {
     const { mistakes, exposure } = await judge(node.box, "fairlead-daemon.service");
     expect(mistakes).toBe("");
     expect(exposure).toBeLessThanOrEqual(promisedExposure("daemon"));
   });
 
-  test("run again without a token it repairs: the unit, the link, a file of the build; the engine runs on", async () => {
+  test("repairs the unit, the link and files of the build when run again without a token, and the engine keeps running", async () => {
     const engine = await node.engine();
     await node.box.run(`rm /etc/systemd/system/fairlead-daemon.service /usr/local/bin/fairlead-daemon
       ln -sfn versions/gone /opt/fairlead-daemon/current
@@ -85,7 +85,7 @@ describeOnSystemd("install.sh", () => {
     expect(await node.engine()).toEqual(engine);
   });
 
-  test("--token-file enrols the machine anew, and the engine runs on", async () => {
+  test("enrolls the machine again with --token-file, and the engine keeps running", async () => {
     const engine = await node.engine();
     await node.box.run(`umask 077; printf '%s' '${await node.token()}' >/root/token`);
     const { code, out, errors } = await node.install(["--insecure", "--token-file", "/root/token"]);
@@ -95,7 +95,7 @@ describeOnSystemd("install.sh", () => {
     expect(await node.engine()).toEqual(engine);
   });
 
-  test("--uninstall with --containers leaves nothing, file by file", async () => {
+  test("leaves no files or containers after --uninstall with --containers", async () => {
     const { code, out, errors } = await node.install(["--uninstall", "--containers"]);
     expect({ code, errors }, out).toEqual({ code: 0, errors: "" });
     expect(differences(empty, await filesOf(node.box))).toEqual([]);

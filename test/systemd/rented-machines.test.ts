@@ -33,7 +33,7 @@ describeOnSystemd("a server of the fake provider", () => {
     return { status: response.status, text: await response.text() };
   }
 
-  test("is a Debian machine with an address and Docker, runs its user data once, and leaves nothing", async () => {
+  test("is a Debian machine with an address and Docker, runs its user data once, and leaves no trace", async () => {
     const wish = { name: "rented", server_type: "cx22", image: "debian-12", user_data: USER_DATA };
     const id = Number(/"server":\{"id":(\d+)/.exec((await call("POST", "/servers", wish)).text)?.[1]);
     const server = await waitFor("the server to run", UP_MS, async () => {

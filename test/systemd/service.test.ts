@@ -22,7 +22,7 @@ describeOnSystemd("the service fairlead-daemon", () => {
 
   afterAll(() => field?.remove());
 
-  test("a stop and a start leave the run of the engine alone", async () => {
+  test("can be stopped and started without restarting the engine", async () => {
     await node.box.run("systemctl stop fairlead-daemon");
     expect(await node.property("ExecMainStatus")).toBe("0");
     await waitFor("the platform to miss it", SOON_MS, async () => (await node.machine.node()).status === "unreachable");
@@ -33,7 +33,7 @@ describeOnSystemd("the service fairlead-daemon", () => {
     expect(await node.engine()).toEqual(engine);
   });
 
-  test("a restart leaves the run of the engine alone", async () => {
+  test("can be restarted without restarting the engine", async () => {
     const pid = await node.mainPid();
     await node.box.run("systemctl restart fairlead-daemon");
     expect(await node.mainPid()).not.toBe(pid);
@@ -41,7 +41,7 @@ describeOnSystemd("the service fairlead-daemon", () => {
     expect(await node.engine()).toEqual(engine);
   });
 
-  test("killed by -9 it is back by itself, and the run of the engine goes on", async () => {
+  test("restarts by itself after kill -9, and the engine keeps running", async () => {
     const pid = await node.mainPid();
     await node.box.run(`kill -9 ${pid}`);
     await node.untilAnotherPid(pid);
@@ -49,7 +49,7 @@ describeOnSystemd("the service fairlead-daemon", () => {
     expect(await node.engine()).toEqual(engine);
   });
 
-  test("an event loop that hangs is ended by the watchdog, and another daemon takes over the run of the engine", async () => {
+  test("is killed by the watchdog if its event loop hangs, and the next daemon adopts the running engine", async () => {
     await node.box.run(`mkdir -p /run/systemd/system/fairlead-daemon.service.d
       printf '[Service]\\nWatchdogSec=${WATCHDOG_SECONDS}\\n' >/run/systemd/system/fairlead-daemon.service.d/watchdog.conf
       systemctl daemon-reload && systemctl restart fairlead-daemon`);
@@ -62,14 +62,14 @@ describeOnSystemd("the service fairlead-daemon", () => {
     expect(await node.engine()).toEqual(engine);
   });
 
-  test("after a reboot the engine runs again and the node is active", async () => {
+  test("runs the engine again after a reboot, and the node is active", async () => {
     await node.box.reboot();
     await node.untilActive();
     expect(await node.machine.untilItAnswers()).toBe(ANSWER);
     expect((await node.engine()).container).toBe(engine.container);
   });
 
-  test("booted while the platform is away, the engine comes up from disk; later the node joins by itself", async () => {
+  test("starts the engine from disk if it boots while the platform is down, and connects later", async () => {
     await field.installation.server.kill();
     await node.box.cutPower();
     await node.untilEngineIsHealthy();
@@ -84,7 +84,7 @@ describeOnSystemd("the service fairlead-daemon", () => {
     expect(await node.engine()).toEqual(run);
   });
 
-  test("a node that was deleted takes its engine away and stays down, after a reboot too", async () => {
+  test("removes the engine when its node is deleted, and stays down, even after a reboot", async () => {
     const deleted = await field.installation.call("DELETE", `/v1/nodes/${node.machine.nodeId}`);
     expect(deleted.status).toBe(200);
     await node.untilRefused();

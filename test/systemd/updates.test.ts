@@ -27,7 +27,7 @@ describeOnSystemd("updates of the daemon under systemd", () => {
 
   const current = (): Promise<string> => node.box.run("readlink /opt/fairlead-daemon/current");
 
-  test("the version that is asked for runs, systemd is not reloaded for it, and the run of the engine goes on", async () => {
+  test("run the requested version without reloading systemd, and the engine keeps running", async () => {
     const { daemonVersion, daemonUpdate } = await node.update(NEXT);
     expect({ daemonVersion, daemonUpdate }).toMatchObject({ daemonVersion: NEXT, daemonUpdate: { state: "done" } });
     expect(await current()).toBe(`versions/${NEXT}`);
@@ -36,7 +36,7 @@ describeOnSystemd("updates of the daemon under systemd", () => {
     expect(await node.engine()).toEqual(engine);
   });
 
-  test("from a version that does not start it goes back by itself, and the run of the engine goes on", async () => {
+  test("are rolled back if the version does not start, and the engine keeps running", async () => {
     const { daemonVersion, daemonUpdate } = await node.update(BROKEN);
     expect({ daemonVersion, daemonUpdate }).toMatchObject({
       daemonVersion: NEXT,
@@ -47,13 +47,13 @@ describeOnSystemd("updates of the daemon under systemd", () => {
     expect(await node.engine()).toEqual(engine);
   });
 
-  test("a reboot begins with the version that held", async () => {
+  test("survive a reboot, which starts the version that was kept", async () => {
     await node.box.reboot();
     await node.untilActive();
     expect((await node.machine.node()).daemonVersion).toBe(NEXT);
   });
 
-  test("what the updates made is removed with the rest", async () => {
+  test("leave nothing behind after the daemon is uninstalled", async () => {
     expect(await node.install(["--uninstall", "--containers"])).toMatchObject({ code: 0, errors: "" });
     expect(
       await node.box.run("ls -d /opt/fairlead-daemon /var/lib/fairlead-daemon /etc/fairlead 2>/dev/null || true"),

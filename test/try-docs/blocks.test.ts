@@ -28,7 +28,7 @@ describe("the blocks of a page", () => {
     "```",
   ].join("\n");
 
-  test("are its `sh` fences, each with what follows it as `text` and with the reason why it is not run", () => {
+  test("are its `sh` fences, each with its expected output (`text`) and the reason why it is not run", () => {
     expect(blocksOf("docs/page.md", page)).toEqual([
       { at: "docs/page.md:2", script: "fairlead models\n", notTried: null, expected: ["local/tinychat-6m"] },
       {
@@ -40,12 +40,12 @@ describe("the blocks of a page", () => {
     ]);
   });
 
-  test("must have a reason: an empty one is none", () => {
+  test("are run if the reason not to run them is empty", () => {
     expect(blocksOf("p.md", "```sh\n# not tried: \nx\n```")[0]?.notTried).toBeNull();
   });
 });
 
-describe("what a block prints", () => {
+describe("the output of a block", () => {
   const printed = "ID   NAME\nnod_1  local  active\n\ndone in 3 s\n";
 
   test.each([[["nod_…local…active", "done in … s"]], [["done in 3 s"]], [["…"]], [[]]])(
@@ -60,12 +60,12 @@ describe("what a block prints", () => {
     [["local"], "local"],
     [["nod_1…active…active"], "nod_1…active…active"],
     [["nod_1  local  active", "nod_1  local  active"], "nod_1  local  active"],
-  ])("lacks of %j the line %s", (expected, missing) => {
+  ])("is checked for %j and lacks the line %s", (expected, missing) => {
     expect(missingLine(expected, printed)).toBe(missing);
   });
 });
 
-test("README.md and docs/ show commands of the shell in `sh` fences alone, which are tried", () => {
+test("README.md and docs/ show shell commands only in `sh` fences, which are run", () => {
   const pages = readPages(root, ["--all"]);
   expect(pages.filter(({ notTried }) => notTried === null).length).toBeGreaterThan(20);
   const command = /^ {4}(?:\$ )?(?:fairlead|curl|npx|sudo|\.\/scripts\/quickstart)\b/;

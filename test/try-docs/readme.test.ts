@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { runScript } from "../support/run-script.ts";
 import { whyNotTried } from "./why-not-tried.ts";
 
-test("every command of README.md does on a bare Debian 12 what it says", async ({ skip }) => {
+test("every command in README.md works as documented on a bare Debian 12", async ({ skip }) => {
   const reason = whyNotTried();
   if (reason !== null) skip(reason);
   const { code, out, errors } = await runScript("try-docs", []);

@@ -59,12 +59,12 @@ describeOnSystemd("the control plane under systemd", () => {
   const balance = (): Promise<z.infer<typeof withBalance>> =>
     platform.call("GET", `/v1/projects/${projectId}/balance`, { schema: withBalance });
 
-  test("a dry run of its installer changes nothing", async () => {
+  test("is not changed by a dry run of its installer", async () => {
     expect(await platform.install("--dry-run")).toMatchObject({ code: 0, errors: "" });
     expect(differences(empty, await filesOf(platform.box))).toEqual([]);
   });
 
-  test("its installer ends with a server that listens, and the link of the first administrator", async () => {
+  test("listens after its installer finishes, which prints the first-admin setup link", async () => {
     const addresses = ["--public-url", platform.url, "--models-url", platform.modelsUrl];
     const { code, out, errors } = await platform.install(...addresses);
     expect({ code, errors }, out).toEqual({ code: 0, errors: "" });
@@ -76,13 +76,13 @@ describeOnSystemd("the control plane under systemd", () => {
     ).toBe("enabled");
   });
 
-  test("systemd finds no mistake in the unit, and it is no more exposed than docs/install.md says", async () => {
+  test("has a unit without mistakes that is no more exposed than docs/install.md says", async () => {
     const { mistakes, exposure } = await judge(platform.box, "fairlead-control-plane.service");
     expect(mistakes).toBe("");
     expect(exposure).toBeLessThanOrEqual(promisedExposure("control plane"));
   });
 
-  test("three commands lead to a node that answers", async () => {
+  test("has a node that serves after three commands", async () => {
     await platform.open({ FAIRLEAD_PROVIDERS_NODE_MODELS: JSON.stringify(MODELS) });
     projectId = (await platform.call("POST", "/v1/projects", { schema: withProject, body: { name: "Field" } })).project
       .id;
@@ -111,7 +111,7 @@ describeOnSystemd("the control plane under systemd", () => {
     return found.id;
   }
 
-  test("killed by -9 under load it is back by itself: callers get their answers, what was made is there, and the ledger is right", async () => {
+  test("restarts by itself after kill -9 under load: callers get their responses, no data is lost, and the ledger is correct", async () => {
     const callers = new Callers({ modelsUrl: platform.modelsUrl, key, model: await modelName() }, 4);
     await waitFor("answers", SOON_MS, async () => callers.delivered.length >= 8);
     const confirmed = [...callers.delivered];
@@ -142,7 +142,7 @@ describeOnSystemd("the control plane under systemd", () => {
     expectRightCharges(await settled(), { confirmed, all: callers.delivered });
   });
 
-  test("an event loop that hangs is ended by the watchdog", async () => {
+  test("is killed by the watchdog if its event loop hangs", async () => {
     await platform.box.run(`mkdir -p /run/systemd/system/fairlead-control-plane.service.d
       printf '[Service]\\nWatchdogSec=8\\n' >/run/systemd/system/fairlead-control-plane.service.d/watchdog.conf
       systemctl daemon-reload && systemctl restart fairlead-control-plane`);
@@ -157,7 +157,7 @@ describeOnSystemd("the control plane under systemd", () => {
     );
   });
 
-  test("a wrong configuration keeps it down, and it says where the mistake is", async () => {
+  test("stays down with an invalid configuration, and reports the mistake", async () => {
     await platform.box.run("echo FAIRLEAD_SERVER_PLATFORM_PORT=many >>/etc/fairlead/control-plane.env");
     expect((await platform.box.try("systemctl restart fairlead-control-plane")).code).not.toBe(0);
     expect(
@@ -168,7 +168,7 @@ describeOnSystemd("the control plane under systemd", () => {
     );
   });
 
-  test("--uninstall with --data leaves nothing, file by file", async () => {
+  test("leaves no files after --uninstall with --data", async () => {
     const { code, out, errors } = await platform.install("--uninstall", "--data");
     expect({ code, errors }, out).toEqual({ code: 0, errors: "" });
     expect(differences(empty, await filesOf(platform.box))).toEqual([]);

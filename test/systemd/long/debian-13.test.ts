@@ -20,13 +20,13 @@ describeOnSystemd(
 
     afterAll(() => field?.remove());
 
-    test("is installed, and answers", async () => {
+    test("can be installed and serves", async () => {
       await node.join();
       expect(await node.machine.untilItAnswers()).toBe(ANSWER);
       expect(await node.box.run("systemd-analyze verify /etc/systemd/system/fairlead-daemon.service 2>&1")).toBe("");
     });
 
-    test("has its engine again after a reboot, and is active", async () => {
+    test("runs its engine again after a reboot, and is active", async () => {
       const { container } = await node.engine();
       await node.box.reboot();
       await node.untilActive();
@@ -34,7 +34,7 @@ describeOnSystemd(
       expect((await node.engine()).container).toBe(container);
     });
 
-    test("keeps the run of its engine while the daemon is killed", async () => {
+    test("keeps its engine running while the daemon is killed", async () => {
       const [engine, pid] = [await node.engine(), await node.mainPid()];
       await node.box.run(`kill -9 ${pid}`);
       await node.untilAnotherPid(pid);
@@ -42,7 +42,7 @@ describeOnSystemd(
       expect(await node.engine()).toEqual(engine);
     });
 
-    test("is uninstalled without a trace, file by file", async () => {
+    test("can be uninstalled without leaving a file", async () => {
       const { code, out, errors } = await node.install(["--uninstall", "--containers"]);
       expect({ code, errors }, out).toEqual({ code: 0, errors: "" });
       expect(differences(empty, await filesOf(node.box))).toEqual([]);

@@ -9,7 +9,7 @@ const NO_DOCKER =
   "DEBIAN_FRONTEND=noninteractive apt-get purge -y docker.io containerd runc && rm -rf /var/lib/docker/*";
 
 /** A machine that has nothing but Debian. */
-describeOnSystemd("install.sh where there is no Docker", () => {
+describeOnSystemd("install.sh on a machine without Docker", () => {
   let field: Field;
   let node: BoxedNode;
   let empty: Files;
@@ -23,14 +23,14 @@ describeOnSystemd("install.sh where there is no Docker", () => {
 
   afterAll(() => field?.remove());
 
-  test("a dry run says that Docker would be installed, and changes nothing", async () => {
+  test("says in a dry run that Docker would be installed, and changes nothing", async () => {
     const { code, out } = await node.install(["--dry-run", "--insecure"], await node.token());
     expect(code).toBe(0);
     expect(out).toContain("the distribution's docker.io would be installed");
     expect(differences(empty, await filesOf(node.box))).toEqual([]);
   });
 
-  test("where nobody can be asked it says what is missing, and changes nothing", async () => {
+  test("says what is missing and changes nothing if it cannot prompt", async () => {
     const { code, out, errors } = await node.install(["--insecure"], await node.token());
     expect(code).toBe(1);
     expect(out).toContain("BAD   Docker is not installed: run this with --yes");
@@ -38,7 +38,7 @@ describeOnSystemd("install.sh where there is no Docker", () => {
     expect(differences(empty, await filesOf(node.box))).toEqual([]);
   });
 
-  test("with --yes it installs Docker from the distribution, and the machine becomes a node that answers", async ({
+  test("with --yes installs Docker from the distribution, and the machine becomes a node that serves", async ({
     skip,
   }) => {
     if ((await node.box.try("apt-get update")).code !== 0) skip("no Debian mirror is reached from a container here");

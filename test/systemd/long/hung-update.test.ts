@@ -34,12 +34,12 @@ describeOnSystemd("updates to versions that hang", () => {
     expect(await node.engine()).toEqual(engine);
   };
 
-  test("one that never says that it has started is ended by systemd three times, and the one before comes back", async () => {
+  test("are rolled back if the version never reports its start and systemd kills it three times", async () => {
     expect(await node.update(HUNG)).toMatchObject({ daemonVersion: VERSION, daemonUpdate: { state: "rolled_back" } });
     await expectTheOneBefore();
   });
 
-  test("one that starts and never reaches the platform makes way for the one before", async () => {
+  test("are rolled back if the version starts but never reaches the platform", async () => {
     expect(await node.update(LOST)).toMatchObject({ daemonVersion: VERSION, daemonUpdate: { state: "rolled_back" } });
     await expectTheOneBefore();
   });

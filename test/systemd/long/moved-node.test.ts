@@ -21,14 +21,14 @@ describeOnSystemd("a node that is enrolled on another machine", () => {
 
   afterAll(() => field?.remove());
 
-  test("stays down on the first, where the run of the engine goes on", async () => {
+  test("stays down on the first one, where its engine keeps running", async () => {
     await first.untilRefused();
     expect(await first.box.run("systemctl is-failed fairlead-daemon")).toBe("failed");
     expect(await first.engine()).toEqual(engine);
     expect(await second.machine.untilItAnswers()).toBe(ANSWER);
   });
 
-  test("stays down there after a start by hand and after a reboot, and is never in a loop", async () => {
+  test("stays down there after a manual start and after a reboot, without a restart loop", async () => {
     await first.box.try("systemctl start fairlead-daemon");
     await first.untilRefused();
     await first.box.reboot();
@@ -36,14 +36,14 @@ describeOnSystemd("a node that is enrolled on another machine", () => {
     expect(await first.property("NRestarts")).toBe("0");
   });
 
-  test("without a token the installer says that the platform refuses it, and what to do", async () => {
+  test("makes the installer without a token report that the platform rejects it, and what to do", async () => {
     const { code, errors } = await first.install(["--insecure"]);
     expect(code).toBe(1);
     expect(errors).toContain("the platform rejects this node");
     expect(errors).toContain("fairlead node bootstrap-token");
   });
 
-  test("is back on the first with a fresh token; then the second stays down", async () => {
+  test("returns to the first one with a new token, and then stays down on the second", async () => {
     await first.join();
     expect(await first.machine.untilItAnswers()).toBe(ANSWER);
     await second.untilRefused();

@@ -47,8 +47,8 @@ const otherFields = fc
     Object.fromEntries(Object.entries(fields).filter(([key]) => !/^(model|stream|__proto__)$/i.test(key))),
   );
 
-describe("the scan of a call's body", () => {
-  test("finds the model wherever it stands, and changes nothing else when it is replaced", () => {
+describe("the scan of a request body", () => {
+  test("finds the model at any position, and replacing it changes nothing else", () => {
     const property = fc.property(
       fc.record({
         before: otherFields,
@@ -75,7 +75,7 @@ describe("the scan of a call's body", () => {
     fc.assert(property, { numRuns: 300 });
   });
 
-  test("accepts no document that is cut off anywhere", () => {
+  test("rejects a document that is truncated at any position", () => {
     const property = fc.property(otherFields, fc.nat(), (fields, place) => {
       const bytes = Buffer.from(JSON.stringify({ model: "a/b", ...fields }));
       expect(() => scanCall([bytes.subarray(0, place % bytes.length)], "chat")).toThrow(DomainError);
@@ -83,7 +83,7 @@ describe("the scan of a call's body", () => {
     fc.assert(property);
   });
 
-  test("never refuses with anything but a DomainError, whatever the bytes", () => {
+  test("throws only DomainErrors, whatever the bytes", () => {
     const fragment = fc.constantFrom(
       "{",
       "}",
@@ -115,7 +115,7 @@ describe("the scan of a call's body", () => {
     fc.assert(property, { numRuns: 2000 });
   });
 
-  test("leaves numbers beyond double precision as they are", () => {
+  test("does not change numbers beyond double precision", () => {
     const text = '{"seed":12345678901234567890123,"model":"n/m","t":1e400}';
     const found = scan(text).model;
     expect(found && text.slice(found.span.start, found.span.end)).toBe('"n/m"');
@@ -124,11 +124,11 @@ describe("the scan of a call's body", () => {
   test.each([
     ["an escaped name", '{"\\u006dodel":"n/m"}'],
     ["an escaped value", '{"model":"n\\/m"}'],
-  ])("reads the model under %s", (_name, text) => {
+  ])("reads the model from %s", (_name, text) => {
     expect(scan(text).model?.name).toBe("n/m");
   });
 
-  test("only looks at the top level", () => {
+  test("reads only the top level", () => {
     expect(scan('{"messages":[{"model":"x","model":"y","stream":1}],"model":"n/m"}')).toMatchObject({
       model: { name: "n/m" },
       stream: false,
@@ -144,54 +144,54 @@ describe("the scan of a call's body", () => {
   });
 
   test.each([
-    ["twice", '{"model":"a/b","model":"c/d"}', "model"],
-    ["twice, once escaped", '{"model":"a/b","mo\\u0064el":"c/d"}', "model"],
-    ["twice, once in capitals, which some servers take for the same", '{"model":"a/b","Model":"c/d"}', "model"],
-    ["twice, once with a letter that folds to s", '{"stream":true,"\u017ftream":false}', "stream"],
-    ["as a number", '{"model":1}', "model"],
-    ["as an empty text", '{"model":""}', "model"],
-    ["as an object", '{"model":{"a":"b"}}', "model"],
-    ["at great length", `{"model":"${"x".repeat(2000)}"}`, "model"],
-    ["stream as text", '{"stream":"true"}', "stream"],
+    ["model twice", '{"model":"a/b","model":"c/d"}', "model"],
+    ["model twice, once escaped", '{"model":"a/b","mo\\u0064el":"c/d"}', "model"],
+    ["model twice, once capitalized, which some servers treat as the same", '{"model":"a/b","Model":"c/d"}', "model"],
+    ["stream twice, once with a letter that folds to s", '{"stream":true,"\u017ftream":false}', "stream"],
+    ["model as a number", '{"model":1}', "model"],
+    ["model as an empty string", '{"model":""}', "model"],
+    ["model as an object", '{"model":{"a":"b"}}', "model"],
+    ["model that is too long", `{"model":"${"x".repeat(2000)}"}`, "model"],
+    ["stream as a string", '{"stream":"true"}', "stream"],
     ["stream as a number", '{"stream":1}', "stream"],
     ["stream_options twice, once escaped", '{"stream_options":{},"stream\\u005foptions":{}}', "stream_options"],
-    ["stream_options as text", '{"stream_options":"usage"}', "stream_options"],
-    ["the wish for usage twice", '{"stream_options":{"include_usage":true,"Include_Usage":false}}', "include_usage"],
-    ["the wish for usage as text", '{"stream_options":{"include_usage":"yes"}}', "stream_options.include_usage"],
+    ["stream_options as a string", '{"stream_options":"usage"}', "stream_options"],
+    ["include_usage twice", '{"stream_options":{"include_usage":true,"Include_Usage":false}}', "include_usage"],
+    ["include_usage as a string", '{"stream_options":{"include_usage":"yes"}}', "stream_options.include_usage"],
     ["a limit twice", '{"max_tokens":1,"max_tokens":100000}', "max_tokens"],
     ["a limit twice, once escaped", '{"max_tokens":1,"\\u006dax_tokens":100000}', "max_tokens"],
-    ["a limit twice, once in capitals", '{"max_output_tokens":1,"MAX_OUTPUT_TOKENS":9}', "max_output_tokens"],
-  ])("refuses a routing field %s", (_name, text, param) => {
+    ["a limit twice, once in uppercase", '{"max_output_tokens":1,"MAX_OUTPUT_TOKENS":9}', "max_output_tokens"],
+  ])("rejects an ambiguous or invalid field: %s", (_name, text, param) => {
     expect(refusal(text)).toEqual({ code: "invalid_request", param });
   });
 
   test.each([
-    ["nothing", ""],
+    ["an empty body", ""],
     ["white space", "  "],
     ["an array", '[{"model":"a/b"}]'],
     ["a string", '"model"'],
     ["half a byte order mark", '\u00ef{"model":"a/b"}'],
     ["a byte order mark in the middle", '{"model":"a/b"}\ufeff'],
-    ["something after the object", '{"model":"a/b"} {}'],
+    ["data after the object", '{"model":"a/b"} {}'],
     ["a comment", '{/* */"model":"a/b"}'],
     ["single quotes", "{'model':'a/b'}"],
-    ["a bare name", '{model:"a/b"}'],
-    ["a comma at the end", '{"model":"a/b",}'],
-    ["a comma at the end of an array", '{"a":[1,]}'],
+    ["an unquoted name", '{model:"a/b"}'],
+    ["a trailing comma", '{"model":"a/b",}'],
+    ["a trailing comma in an array", '{"a":[1,]}'],
     ["a missing comma", '{"a":[1 2]}'],
     ["a missing colon", '{"a" 1}'],
-    ["the wrong bracket", '{"a":[1}'],
-    ["an unknown word", '{"a":nil}'],
-    ["two words in one", '{"a":truefalse}'],
+    ["a mismatched bracket", '{"a":[1}'],
+    ["an unknown literal", '{"a":nil}'],
+    ["two joined literals", '{"a":truefalse}'],
     ["NaN", '{"a":NaN}'],
-    ["a wrong escape in a routing name", '{"mod\\xel":1}'],
-    ["nesting that never ends", `{"a":${"[".repeat(100_000)}`],
+    ["an invalid escape in a routing field name", '{"mod\\xel":1}'],
+    ["unclosed nesting", `{"a":${"[".repeat(100_000)}`],
     ["nesting that is too deep", `{"a":${"[".repeat(65)}${"]".repeat(65)}}`],
-  ])("refuses %s as malformed", (_name, text) => {
+  ])("rejects %s as malformed", (_name, text) => {
     expect(refusal(text)).toEqual({ code: "malformed_json", param: null });
   });
 
-  test("reads over a byte order mark, in whatever pieces it comes", () => {
+  test("skips a byte order mark, however it is split", () => {
     const bytes = Buffer.from('\ufeff{"model":"n/m"}');
     for (const pieces of [[bytes], [bytes.subarray(0, 1), bytes.subarray(1, 2), bytes.subarray(2)]]) {
       expect(scanCall(pieces, "chat")).toMatchObject({
@@ -201,12 +201,12 @@ describe("the scan of a call's body", () => {
     }
   });
 
-  test("takes nesting as deep as any sane call has", () => {
+  test("accepts nesting as deep as any realistic call has", () => {
     expect(scan(`{"a":${'[{"b":'.repeat(31)}1${"}]".repeat(31)}}`).model).toBeNull();
   });
 });
 
-test("a call in pieces of a byte is not looked through again for each of its parts", () => {
+test("a call that arrives byte by byte is not searched again for each field", () => {
   const value = `[${"1,".repeat(5000)}1]`;
   const pieces = Array.from(Buffer.from(`{"model":${value}}`), (byte) => Buffer.from([byte]));
   const cuts = vi.spyOn(Buffer.prototype, "subarray");

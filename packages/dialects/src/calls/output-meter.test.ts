@@ -14,14 +14,14 @@ function metered(
   return { tokens: meter.tokens, firstTokenAt: meter.firstTokenAt ?? 0 };
 }
 
-test("a role in each delta is no text", () => {
+test("a role in each delta does not count as text", () => {
   const plain = Array<string>(40).fill('{"content":"a"}');
   const withRole = Array<string>(40).fill('{"role":"assistant","content":"a"}');
   expect(metered("chat", ...withRole)).toEqual(metered("chat", ...plain));
   expect(metered("chat", ...plain).tokens).toBe(40);
 });
 
-test("deltas without text count as nothing, before the first token and after it", () => {
+test("deltas without text do not count, before or after the first token", () => {
   const empty = [
     '{"role":"assistant"}',
     '{"role":"assistant","content":""}',
@@ -38,10 +38,10 @@ test.each([
   '{"reasoning_content":"12345678"}',
   '{"content":"","reasoning_content":"12345678"}',
   '{"tool_calls":[{"index":0,"function":{"arguments":"12345678"}}]}',
-])("eight bytes of text are two tokens: %s", (delta) => {
+])("eight bytes of text count as two tokens: %s", (delta) => {
   expect(metered("chat", delta)).toEqual({ tokens: 2, firstTokenAt: 1 });
 });
 
-test("text of the responses dialect is the delta itself", () => {
+test("in the responses dialect the delta itself is the text", () => {
   expect(metered("responses", '"12345678"', '""')).toEqual({ tokens: 2, firstTokenAt: 1 });
 });

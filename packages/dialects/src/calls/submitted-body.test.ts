@@ -101,8 +101,8 @@ const call: fc.Arbitrary<Written> = fc
     return { text: write("", 0), sent: write(put.map((text) => text + comma).join(""), 1) };
   });
 
-describe("a body on its way to an upstream", () => {
-  test("differs in nothing but the model's name and the wish for usage", () => {
+describe("a body sent to an upstream", () => {
+  test("differs only in the model name and the usage option", () => {
     const property = fc.property(call, fc.array(fc.nat(), { maxLength: 20 }), ({ text, sent: wanted }, places) => {
       const body = submitted(cut(Buffer.from(text), places));
       expect(Buffer.concat(bodyForUpstream(body, MODEL)).toString()).toBe(wanted);
@@ -137,11 +137,11 @@ describe("a body on its way to an upstream", () => {
       '{"model":"n/m","stream":true,"stream_options":{"include_usage": null}}',
       '{"model":"m","stream":true,"stream_options":{"include_usage": true}}',
     ],
-  ])("is spliced in place: %s", (before, after) => {
+  ])("is edited in place: %s", (before, after) => {
     expect(sent(before)).toBe(after);
   });
 
-  test("leaves a caller's own wish for usage, and the responses dialect, as they are", () => {
+  test("keeps a caller's own usage option, and is not changed in the responses dialect", () => {
     const asked = '{"model":"m","stream":true,"stream_options":{"include_usage" : true}}';
     expect(sent(asked)).toBe(asked);
     const response = '{"model":"m","stream":true,"stream_options":{"include_obfuscation":false}}';
@@ -149,7 +149,7 @@ describe("a body on its way to an upstream", () => {
     expect(asksForUsage(submitted(response, "responses"))).toBe(true);
   });
 
-  test("of 20 MB keeps every byte, and the pieces that it came in", () => {
+  test("of 20 MB keeps every byte, and the pieces in which it arrived", () => {
     const head = Buffer.from('{"messages":[{"role":"user","content":"');
     const pieces = Array.from({ length: 320 }, (_, at) => Buffer.alloc(65_536, String.fromCharCode(97 + (at % 26))));
     const bytes = [head, ...pieces, Buffer.from('"}],"seed":12345678901234567890123,"model":"n/m"}')];

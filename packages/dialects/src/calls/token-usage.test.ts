@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { readUsage } from "./token-usage.ts";
 
-describe("the usage that an upstream tells", () => {
-  test("is read from chat completions, cached and thinking tokens apart", () => {
+describe("the usage that an upstream reports", () => {
+  test("is read from chat completions, with separate cached and reasoning tokens", () => {
     const usage = {
       prompt_tokens: 1200,
       completion_tokens: 300,
@@ -16,7 +16,7 @@ describe("the usage that an upstream tells", () => {
     expect(readUsage("responses", usage)).toMatchObject({ outputTokens: 1500 });
   });
 
-  test("is read from responses, cached and thinking tokens apart", () => {
+  test("is read from responses, with separate cached and reasoning tokens", () => {
     const usage = {
       input_tokens: 10,
       input_tokens_details: { cached_tokens: 4 },
@@ -28,20 +28,20 @@ describe("the usage that an upstream tells", () => {
     expect(readUsage("responses", usage)).toEqual(read);
   });
 
-  test("counts thinking that an upstream has in the total alone", () => {
+  test("counts reasoning that an upstream includes only in the total", () => {
     const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 115 };
     expect(readUsage("chat", usage)?.outputTokens).toBe(105);
   });
 
   test.each([null, undefined, {}, "12", [], { prompt_tokens: null }, { prompt_tokens: -1, completion_tokens: 0.5 }])(
-    "is none in %j",
+    "is missing in %j",
     (usage) => {
       expect(readUsage("chat", usage)).toBeNull();
       expect(readUsage("responses", usage)).toBeNull();
     },
   );
 
-  test("is whole, not negative and consistent, whatever an upstream sends", () => {
+  test("is integral, non-negative and consistent, whatever an upstream sends", () => {
     const field = fc.constantFrom("prompt_tokens", "completion_tokens", "total_tokens");
     const details = fc.constantFrom("prompt_tokens_details", "completion_tokens_details");
     const inner = fc.dictionary(fc.constantFrom("cached_tokens", "reasoning_tokens"), fc.anything());

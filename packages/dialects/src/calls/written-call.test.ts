@@ -126,8 +126,8 @@ function resultOf<T>(work: () => T): T | DomainError {
   }
 }
 
-describe("a body that is written", () => {
-  test("is known as well as if it had been scanned, and refused where a scan would refuse it", () => {
+describe("a body that is written by the host", () => {
+  test("has the same description as from a scan, and is rejected if a scan rejects it", () => {
     const dialects = fc.constantFrom(...DIALECTS);
     const property = fc.property(
       fc.string({ minLength: 1, maxLength: 20 }),
@@ -150,7 +150,7 @@ describe("a body that is written", () => {
     fc.assert(property, { numRuns: 2000 });
   });
 
-  test("keeps numbers that a double cannot hold", () => {
+  test("preserves numbers that a double cannot represent", () => {
     const given = parseExact('{"seed":9223372036854775807,"max_tokens":1e400,"messages":[]}') as JsonObject;
     const { bytes, scan } = writeCall("a/b", given, "chat");
     expect(bytes.toString()).toBe('{"model":"a/b","seed":9223372036854775807,"max_tokens":1e400,"messages":[]}');

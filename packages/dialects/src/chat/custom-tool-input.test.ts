@@ -15,7 +15,7 @@ const cut = (text: string, places: readonly number[]): string[] =>
   );
 
 describe("the input of a free-form tool", () => {
-  test("comes out of any pieces of its arguments as it went in, never with half a surrogate pair", () => {
+  test("is restored from its arguments, however they are split, and never contains half a surrogate pair", () => {
     const text = fc.string({ unit: "binary" });
     fc.assert(
       fc.property(text, fc.array(fc.nat(200)), fc.boolean(), (input, places, spaced) => {
@@ -27,7 +27,7 @@ describe("the input of a free-form tool", () => {
     );
   });
 
-  test("comes out of escaped surrogate pairs too, however they are cut", () => {
+  test("is restored from escaped surrogate pairs, however they are split", () => {
     const args = '{"input":"a\\ud83d\\ude00b\\u00e9\\n\\/"}';
     for (let at = 0; at <= args.length; at++) {
       const { text, deltas } = read([args.slice(0, at), args.slice(at)]);
@@ -36,7 +36,7 @@ describe("the input of a free-form tool", () => {
     }
   });
 
-  test("is given out while it arrives", () => {
+  test("is available while it arrives", () => {
     const reader = new CustomToolInput();
     expect(reader.push('{"input":"one ')).toBe("one ");
     expect(reader.push("two")).toBe("two");
@@ -44,17 +44,17 @@ describe("the input of a free-form tool", () => {
 
   test.each([
     ["bare text", "*** Begin Patch", "*** Begin Patch"],
-    ["another key first", '{"why":"x","input":"y"}', "y"],
-    ["no input", '{"patch":"y"}', '{"patch":"y"}'],
-    ["a text alone", '"y"', '"y"'],
+    ["`input` after another key", '{"why":"x","input":"y"}', "y"],
+    ["an object without `input`", '{"patch":"y"}', '{"patch":"y"}'],
+    ["a bare string", '"y"', '"y"'],
     ["nothing", "", ""],
-    ["blanks without end", " ".repeat(5000), " ".repeat(5000)],
-  ])("is what the model wrote where that is %s", (_what, args, input) => {
+    ["thousands of blanks", " ".repeat(5000), " ".repeat(5000)],
+  ])("is exactly what the model wrote for %s", (_what, args, input) => {
     expect(read([args]).text).toBe(input);
     expect(read(args.split("")).text).toBe(input);
   });
 
-  test("is what came where the arguments are cut off", () => {
+  test("is the part that arrived if the arguments are truncated", () => {
     expect(read(['{"input":"half a \\ud8']).text).toBe("half a ");
   });
 });

@@ -29,7 +29,7 @@ describe.skipIf(!hasOpenAiDocument)(`OpenAI's OpenAPI document${NEEDS_OPENAI_DOC
   const document = hasOpenAiDocument ? new OpenAiDocument() : (undefined as never);
   const few = { numRuns: 60 };
 
-  test("accepts every event of a responses stream", () => {
+  test("accepts every event of a converted responses stream", () => {
     const seen = new Set<string>();
     const check = (events: ReturnType<typeof streamResponses>): void => {
       for (const event of events) {
@@ -73,7 +73,7 @@ describe.skipIf(!hasOpenAiDocument)(`OpenAI's OpenAPI document${NEEDS_OPENAI_DOC
     ]);
   });
 
-  test("accepts whole answers in both dialects, and every chunk of a chat stream", () => {
+  test("accepts complete responses in both dialects, and every chunk of a chat stream", () => {
     const { context } = toChatRequest({ input: "Hi", ...TOOLS }, CALL);
     const chat = toResponsesRequest({ messages: [{ role: "user", content: "Hi" }] }, CALL).context;
     fc.assert(
@@ -95,7 +95,7 @@ describe.skipIf(!hasOpenAiDocument)(`OpenAI's OpenAPI document${NEEDS_OPENAI_DOC
     expect(document.problems("ErrorResponse", streamChat([]).at(-1))).toBe("");
   });
 
-  test("accepts a chat request that a responses request became", () => {
+  test("accepts a chat request converted from a responses request", () => {
     const { request } = toChatRequest(
       {
         instructions: "Be brief",
@@ -131,7 +131,7 @@ describe.skipIf(!hasOpenAiDocument)(`OpenAI's OpenAPI document${NEEDS_OPENAI_DOC
     expect(document.problems("CreateChatCompletionRequest", request)).toBe("");
   });
 
-  test("accepts a responses request that a chat request became", () => {
+  test("accepts a responses request converted from a chat request", () => {
     const { request } = toResponsesRequest(
       {
         messages: [
@@ -183,7 +183,7 @@ describe.skipIf(!hasOpenAiDocument)(`OpenAI's OpenAPI document${NEEDS_OPENAI_DOC
     expect(document.problems("CreateResponse", request)).toBe("");
   });
 
-  test("knows no field of a request that the tables of fields do not", () => {
+  test("has no request fields that are missing from the field tables", () => {
     expect(document.propertiesOf("CreateResponse").filter((name) => !(name in RESPONSES_FIELDS))).toEqual([]);
     const chat = document.propertiesOf("CreateChatCompletionRequest").filter((name) => !(name in CHAT_FIELDS));
     expect(chat.toSorted()).toEqual(["logit_bias", "prediction", "seed", "stop"]);

@@ -70,8 +70,8 @@ function collectedWhole(answer: ReturnType<typeof toChatCompletion>): JsonObject
   };
 }
 
-describe("a chat answer", () => {
-  test("is the same response, however its stream is cut and its calls interleave", () => {
+describe("a chat response", () => {
+  test("is converted to the same response, however its stream is split and its calls interleave", () => {
     fc.assert(
       fc.property(chatAnswer, chunking, (answer, cut) => {
         const events = streamResponses(chunksOf(answer, cut), TOOLS);
@@ -82,7 +82,7 @@ describe("a chat answer", () => {
     );
   });
 
-  test("that is cut after any chunk fails in-band, in valid order, and never ends cleanly", () => {
+  test("fails in the stream, in valid order, and never ends cleanly if it is cut after any chunk", () => {
     fc.assert(
       fc.property(chatAnswer, chunking, fc.nat(), (answer, cut, at) => {
         const chunks = chunksOf(answer, cut);
@@ -98,7 +98,7 @@ describe("a chat answer", () => {
     );
   });
 
-  test("never makes the bridge throw, nor break the order, whatever an upstream sends", () => {
+  test("never makes the bridge throw or break the order, whatever an upstream sends", () => {
     const field = fc.constantFrom(
       "choices",
       "delta",
@@ -133,13 +133,13 @@ describe("a chat answer", () => {
   });
 });
 
-describe("a response, made from a chat answer and told as one again", () => {
+describe("a response that was converted from chat and is converted back", () => {
   const given = fc.tuple(chatAnswer, chunking).map(([answer, cut]) => {
     const stream = new ResponsesStream(context);
     return [...chunksOf(answer, cut).flatMap((each) => stream.push(each)), ...stream.end()];
   });
 
-  test("is the same answer whole and as a stream, in valid order", () => {
+  test("is the same complete and as a stream, in valid order", () => {
     fc.assert(
       fc.property(given, (events) => {
         const stream = new ChatStream(chat);
@@ -151,7 +151,7 @@ describe("a response, made from a chat answer and told as one again", () => {
     );
   });
 
-  test("is whole where any of its deltas are left out, since its end tells everything", () => {
+  test("is complete even without its deltas, because its last events contain everything", () => {
     fc.assert(
       fc.property(given, (events) => {
         const rest = events.filter(({ type }) => !type.endsWith(".delta") && !type.endsWith(".added"));
@@ -164,7 +164,7 @@ describe("a response, made from a chat answer and told as one again", () => {
     );
   });
 
-  test("that is cut after any event fails in-band, and never ends cleanly", () => {
+  test("fails in the stream and never ends cleanly if it is cut after any event", () => {
     fc.assert(
       fc.property(given, fc.nat(), (events, at) => {
         const stream = new ChatStream(chat);
@@ -180,7 +180,7 @@ describe("a response, made from a chat answer and told as one again", () => {
   });
 });
 
-describe("a request, told in the other dialect and back", () => {
+describe("a request that is converted to the other dialect and back", () => {
   const words = fc.string({ minLength: 1, maxLength: 20 });
   const tool = fc.record({
     name: fc.constantFrom("look", "find"),
@@ -234,7 +234,7 @@ describe("a request, told in the other dialect and back", () => {
     { requiredKeys: ["messages", "tools"] },
   );
 
-  test("means the same, and is left as it is: a chat turn's parsed body shares its history with later turns", () => {
+  test("means the same and is not modified, because parsed chat turns share their history with later turns", () => {
     const call = { ...CALL, chat: { outputLimit: "max_completion_tokens" as const, developerRole: true } };
     fc.assert(
       fc.property(chatRequest, (body) => {

@@ -40,7 +40,7 @@ const chatAsk = {
 };
 
 describe("the openai client", () => {
-  test("reads a bridged response with its stream helper, and puts the same response together", async () => {
+  test("assembles a converted response stream into the same response with its stream helper", async () => {
     const events = streamResponses(CHUNKS);
     const stream = responsesClient(events).responses.stream(ask);
     const seen: string[] = [];
@@ -52,7 +52,7 @@ describe("the openai client", () => {
     expect(seen).toEqual(events.map(({ type }) => type));
   });
 
-  test("reads a bridged chat stream with its stream helper, and puts the same completion together", async () => {
+  test("assembles a converted chat stream into the same completion with its stream helper", async () => {
     const events = streamChat(streamResponses(CHUNKS), { stream_options: { include_usage: true } });
     const stream = chatClient(events).chat.completions.stream(chatAsk);
     const final = await stream.finalChatCompletion();
@@ -69,7 +69,7 @@ describe("the openai client", () => {
     expect(final.usage?.total_tokens).toBe(18);
   });
 
-  test("throws where a bridged stream broke off, in either dialect", async () => {
+  test("throws if a converted stream breaks off, in either dialect", async () => {
     const broken = streamResponses(CHUNKS.slice(0, 3));
     const stream = await responsesClient(broken).responses.create({ ...ask, stream: true });
     await expect(readAll(stream)).rejects.toThrow("cut off");

@@ -73,7 +73,7 @@ const frame = fc.tuple(payload, writing).map(([value, { lineEnd, space, comment,
 });
 
 describe("a stream of chat completion chunks", () => {
-  test("goes on byte by byte as it came, however it is framed and cut", () => {
+  test("is forwarded byte for byte, however it is framed and split", () => {
     const stream = fc.record({
       frames: fc.array(frame, { maxLength: 8 }),
       mark: fc.constantFrom("", "\ufeff"),
@@ -90,7 +90,7 @@ describe("a stream of chat completion chunks", () => {
     fc.assert(property, { numRuns: 1000 });
   });
 
-  test("loses the chunk of a usage that was not asked for, and no other byte", () => {
+  test("loses only the usage chunk if usage was not requested", () => {
     const stream = fc.record({
       frames: fc.array(frame, { maxLength: 4 }),
       lineEnd: fc.constantFrom("\n", "\r\n", "\r"),
@@ -113,20 +113,23 @@ describe("a stream of chat completion chunks", () => {
   test.each([
     ["with choices", { choices: [{ index: 0, delta: { content: "x" } }], usage: USAGE }],
     ["with a usage of null", { choices: [], usage: null }],
-    ["with choices too long to be kept", { choices: [{ delta: { content: "x".repeat(20_000) } }], usage: USAGE }],
+    [
+      "with choices that are too long to buffer",
+      { choices: [{ delta: { content: "x".repeat(20_000) } }], usage: USAGE },
+    ],
   ])("keeps a chunk %s", (_name, value) => {
     const text = `data: ${JSON.stringify(value)}\n\ndata: [DONE]\n\n`;
     expect(relay([Buffer.from(text)]).text()).toBe(text);
   });
 
-  test("that tells the usage with every chunk is read at its last word", () => {
+  test("has the last usage if every chunk reports one", () => {
     const tell = (tokens: number): string =>
       `data: ${JSON.stringify({ choices: [{ delta: { content: "x" } }], usage: { prompt_tokens: 5, completion_tokens: tokens } })}\n\n`;
     const { answer } = relay([Buffer.from(`${tell(1)}${tell(2)}${tell(3)}data: [DONE]\n\n`)]);
     expect(answer.usage).toEqual(READ);
   });
 
-  test("holds little, however long its events are", () => {
+  test("buffers little, however long its events are", () => {
     const relayed = open();
     const piece = Buffer.alloc(16 * 1024, "x");
     relayed.answer.push(Buffer.from("data: "));
@@ -141,7 +144,7 @@ describe("a stream of chat completion chunks", () => {
     expect(relayed.text()).toBe(`data: ${"x".repeat(100 * piece.length)}\n\ndata: [DONE]\n\n`);
   });
 
-  test("that is cut off is estimated by what came", () => {
+  test("is estimated from what arrived if it is cut off", () => {
     const relayed = open();
     relayed.answer.push(Buffer.from('data: {"choices":[{"delta":{"role":"assistant","content":""}}]}\n\n'));
     expect(relayed.answer.outputTokens).toBe(0);
@@ -155,12 +158,12 @@ describe("a stream of chat completion chunks", () => {
   });
 
   test.each([
-    ["the role alone", { role: "assistant", content: "" }, null],
+    ["only the role", { role: "assistant", content: "" }, null],
     ["nothing", {}, null],
     ["text", { role: "assistant", content: "Hi" }, 5],
-    ["thinking", { reasoning_content: "Hm" }, 5],
+    ["reasoning", { reasoning_content: "Hm" }, 5],
     ["a tool call", { tool_calls: [{ index: 0, function: { name: "f", arguments: "" } }] }, 5],
-  ])("has its first token with %s", (_name, delta, at) => {
+  ])("sets the time of its first token correctly for a delta with %s", (_name, delta, at) => {
     const relayed = open("chat", true, () => 5);
     relayed.answer.push(Buffer.from(`data: ${JSON.stringify({ choices: [{ index: 0, delta }] })}\n\n`));
     expect(relayed.answer.firstTokenAt).toBe(at);
@@ -172,7 +175,7 @@ describe("a stream of responses", () => {
     `event: ${type}\ndata: ${JSON.stringify({ type, ...rest })}\n\n`;
   const usage = { input_tokens: 5, output_tokens: 3, total_tokens: 8 };
 
-  test.each([10, 200_000])("tells its usage at the end, behind %i bytes of answer", (size) => {
+  test.each([10, 200_000])("reports its usage at the end, after %i bytes of content", (size) => {
     const tools = [{ parameters: { properties: { usage: { default: { input_tokens: 1, output_tokens: 1 } } } } }];
     const response = { output: "x".repeat(size), tools, usage, metadata: { usage: "y" } };
     const text = frameOf("response.created", { response: { id: "r" } }) + frameOf("response.completed", { response });
@@ -181,7 +184,7 @@ describe("a stream of responses", () => {
     expect(relayed.answer.usage).toEqual(READ);
   });
 
-  test("is whole when incomplete", () => {
+  test("ends normally if its response is incomplete", () => {
     const response = { usage, incomplete_details: { reason: "max_output_tokens" } };
     expect(relay([Buffer.from(frameOf("response.incomplete", { response }))], "responses").answer.usage).toEqual(READ);
   });
@@ -210,7 +213,7 @@ describe("a stream whose sink reads events", () => {
 
   const long = fc.nat(200_000).map((length) => `data: ${JSON.stringify({ choices: [], x: "y".repeat(length) })}\n\n`);
 
-  test("comes event by event, each of them whole, parsed and byte by byte as it came, however long it is", () => {
+  test("delivers every event complete, parsed and byte for byte, however long it is", () => {
     const stream = fc.record({
       frames: fc.array(fc.oneof({ weight: 5, arbitrary: frame }, long), { maxLength: 8 }),
       cuts: fc.array(fc.nat(), { maxLength: 12 }),
@@ -227,14 +230,14 @@ describe("a stream whose sink reads events", () => {
     fc.assert(property, { numRuns: 300 });
   });
 
-  test("may end without its last empty line", () => {
+  test("can end without its last empty line", () => {
     const { answer, events } = openRead();
     answer.push(Buffer.from('data: {"choices":[]}\n\ndata: [DONE]'));
     expect(answer.end()).toBeNull();
     expect(events.at(-1)).toEqual({ bytes: Buffer.from("data: [DONE]\n\n"), value: null, isDone: true });
   });
 
-  test("loses half an event, and has its failure told as an event", () => {
+  test("drops a partial event, and reports the failure as an event", () => {
     const { answer, events } = openRead("responses");
     answer.push(Buffer.from(`event: x\ndata: {"type":"x"}\n\ndata: {"type":"${"y".repeat(100_000)}`));
     answer.fail(new DomainError("upstream_failed", "gone"));

@@ -5,9 +5,9 @@ import { firstEventEnd, isBetweenEvents, lastEventEnd, STREAM_START, tailAfter }
 const after = (...pieces: string[]): boolean =>
   isBetweenEvents(pieces.reduce((tail, piece) => tailAfter(tail, Buffer.from(piece)), STREAM_START));
 
-describe("the place between two events", () => {
+describe("the boundary between two events", () => {
   test.each(["data: 1\n\n", "data: 1\r\r", "data: 1\r\n\r\n", "data: 1\n\r\n", "data: 1\r\r\n", ": x\n\n"])(
-    "is after %j, in whatever pieces it comes",
+    "is after %j, however it is split",
     (stream) => {
       expect(after(stream)).toBe(true);
       expect(after(...stream.split(""))).toBe(true);
@@ -22,11 +22,11 @@ describe("the place between two events", () => {
     },
   );
 
-  test("is also where a stream begins", () => {
+  test("is also at the start of a stream", () => {
     expect(isBetweenEvents(STREAM_START)).toBe(true);
   });
 
-  test("is found from both sides, with what came before", () => {
+  test("is found from both ends, taking earlier bytes into account", () => {
     const text = fc.string({ unit: fc.constantFrom("\n", "\r", "a", "data: ") });
     const property = fc.property(text, text, (before, bytes) => {
       const tail = tailAfter(STREAM_START, Buffer.from(before));

@@ -14,7 +14,7 @@ function cut(text: string, places: readonly number[]): Buffer[] {
 const places = fc.array(fc.nat(), { maxLength: 5 });
 const length = fc.integer({ min: 1, max: 15_000 });
 
-test("base64 of any length is recognized in whatever pieces it comes, with either alphabet, escaped slashes and a URL's head", () => {
+test("base64 of any length is recognized, however it is split, in both alphabets, with escaped slashes and data URL prefixes", () => {
   const head = fc.constantFrom("", "data:image/png;base64,", "data:image\\/svg+xml;charset=utf-8;base64,");
   const property = fc.property(
     fc.record({ bytes: length, prefix: head, escaped: fc.boolean(), cuts: places }),
@@ -28,7 +28,7 @@ test("base64 of any length is recognized in whatever pieces it comes, with eithe
   fc.assert(property);
 });
 
-test("one byte that does not belong there is found, wherever it stands", () => {
+test("a single invalid byte is detected at any position", () => {
   const foreign = fc.constantFrom(" ", ".", "=", '\\"', "\\n", "é", "\u0000", "\\u0041", ",");
   const property = fc.property(
     fc.record({ bytes: length, byte: foreign, place: fc.nat(), cuts: places }),
@@ -55,6 +55,6 @@ test.each([
   "data:text/plain,aaaa",
   "data:image/png;base64,",
   "aa==aaaa",
-])("%j is none", (text) => {
+])("%j is not recognized as base64", (text) => {
   expect(isBase64([Buffer.from(text)])).toBe(false);
 });

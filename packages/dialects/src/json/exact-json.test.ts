@@ -20,7 +20,7 @@ describe("exact JSON", () => {
     "0.1234567890123456789012345678901",
     "123456789012345678901234567890",
     "1.7976931348623157e309",
-  ])("keeps %s, which a double cannot hold, as it was written", (number) => {
+  ])("preserves %s, which a double cannot represent", (number) => {
     expect(roundTrip(`{"a":[${number},1]}`)).toBe(`{"a":[${number},1]}`);
   });
 
@@ -31,22 +31,22 @@ describe("exact JSON", () => {
     ["0.10000000000000000000000", 0.1],
     ["-0", -0],
     ["5e-324", 5e-324],
-  ])("reads %s as the number that it is, so that it can be counted with", (text, number) => {
+  ])("reads %s as a number", (text, number) => {
     expect(parseExact(text)).toBe(number);
   });
 
-  test("leaves texts alone that look like numbers", () => {
+  test("does not change strings that look like numbers", () => {
     const text = '{"id":"12345678901234567890","arguments":"{\\"n\\":12345678901234567890}"}';
     expect(roundTrip(text)).toBe(text);
   });
 
-  test("keeps a key called __proto__ a key", () => {
+  test("treats __proto__ as an ordinary key", () => {
     const text = '{"__proto__":{"polluted":true},"big":12345678901234567890}';
     expect(roundTrip(text)).toBe(text);
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
   });
 
-  test("reads and writes whatever JSON.parse does", () => {
+  test("round-trips everything that JSON.parse accepts", () => {
     fc.assert(
       fc.property(fc.json(), (text) => {
         expect(parseExact(text)).toEqual(JSON.parse(text));
@@ -54,7 +54,7 @@ describe("exact JSON", () => {
     );
   });
 
-  test("reads and writes numbers of any form between values of any form", () => {
+  test("round-trips numbers of any form between values of any form", () => {
     const digits = (max: number) => fc.stringMatching(new RegExp(`^[0-9]{1,${max}}$`));
     const number = fc
       .tuple(fc.boolean(), fc.integer({ min: 1, max: 9 }), digits(25), fc.option(digits(25)), fc.option(digits(4)))
@@ -75,7 +75,7 @@ describe("exact JSON", () => {
     );
   });
 
-  test("keeps any integer of any length", () => {
+  test("preserves integers of any length", () => {
     fc.assert(
       fc.property(fc.bigInt({ min: -(10n ** 60n), max: 10n ** 60n }), (number) => {
         expect(integer(roundTrip(String(number)))).toBe(number);
@@ -84,23 +84,26 @@ describe("exact JSON", () => {
   });
 
   test.each([
-    ["what is cut off", '{"a":'],
-    ["what is nested too deeply", "[".repeat(65) + "]".repeat(65)],
-    ["what is nested beyond all stacks", "[".repeat(200_000) + "]".repeat(200_000)],
-    ["more values than anybody sends", `[${"[],".repeat(600_000)}1]`],
-    ["a long number that is none", "[1234567890.1234567890.5]"],
-    ["a long number that begins with zeros", "[00012345678901234567890]"],
-    ["a long number that goes on as a word", "[12345678901234567890x]"],
+    ["truncated text", '{"a":'],
+    ["text that is nested too deeply", "[".repeat(65) + "]".repeat(65)],
+    ["nesting deep enough to overflow the stack", "[".repeat(200_000) + "]".repeat(200_000)],
+    ["too many values", `[${"[],".repeat(600_000)}1]`],
+    ["a long number with two decimal points", "[1234567890.1234567890.5]"],
+    ["a long number with leading zeros", "[00012345678901234567890]"],
+    ["a long number followed by a letter", "[12345678901234567890x]"],
     ["a long number with two signs", "[--12345678901234567890]"],
     ["a long number in place of a key", '{"a":1,12345678901234567890 : 1}'],
-    ["the same with a long number", `${"[".repeat(20_000)}12345678901234567890${"]".repeat(20_000)}`],
-  ])("refuses %s, without quoting it", (_what, text) => {
+    [
+      "text that is nested too deeply around a long number",
+      `${"[".repeat(20_000)}12345678901234567890${"]".repeat(20_000)}`,
+    ],
+  ])("rejects %s, without quoting it", (_what, text) => {
     expect(() => parseExact(text)).toThrow(expect.objectContaining({ code: "malformed_json" }));
     expect(() => parseExact(text)).not.toThrow(text.slice(0, 5));
   });
 });
 
-test("thousands of numbers that a double cannot hold are refused: each costs as much as hundreds of others", () => {
+test("more than 10,000 numbers that a double cannot represent are rejected, because each is expensive to parse", () => {
   const numbers = (count: number): string => `[${Array<string>(count).fill("12345678901234567890").join(",")}]`;
   expect(parseExact(numbers(10_000))).toHaveLength(10_000);
   expect(() => parseExact(numbers(10_001))).toThrow("more than 10000 very long numbers");

@@ -17,7 +17,7 @@ function read(text: string, places: readonly number[] = []): MemberReader {
 }
 
 describe("members of a JSON object", () => {
-  test("are what a parser finds there, however the bytes are cut, and nothing else is", () => {
+  test("are exactly those that a parser finds, however the bytes are split", () => {
     const leaf = fc.jsonValue({ stringUnit: "binary", maxDepth: 3 });
     const names = fc.constantFrom("usage", "response", "id", "error", "choices", 'us"age', "usage\\", "");
     const inner = fc.dictionary(names, leaf, { noNullPrototype: true });
@@ -40,20 +40,20 @@ describe("members of a JSON object", () => {
 
   test.each([
     ["in a string", '{"choices":[{"text":"\\"usage\\":{\\"prompt_tokens\\":1}"}]}'],
-    ["deeper", '{"response":{"tools":[{"usage":{"input_tokens":1}}]},"x":{"usage":1}}'],
+    ["at a deeper level", '{"response":{"tools":[{"usage":{"input_tokens":1}}]},"x":{"usage":1}}'],
     ["in a list", '[{"usage":1}]'],
     ["as a value", '{"a":"usage","b":{"c":"error"}}'],
-  ])("are not seen %s", (_name, text) => {
+  ])("are not found %s", (_name, text) => {
     for (const path of PATHS) expect(read(text).text(path)).toBeUndefined();
   });
 
-  test("that are too long are left out, and what follows is read", () => {
+  test("are skipped if they are too long, and later members are read", () => {
     const reader = read(`{"error":"${"x".repeat(10_000)}","usage":{"prompt_tokens":3}}`, [5000, 9000]);
     expect(reader.text("error")).toBeNull();
     expect(reader.value("usage")).toEqual({ prompt_tokens: 3 });
   });
 
-  test("are read from an object of any size", () => {
+  test("can be read from an object of any size", () => {
     const reader = new MemberReader(PATHS);
     reader.push(Buffer.from('{"output":["'));
     for (let piece = 0; piece < 1000; piece++) reader.push(Buffer.alloc(10_000, "a{[:,"));
@@ -61,7 +61,7 @@ describe("members of a JSON object", () => {
     expect(reader.value("usage")).toEqual({ input_tokens: 1 });
   });
 
-  test("of no JSON at all are none, and no error", () => {
+  test("are empty for input that is not JSON, without an error", () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...'{}[]":,\\ausgeror.'.split("")) }), (text) => {
         const reader = read(text);

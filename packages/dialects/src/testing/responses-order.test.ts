@@ -17,12 +17,12 @@ const good = streamResponses([
 const renumbered = (events: readonly ResponseEvent[]): ResponseEvent[] =>
   events.map((event, sequence_number) => ({ ...event, sequence_number }));
 
-describe("the judge of responses streams", () => {
-  test("passes a good stream", () => {
+describe("the order check for responses streams", () => {
+  test("accepts a valid stream", () => {
     expect(() => assertResponsesOrder(good)).not.toThrow();
   });
 
-  test("misses no event that is left out", () => {
+  test("detects every missing event", () => {
     const required = good.filter(({ type }) => type !== "response.in_progress" && !type.endsWith("arguments.delta"));
     for (const missing of required) {
       const rest = renumbered(good.filter((event) => event !== missing));
@@ -30,7 +30,7 @@ describe("the judge of responses streams", () => {
     }
   });
 
-  test("misses no event that comes twice, and none that comes after the end", () => {
+  test("detects every duplicate event and every event after the end", () => {
     for (const [index, event] of good.entries()) {
       if (event.type.endsWith("arguments.delta")) continue;
       expect(responsesOrderProblems(renumbered(good.toSpliced(index, 0, event))), event.type).not.toEqual([]);
@@ -38,7 +38,7 @@ describe("the judge of responses streams", () => {
     }
   });
 
-  test("misses no gap in the numbers, and no event of a vendor's own", () => {
+  test("detects gaps in the sequence numbers and vendor-specific events", () => {
     expect(
       responsesOrderProblems(good.map((event) => ({ ...event, sequence_number: event.sequence_number + 1 }))),
     ).not.toEqual([]);
@@ -48,7 +48,7 @@ describe("the judge of responses streams", () => {
     );
   });
 
-  test("names every broken rule when it throws", () => {
+  test("throws an error that names every broken rule", () => {
     expect(() => assertResponsesOrder([])).toThrow("no terminal event");
   });
 });

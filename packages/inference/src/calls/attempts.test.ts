@@ -50,14 +50,14 @@ function attempts(dialect: Dialect, body: string, { candidates, recent = NOTHING
 const bodyOf = (made: Attempt): string => Buffer.concat([...made.request.body]).toString();
 
 describe("attempts", () => {
-  test("are made natively where the upstream speaks the dialect: byte by byte as submitted", () => {
+  test("are sent byte for byte as submitted if the upstream supports the dialect", () => {
     const body = '{ "model":"a/m", "input": "x", "n": 12345678901234567890 }';
     const first = attempts("responses", body, { candidates: [candidate("responses")] }).first().attempt;
     expect(bodyOf(first)).toBe(body.replace("a/m", "m"));
     expect(first.asked.conversion).toBeNull();
   });
 
-  test("pass over an upstream that the call cannot be converted for, and fail with `unsupported_input` if there is no other", () => {
+  test("skip an upstream that supports neither dialect, and fail with `unsupported_input` if there is no other", () => {
     const mute = candidate("chat", { protocols: [] });
     const body = '{"model":"a/m","messages":[]}';
     const first = attempts("chat", body, { candidates: [mute, candidate("chat", { model: "other" })] }).first().attempt;
@@ -67,7 +67,7 @@ describe("attempts", () => {
     );
   });
 
-  test("are converted where it does not, with big numbers, a byte order mark and an upstream's ways", () => {
+  test("are otherwise converted, with large numbers, a byte order mark and upstream-specific options", () => {
     const body = '\ufeff{"input":"é","model":"a/m","max_output_tokens":9,"seed":12345678901234567890}';
     const chat = { outputLimit: "max_completion_tokens" } as const;
     const first = attempts("responses", body, { candidates: [candidate("chat", { chat })] }).first().attempt;
@@ -81,7 +81,7 @@ describe("attempts", () => {
     expect(first.request.headers["content-length"]).toBe(String(Buffer.byteLength(bodyOf(first))));
   });
 
-  test("pass over an upstream whose dialect has no words for the call", () => {
+  test("skip an upstream whose dialect cannot express the call", () => {
     const body = '{"model":"a/m","input":"x","previous_response_id":"resp_1"}';
     const made = attempts("responses", body, {
       candidates: [candidate("chat"), candidate("responses"), candidate("chat")],
@@ -90,23 +90,23 @@ describe("attempts", () => {
     expect(made.after(FAILED)).toBeNull();
   });
 
-  test("are refused with the field where no upstream has words for the call", () => {
+  test("are rejected with the field name if no upstream's dialect can express the call", () => {
     const body = '{"model":"a/m","input":"x","background":true}';
     const made = attempts("responses", body, { candidates: [candidate("chat"), candidate("chat")] });
     expect(() => made.first()).toThrow(expect.objectContaining({ code: "invalid_request", param: "background" }));
   });
 
   test.each([
-    ["too deep", `{"model":"a/m","input":${"[".repeat(600)}${"]".repeat(600)}}`, "malformed_json"],
-    ["with a wrong escape", '{"model":"a/m","input":"\\q"}', "malformed_json"],
+    ["that is nested too deeply", `{"model":"a/m","input":${"[".repeat(600)}${"]".repeat(600)}}`, "malformed_json"],
+    ["with an invalid escape", '{"model":"a/m","input":"\\q"}', "malformed_json"],
     ["without a message", '{"model":"a/m","input":[]}', "invalid_request"],
-  ])("are refused for a body %s", (_name, body, code) => {
+  ])("are rejected for a body %s", (_name, body, code) => {
     expect(() => attempts("responses", body, { candidates: [candidate("chat")] }).first()).toThrow(
       expect.objectContaining({ code }),
     );
   });
 
-  test("hold the items that a reference means, and are refused for what is not known", () => {
+  test("include the items that are referenced, and are rejected for unknown ones", () => {
     const recent = new RecentItems(new TestClock()).of("key_1");
     const message = {
       id: "msg_1",
@@ -135,7 +135,7 @@ describe("attempts", () => {
     expect(() => unknown.first()).toThrow(expect.objectContaining({ code: "invalid_request", param: "input[0]" }));
   });
 
-  test("end with the fault at hand where what the call refers to is forgotten before it can be asked again", () => {
+  test("end with the current fault if a referenced item is forgotten before a retry", () => {
     const told = [{ type: "message", role: "assistant", content: "Yes." }];
     const recent: CallerItems = { remember: () => undefined, find: () => told.pop() };
     const body = JSON.stringify({ model: "a/m", input: [{ type: "item_reference", id: "msg_1" }] });
@@ -148,7 +148,7 @@ describe("attempts", () => {
     [true, undefined],
     [true, true],
     [false, false],
-  ])("remember what was answered (%s) where `store` is %s", (remembers, store) => {
+  ])("remember the response (%s) if `store` is %s", (remembers, store) => {
     const recent = new RecentItems(new TestClock()).of("key_1");
     const body = JSON.stringify({ model: "a/m", input: "x", store });
     const conversion = attempts("responses", body, { candidates: [candidate("chat")], recent }).first().attempt.asked

@@ -30,8 +30,8 @@ function answer(far: FarEnd): void {
 
 const inThirtySeconds = (): Headers => ({ "retry-after": new Date(stage.clock.now() + 30_000).toUTCString() });
 
-describe("an upstream that says when it is back", () => {
-  test("by a date is not asked again before, and its caller is told", async () => {
+describe("an upstream that says when to retry", () => {
+  test("is not retried before the date it sends, which its caller gets", async () => {
     const upstream = stage.place("box", (far) => refusing(429, inThirtySeconds())(far));
     const answered = await stage.chat();
     expect(answered.status).toBe(429);
@@ -44,7 +44,7 @@ describe("an upstream that says when it is back", () => {
     [429, 429, "rate_limit_exceeded"],
     [503, 503, "overloaded"],
     [529, 503, "overloaded"],
-  ])("rests until then for every call (%i)", async (status, answered, code) => {
+  ])("is paused until then for all calls (%i)", async (status, answered, code) => {
     let play = refusing(status, { "retry-after": "30" }, { message: "Overloaded." });
     const upstream = stage.place("box", (far) => play(far));
     expect((await stage.chat()).status).toBe(answered);
@@ -61,7 +61,7 @@ describe("an upstream that says when it is back", () => {
     expect((await stage.chat()).status).toBe(200);
   });
 
-  test("leaves its calls to the others meanwhile", async () => {
+  test("leaves its calls to other upstreams during the pause", async () => {
     const resting = stage.place("a", refusing(429, { "retry-after": "30" }), { rank: 0 });
     stage.place("b", answer, { rank: 1 });
     for (const attempts of ["2", "1", "1"]) {
@@ -72,7 +72,7 @@ describe("an upstream that says when it is back", () => {
     expect(resting.calls).toHaveLength(1);
   });
 
-  test("shortly is waited for, by calls that come meanwhile too", async () => {
+  test("makes its call and new calls wait if the pause is short", async () => {
     let busy = true;
     const upstream = stage.place("box", (far) => (busy ? refusing(429, { "retry-after-ms": "120" }) : answer)(far));
     const first = stage.chat();
@@ -97,17 +97,17 @@ describe("an upstream that says when it is back", () => {
 describe("a caller", () => {
   test.each<[string, number, Headers]>([
     ["nothing", 429, {}],
-    ["nothing readable", 429, { "retry-after": "soon" }],
-    ["a time that has passed", 429, { "retry-after": "Wed, 21 Oct 2015 07:28:00 GMT" }],
+    ["an unreadable time", 429, { "retry-after": "soon" }],
+    ["a time in the past", 429, { "retry-after": "Wed, 21 Oct 2015 07:28:00 GMT" }],
     ["nothing", 529, {}],
-  ])("is told when to come again, where the upstream said %s (%i)", async (_what, status, headers) => {
+  ])("gets a retry time if the upstream sent %s (%i)", async (_what, status, headers) => {
     stage.place("box", refusing(status, headers));
     const answered = await stage.chat();
     expect(answered.status).toBe(status === 429 ? 429 : 503);
     expect(answered.headers.get("retry-after")).toBe("5");
   });
 
-  test("of a refusal without JSON is told of its kind all the same", async () => {
+  test("gets the right status even if the upstream's error is not JSON", async () => {
     const page = { "content-type": "text/html" };
     stage.place("box", (far) => far.respond(429, { ...page, "retry-after": "7" }));
     const limited = await stage.chat();
@@ -121,7 +121,7 @@ describe("a caller", () => {
     [503, { message: "The model is overloaded. Please try again later." }, 503, "overloaded"],
     [503, { message: "Loading model" }, 502, "upstream_failed"],
     [500, { message: "No." }, 502, "upstream_failed"],
-  ])("of an upstream that says %i %j is told %i %s", async (...row) => {
+  ])("of an upstream that sends %i %j gets %i %s", async (...row) => {
     const [status, error, told, code] = row;
     stage.place("box", refusing(status, {}, error));
     const answered = await stage.chat();
@@ -133,7 +133,7 @@ describe("a caller", () => {
     await expect.poll(() => stage.ends).toMatchObject([{ outcome: "upstream_failed", usage: null }]);
   });
 
-  test("is put to the next place by 529, or waits for the same", async () => {
+  test("is served after a 529 without an error, by another upstream or the same one", async () => {
     let busy = true;
     const upstream = stage.place("a", (far) => {
       (busy ? refusing(529) : answer)(far);

@@ -22,27 +22,24 @@ describe("callers of the inference host", () => {
     },
   });
 
-  test("are told apart by their credential's form", async () => {
+  test("are distinguished by the form of their credential", async () => {
     expect(await authenticateCaller(callers, { authorization: "Bearer flk_a_b" })).toMatchObject({ kind: "key" });
     expect(await authenticateCaller(callers, { authorization: "bearer a.b.c" })).toMatchObject({ kind: "worker" });
     for (const secret of ["a.b", "a.b.c.d", "...."]) await callers.authenticate(secret);
     expect(seen).toEqual(["key flk_a_b", "worker a.b.c", "key a.b", "key a.b.c.d", "key ...."]);
   });
 
-  test.each([undefined, "", "Bearer", "Basic abc", "flk_a_b"])(
-    "with %j have sent no credential",
-    async (authorization) => {
-      await expect(authenticateCaller(callers, { authorization })).rejects.toMatchObject({
-        code: "invalid_credential",
-        message: expect.stringContaining("Bearer flk_"),
-      });
-    },
-  );
+  test.each([undefined, "", "Bearer", "Basic abc", "flk_a_b"])("have no credential with %j", async (authorization) => {
+    await expect(authenticateCaller(callers, { authorization })).rejects.toMatchObject({
+      code: "invalid_credential",
+      message: expect.stringContaining("Bearer flk_"),
+    });
+  });
 
   test.each([
     ["key", asKey],
     ["agent", asAgent],
-  ] as const)("call what the list of their %s names", (whose, as) => {
+  ] as const)("can call only the models in the allow list of their %s", (whose, as) => {
     const caller = as("prj_1", { modelAllowList: ["box/*", "fast"] });
     const models = ["box/tiny", "fast", "other/tiny", "fas"];
     expect(models.filter((model) => mayCall(caller, model))).toEqual(["box/tiny", "fast"]);
@@ -53,7 +50,7 @@ describe("callers of the inference host", () => {
     expect(() => requireModel(caller, "other/tiny")).toThrow(expect.objectContaining(refusal));
   });
 
-  test("who chat as members call whatever their project has", () => {
+  test("can call every model of their project if they chat as members", () => {
     expect(mayCall(member, "any/thing")).toBe(true);
   });
 });

@@ -34,14 +34,14 @@ async function converted(
 const nested = (levels: number): string => `${"[".repeat(levels)}${"]".repeat(levels)}`;
 const failed = { status: 502, text: expect.stringContaining('"code":"upstream_failed"') as unknown };
 
-describe("a response that has to be converted", () => {
-  test("is refused once it is longer than 4 MiB, without reading on", async () => {
+describe("a response that must be converted", () => {
+  test("is rejected once it exceeds 4 MiB, without reading the rest", async () => {
     const piece = `{"usage":${nested(MIB / 2)}}`;
     expect(await converted(Array(30).fill(piece))).toMatchObject({ ...failed, closed: true });
     await vi.waitFor(() => expect(stage.host?.load).toEqual({ callsInFlight: 0, bufferedBytes: 0 }));
   });
 
-  test("is refused where it nests too deeply, within its length", async () => {
+  test("is rejected if it is nested too deeply, even within the length limit", async () => {
     for (const levels of [65, MAX_CONVERTED_BYTES / 4]) {
       upstream.calls.splice(0);
       const usage = JSON.stringify(WHOLE.responses).replace(/^\{/, `{"more":${nested(levels)},`);
@@ -49,13 +49,13 @@ describe("a response that has to be converted", () => {
     }
   });
 
-  test("is converted where it is as deep and as long as that", async () => {
+  test("is converted if it stays within the limits for depth and length", async () => {
     const padding = " ".repeat(MAX_CONVERTED_BYTES - 100_000);
     const whole = JSON.stringify(WHOLE.responses).replace(/^\{/, `{"more":${nested(60)},`);
     expect((await converted([padding, whole])).status).toBe(200);
   });
 
-  test("as a stream has the same limits for each event", async () => {
+  test("has the same limits for each event of a stream", async () => {
     const created = `data: ${JSON.stringify({ type: "response.created", response: { id: "resp_1" }, more: nested(1) })}\n\n`;
     const deep = `data: {"type":"response.completed","response":${nested(MIB)}}\n\n`;
     const { text } = await converted([created, deep], true);

@@ -50,19 +50,19 @@ const whole: readonly (readonly [string, (far: FarEnd) => void, string])[] = [
 
 const streamed: readonly (readonly [string, (far: FarEnd) => void, string])[] = [
   ["a page", saying(HTML, "<html>Sign in</html>"), "returned text/html instead of an event stream"],
-  ["a page that says it is a stream", saying(SSE, "<html>\n\n</html>\n\n"), "a web page"],
+  ["a page that claims to be a stream", saying(SSE, "<html>\n\n</html>\n\n"), "a web page"],
   ["nothing", saying(SSE), "before its first event"],
   ["nothing, as JSON", saying(JSON_TYPE), "not a JSON object"],
   ["null", saying(JSON_TYPE, "null"), "not a JSON object"],
-  ["JSON that is no completion", saying(JSON_TYPE, '{"usage":{"prompt_tokens":9}}'), "not a chat completion"],
+  ["JSON that is not a completion", saying(JSON_TYPE, '{"usage":{"prompt_tokens":9}}'), "not a chat completion"],
   ["an error", saying(JSON_TYPE, '{"error":{"message":"Out of cheese."}}'), "Out of cheese."],
 ];
 
 describe.each([
   ["a call", CHAT, whole],
   ["a streamed call", STREAM, streamed],
-] as const)("%s whose upstream answers 200 with", (_name, body, cases) => {
-  test.each(cases)("%s is 502, says what was received, and costs nothing", async (_what, play, words) => {
+] as const)("%s whose upstream responds 200 with", (_name, body, cases) => {
+  test.each(cases)("%s fails with 502, reports what was received, and costs nothing", async (_what, play, words) => {
     stage.place("box", play);
     const answered = await stage.chat(body);
     expect(answered.status).toBe(502);
@@ -73,7 +73,7 @@ describe.each([
     await expect.poll(() => stage.ends).toMatchObject([{ outcome: "upstream_failed", usage: null, cost: 0 }]);
   });
 
-  test.each(cases)("%s is put to the next upstream", async (_what, play) => {
+  test.each(cases)("%s is retried on the next upstream", async (_what, play) => {
     stage.place("bad", play, { rank: 0 });
     const good = "stream" in body ? saying(SSE, chunk("Hi"), DONE) : saying(JSON_TYPE, WHOLE);
     stage.place("good", good, { rank: 1 });
@@ -84,14 +84,14 @@ describe.each([
   });
 });
 
-describe("a whole answer", () => {
+describe("a non-streaming response", () => {
   test.each([
-    ["in pieces", JSON_TYPE, [WHOLE.slice(0, 10), WHOLE.slice(10, 30), WHOLE.slice(30)]],
+    ["in several pieces", JSON_TYPE, [WHOLE.slice(0, 10), WHOLE.slice(10, 30), WHOLE.slice(30)]],
     ["after white space that kept its connection alive", JSON_TYPE, ["\n", "\n\n", ` ${WHOLE}`]],
     ["after a byte order mark", JSON_TYPE, [`\ufeff${WHOLE}`]],
-    ["that is called plain text", PLAIN, [WHOLE]],
-    ["that is called nothing", {}, [WHOLE]],
-  ])("%s goes on byte by byte as JSON, and is charged by its usage", async (_name, headers, pieces) => {
+    ["with the type text/plain", PLAIN, [WHOLE]],
+    ["without a type", {}, [WHOLE]],
+  ])("is forwarded byte for byte as JSON and charged by its usage: %s", async (_name, headers, pieces) => {
     stage.place("box", saying(headers, ...pieces));
     const answered = await stage.chat();
     expect(answered.status).toBe(200);
@@ -102,7 +102,7 @@ describe("a whole answer", () => {
       .toMatchObject([{ outcome: "ok", estimated: false, usage: { inputTokens: 7, outputTokens: 3 } }]);
   });
 
-  test("that breaks off after its beginning was sent ends as a broken connection", async () => {
+  test("breaks the caller's connection if it breaks off after its first bytes were sent", async () => {
     stage.place("box", saying(JSON_TYPE, '{"choices":', "["));
     const answered = await stage.chat();
     await expect(answered.text()).rejects.toThrow();
@@ -110,7 +110,7 @@ describe("a whole answer", () => {
   });
 });
 
-describe("a stream that its upstream answers whole", () => {
+describe("a streamed call with a non-streaming response", () => {
   const calls = [{ id: "call_1", type: "function", function: { name: "look", arguments: "{}" } }];
   const completion = {
     id: "c1",
@@ -134,7 +134,7 @@ describe("a stream that its upstream answers whole", () => {
     return frames.slice(0, -1).map((frame) => JSON.parse(frame.slice("data: ".length)) as unknown);
   }
 
-  test("is made one, tool calls and all, and is charged", async () => {
+  test("becomes a stream, including tool calls, and is charged", async () => {
     expect(await eventsOf(STREAM)).toEqual([
       {
         ...head,
@@ -157,12 +157,12 @@ describe("a stream that its upstream answers whole", () => {
     await expect.poll(() => stage.ends).toMatchObject([{ outcome: "ok", usage: { inputTokens: 7, outputTokens: 3 } }]);
   });
 
-  test("tells its usage where the caller asked for it", async () => {
+  test("includes its usage if the caller requested it", async () => {
     const events = await eventsOf({ ...STREAM, stream_options: { include_usage: true } });
     expect(events.at(-1)).toEqual({ ...head, choices: [], usage: USAGE });
   });
 
-  test("is made one in the responses dialect too", async () => {
+  test("becomes a stream in the responses dialect too", async () => {
     const response = {
       id: "resp_1",
       object: "response",

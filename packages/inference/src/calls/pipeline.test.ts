@@ -153,8 +153,8 @@ const STREAM = { ...WHOLE, stream: true };
 const USAGE = { prompt_tokens: 9, completion_tokens: 4, prompt_tokens_details: { cached_tokens: 8 } };
 const TOLD = { inputTokens: 9, cachedInputTokens: 8, outputTokens: 4, reasoningTokens: 0 };
 
-describe("a call's end", () => {
-  test("tells who called what, how it went and what it used", async () => {
+describe("the record of a finished call", () => {
+  test("has the caller, the model, the outcome and the usage", async () => {
     const running = await start(WHOLE);
     clock.advance(30);
     theCall().respond(200, JSON_TYPE);
@@ -177,7 +177,7 @@ describe("a call's end", () => {
     });
   });
 
-  test("of a stream tells its first token, and the usage that the caller does not see", async () => {
+  test("has the time of a stream's first token, and usage that the caller does not see", async () => {
     const running = await start(STREAM);
     theCall().respond(200, SSE);
     clock.advance(25);
@@ -196,10 +196,10 @@ describe("a call's end", () => {
   });
 
   test.each<[string, () => void, string]>([
-    ["the caller left", () => sink.leave(), "client_left"],
+    ["the caller disconnected", () => sink.leave(), "client_left"],
     ["the upstream broke off", () => theCall().cut(), "upstream_failed"],
-    ["we stopped it", () => live.failAll(new DomainError("unavailable", "Stopping.")), "unavailable"],
-  ])("of a stream that ended early is an estimate, marked as such: %s", async (_name, end, outcome) => {
+    ["the host stopped it", () => live.failAll(new DomainError("unavailable", "Stopping.")), "unavailable"],
+  ])("has usage marked as an estimate if a stream ended early: %s", async (_name, end, outcome) => {
     const running = await start(STREAM);
     theCall().respond(200, SSE);
     theCall().write(chunk("Hi") + chunk(" the") + chunk("re"));
@@ -209,7 +209,7 @@ describe("a call's end", () => {
     expect(told.usage?.inputTokens).toBe(Math.ceil(JSON.stringify(STREAM).length / 4));
   });
 
-  test("of a whole answer without usage is an estimate too", async () => {
+  test("has estimated usage if a non-streaming response reports none", async () => {
     const running = await start(WHOLE);
     theCall().respond(200, JSON_TYPE);
     theCall().write(`{"a":"${"x".repeat(392)}"}`);
@@ -218,10 +218,10 @@ describe("a call's end", () => {
   });
 
   test.each<[string, () => void, string]>([
-    ["the caller left before a token", () => sink.leave(), "client_left"],
-    ["the upstream never answered", () => theCall().cut(), "upstream_failed"],
+    ["the caller disconnected before a token", () => sink.leave(), "client_left"],
+    ["the upstream never responded", () => theCall().cut(), "upstream_failed"],
     [
-      "the upstream refused",
+      "the upstream rejected the call",
       () => {
         theCall().respond(400, JSON_TYPE);
         theCall().write('{"error":{"message":"x"}}');
@@ -230,7 +230,7 @@ describe("a call's end", () => {
       "rejected",
     ],
     [
-      "the upstream told of an error under 200",
+      "the upstream reported an error with status 200",
       () => {
         theCall().respond(200, JSON_TYPE);
         theCall().write(JSON.stringify({ error: { message: "x".repeat(1000) } }));
@@ -239,7 +239,7 @@ describe("a call's end", () => {
       "upstream_failed",
     ],
     [
-      "the answer was comments alone",
+      "the response had only comments",
       () => {
         theCall().respond(200, SSE);
         theCall().write(": working\n\n");
@@ -247,13 +247,13 @@ describe("a call's end", () => {
       },
       "upstream_failed",
     ],
-  ])("tells of no usage where nothing was generated: %s", async (_name, end, outcome) => {
+  ])("has no usage if nothing was generated: %s", async (_name, end, outcome) => {
     const running = await start(STREAM);
     end();
     expect(await endOf(running)).toMatchObject({ outcome, usage: null, estimated: false });
   });
 
-  test("is told of a call that was never dispatched, and thrown to its caller", async () => {
+  test("is also written for a call that was never dispatched, which fails for its caller", async () => {
     await expect(start({ model: "other/x" })).rejects.toMatchObject({ code: "model_not_found" });
     await expect(start({ stream: 1 })).rejects.toMatchObject({ code: "invalid_request" });
     const nothing = { status: null, upstreamId: null, usage: null, estimated: false, firstTokenMs: null };
@@ -265,27 +265,27 @@ describe("a call's end", () => {
   });
 });
 
-describe("a call on its way", () => {
-  test("without a model goes to the default one, named in its body", async () => {
+describe("a call that is dispatched", () => {
+  test("without a model goes to the default model, with its name in the body", async () => {
     defaultModel = "box/tiny";
     await start({ messages: [] });
     expect((await theCall().request).body.toString()).toBe('{"model":"tiny","messages":[]}');
   });
 
-  test("with `model: null` is one without a model", async () => {
+  test("with `model: null` is treated as without a model", async () => {
     defaultModel = "box/tiny";
     await start({ model: null, messages: [] });
     expect((await theCall().request).body.toString()).toBe('{"model":"tiny","messages":[]}');
   });
 
   test.each([[{ messages: [] }], [{ model: null, messages: [] }], [{ model: "", messages: [] }]])(
-    "without a model is refused where there is no default: %j",
+    "without a model is rejected if there is no default: %j",
     async (body) => {
       await expect(start(body)).rejects.toMatchObject({ code: "invalid_request", param: "model" });
     },
   );
 
-  test("gives its body's bytes back with the answer's first bytes, and not before", async () => {
+  test("releases its body's memory with the first bytes of the response, not before", async () => {
     await start(STREAM);
     theCall().respond(200, SSE);
     expect(admission.load.bufferedBytes).toBeGreaterThan(0);
@@ -296,12 +296,12 @@ describe("a call on its way", () => {
   test.each<[Dialect, string]>([
     ["chat", "/v1/chat/completions"],
     ["responses", "/v1/responses"],
-  ])("of the dialect %s goes to %s where the upstream speaks it", async (dialect, path) => {
+  ])("of the dialect %s goes to %s if the upstream supports it", async (dialect, path) => {
     await start(WHOLE, dialect);
     expect((await theCall().request).path).toBe(path);
   });
 
-  test("is looked after until its end, and no longer", async () => {
+  test("is tracked until its end, and no longer", async () => {
     const running = await start(STREAM);
     theCall().respond(200, SSE);
     sink.leave();
@@ -312,7 +312,7 @@ describe("a call on its way", () => {
   });
 });
 
-describe("a call that not everybody speaks the dialect of", () => {
+describe("a call in a dialect that not every upstream supports", () => {
   const ASK = { model: "box/tiny", input: "Hello there" };
   const place = (upstreamId: string, protocol: Dialect, rank = 0): Candidate => ({
     ...candidate,
@@ -330,11 +330,11 @@ describe("a call that not everybody speaks the dialect of", () => {
     return (await running.ended).upstreamId;
   }
 
-  test("goes to whoever speaks it", async () => {
+  test("goes to an upstream that supports the dialect", async () => {
     expect(await answeredBy(place("converted", "chat"), place("native", "responses"))).toBe("native");
   });
 
-  test("goes to the preferred place all the same, be it converted", async () => {
+  test("goes to the preferred upstream even if it must be converted", async () => {
     candidates = [place("first", "chat", 0), place("second", "responses", 1)];
     const running = await start(ASK, "responses");
     expect((await theCall().request).path).toBe("/v1/chat/completions");
@@ -346,7 +346,7 @@ describe("a call that not everybody speaks the dialect of", () => {
     expect(JSON.parse(sink.text)).toMatchObject({ object: "response", status: "completed" });
   });
 
-  test("counts twice while it is held, and not at all once its answer begins", async () => {
+  test("counts twice while it is buffered, and not at all once the response begins", async () => {
     candidates = [place("converted", "chat")];
     await start({ ...ASK, stream: true }, "responses");
     expect(admission.load.bufferedBytes).toBe(2 * JSON.stringify({ ...ASK, stream: true }).length);
@@ -355,7 +355,7 @@ describe("a call that not everybody speaks the dialect of", () => {
     expect(admission.load.bufferedBytes).toBe(0);
   });
 
-  test("is refused before anybody is asked, where it has no words in the other dialect", async () => {
+  test("is rejected before any attempt if it cannot be expressed in the other dialect", async () => {
     candidates = [place("converted", "chat")];
     const refused = start({ ...ASK, background: true }, "responses");
     await expect(refused).rejects.toMatchObject({ code: "invalid_request", param: "background" });
@@ -363,7 +363,7 @@ describe("a call that not everybody speaks the dialect of", () => {
     expect(ends).toMatchObject([{ outcome: "invalid_request", usage: null }]);
   });
 
-  test("may refer to what the same key was told, and to nobody else's answers", async () => {
+  test("can refer to responses that the same key received, but not to those of others", async () => {
     candidates = [place("converted", "chat")];
     const first = await start(ASK, "responses");
     theCall().respond(200, JSON_TYPE);

@@ -31,7 +31,7 @@ describe("a failure before the first byte", () => {
     ["status 429", (far: ScriptedCall) => refuse(far, 429)],
     ["status 500", (far: ScriptedCall) => refuse(far, 500)],
     ["status 503 without JSON", (far: ScriptedCall) => far.respond(503, { "content-type": "text/html" })],
-    ["a credential that is not accepted", (far: ScriptedCall) => refuse(far, 401)],
+    ["a rejected credential", (far: ScriptedCall) => refuse(far, 401)],
     ["a connection that breaks off", (far: ScriptedCall) => far.cut()],
     [
       "an error as the first event",
@@ -43,14 +43,14 @@ describe("a failure before the first byte", () => {
     ],
     [
       // OpenCSGs/csghub-server#1369: taken for a good answer, since its status was 200.
-      "an empty account told in a stream with status 200",
+      "an empty account reported in a stream with status 200",
       (far: ScriptedCall) => {
         far.respond(200, SSE);
         far.write('data: {"error":{"message":"No balance.","code":"insufficient_balance"}}\n\ndata: [DONE]\n\n');
         far.end();
       },
     ],
-  ])("%s leads to the next place, unnoticed", async (_name, play) => {
+  ])("is retried on the next upstream without the caller noticing: %s", async (_name, play) => {
     await stage.open();
     stage.place("bad", play);
     stage.place("good", answer);
@@ -62,7 +62,7 @@ describe("a failure before the first byte", () => {
     await vi.waitFor(() => expect(stage.ends).toMatchObject([{ outcome: "ok", attempts: 2 }]));
   });
 
-  test("is the caller's where it is the caller's mistake, or nobody else is left", async () => {
+  test("is returned to the caller if the request is invalid or no other upstream is left", async () => {
     await stage.open();
     stage.place("a", (far: ScriptedCall) => refuse(far, 400));
     stage.place("b", answer);
@@ -75,8 +75,8 @@ describe("a failure before the first byte", () => {
   });
 });
 
-describe("the same place", () => {
-  test("is asked again after a wait where it had not begun, and every attempt is told", async () => {
+describe("the same upstream", () => {
+  test("is retried after a wait if it had not started the call, and the response counts the attempts", async () => {
     await stage.open();
     const upstream = stage.place("only");
     const answered = stage.chat();
@@ -94,7 +94,7 @@ describe("the same place", () => {
     );
   });
 
-  test("is not asked again before it wants to, but for longer than the bound nobody waits", async () => {
+  test("is not retried before the time it asks for, and not at all beyond the maximum wait", async () => {
     await stage.open({ limits: { maxRetryWaitMs: 50 } });
     const upstream = stage.place("only");
     const [first, second] = [upstream.nextCall(), upstream.nextCall()];
@@ -111,16 +111,16 @@ describe("the same place", () => {
   });
 
   test.each([
-    ["answered with an error", (far: ScriptedCall) => refuse(far, 500)],
+    ["responded with an error", (far: ScriptedCall) => refuse(far, 500)],
     ["broke off", (far: ScriptedCall) => far.cut()],
-  ])("is not asked again when it %s: it would most likely do so again", async (_name, play) => {
+  ])("is not retried if it %s, because it would probably do so again", async (_name, play) => {
     await stage.open();
     const upstream = stage.place("only", play);
     expect((await stage.chat()).status).toBeGreaterThanOrEqual(500);
     expect(upstream.calls).toHaveLength(1);
   });
 
-  test("is asked no more often than the settings say", async () => {
+  test("is called no more often than configured", async () => {
     await stage.open({ limits: { maxAttempts: 3 } });
     const upstream = stage.place("only", (far: ScriptedCall) => refuse(far, 503));
     const refused = await stage.chat();
@@ -130,7 +130,7 @@ describe("the same place", () => {
   });
 });
 
-test("a provider that may have acted by itself is not doubled: its broken call ends", async () => {
+test("a broken call to a provider that may have acted on its own is not retried", async () => {
   await stage.open();
   const acts = { kind: "provider", protocols: ["responses"] } as const;
   const first = stage.place("first", (far: ScriptedCall) => far.cut(), acts);
@@ -139,7 +139,7 @@ test("a provider that may have acted by itself is not doubled: its broken call e
   expect(first.calls.length + second.calls.length).toBe(1);
 });
 
-test("once a byte was sent nothing is tried again: the stream ends with the error", async () => {
+test("after the first byte a call is not retried, and the stream ends with the error", async () => {
   await stage.open();
   const first = stage.place("first");
   const second = stage.place("second");
@@ -154,7 +154,7 @@ test("once a byte was sent nothing is tried again: the stream ends with the erro
   expect(second.calls).toHaveLength(0);
 });
 
-test("a caller that leaves during a wait ends the call: nobody is asked for it", async () => {
+test("a caller that disconnects during a wait ends the call without another attempt", async () => {
   await stage.open({ random: () => 0.99 });
   const upstream = stage.place("only");
   const leaving = new AbortController();
@@ -169,7 +169,7 @@ test("a caller that leaves during a wait ends the call: nobody is asked for it",
   expect(upstream.calls).toHaveLength(1);
 });
 
-test("a stop of the server ends calls that wait for another attempt, and they ask nobody", async () => {
+test("stopping the server ends calls that wait for a retry, without another attempt", async () => {
   await stage.open();
   const upstream = stage.place("only");
   const arrived = upstream.nextCall();
@@ -181,7 +181,7 @@ test("a stop of the server ends calls that wait for another attempt, and they as
   expect(stage.host?.load.callsInFlight).toBe(0);
 });
 
-test("a place that failed several times is left alone, told of honestly, and found again", async () => {
+test("an upstream that failed several times is paused, callers get a retry time, and it then recovers", async () => {
   await stage.open({ limits: { maxAttempts: 1 } });
   let works = false;
   const upstream = stage.place("only", (far: ScriptedCall) => (works ? answer(far) : far.cut()));
@@ -197,7 +197,7 @@ test("a place that failed several times is left alone, told of honestly, and fou
   expect((await stage.chat()).status).toBe(200);
 });
 
-test("calls that run at once are spread over places of the same rank", async () => {
+test("concurrent calls are spread over upstreams of the same rank", async () => {
   await stage.open();
   const [a, b] = [stage.place("a"), stage.place("b")];
   const answers = [1, 2, 3, 4].map(() => stage.chat());

@@ -38,13 +38,13 @@ const picture = (bytes: number): object => ({
   image_url: { url: `data:image/png;base64,${base64(bytes)}` },
 });
 
-describe("the most input that a call can be", () => {
+describe("the maximum input of a call", () => {
   test.each([
     ["words that end like base64", "word ".repeat(160_000) + "a".repeat(5000)],
     ["one letter", "a".repeat(800_000)],
-    ["base64 in a text", base64(600_000)],
-    ["a data URL in a text", `data:image/png;base64,${base64(600_000)}`],
-  ])("is a token for each byte of %s", (_name, text) => {
+    ["base64 in text", base64(600_000)],
+    ["a data URL in text", `data:image/png;base64,${base64(600_000)}`],
+  ])("is one token per byte of %s", (_name, text) => {
     for (const content of [text, [{ type: "text", text }]]) {
       const { inputTokens } = worstOf(user(content));
       expect(inputTokens).toBeGreaterThanOrEqual(text.length);
@@ -60,21 +60,21 @@ describe("the most input that a call can be", () => {
     ],
     ["a tool call's arguments", { messages: [{ tool_calls: [{ function: { arguments: { image_url: long } } }] }] }],
     ["a message itself", { messages: [{ role: "user", image_url: { url: long } }] }],
-    ["content that is no list", { messages: [{ content: { type: "image_url", image_url: { url: long } } }] }],
+    ["content that is not a list", { messages: [{ content: { type: "image_url", image_url: { url: long } } }] }],
     ["a part of an unknown kind", { messages: [{ content: [{ type: "x", image_url: { url: long } }] }] }],
     ["metadata", { metadata: { content: [{ type: "image_url", image_url: { url: long } }] } }],
     ["a list in a list", { messages: [[{ content: [{ type: "image_url", image_url: { url: long } }] }]] }],
-    ["a picture with a space in it", user([{ type: "image_url", image_url: { url: `${long} ` } }])],
+    ["an image with a space in it", user([{ type: "image_url", image_url: { url: `${long} ` } }])],
     [
-      "a picture of words",
+      "an image made of words",
       user([{ type: "image_url", image_url: { url: "word ".repeat(160_000) + "a".repeat(5000) } }]),
     ],
-    ["a picture that is padded twice", user([{ type: "image_url", image_url: { url: `${long}==${long}` } }])],
+    ["an image that is padded twice", user([{ type: "image_url", image_url: { url: `${long}==${long}` } }])],
     [
-      "a picture of a length that no base64 has",
+      "an image with a length that base64 cannot have",
       user([{ type: "image_url", image_url: { url: "a".repeat(800_001) } }]),
     ],
-  ])("counts what looks like a picture as text in %s", (_name, body) => {
+  ])("counts something that looks like an image as text in %s", (_name, body) => {
     expect(worstOf(body).inputTokens).toBeGreaterThanOrEqual(800_000);
   });
 
@@ -86,14 +86,14 @@ describe("the most input that a call can be", () => {
     ["an id", { type: "input_image", file_id: "file-1" }],
     ["a part without a type", { image_url: { url: `data:image/png;base64,${base64(3_000_000)}` } }],
     ["another spelling", { type: "image_url", Image_URL: { url: "https://example.org/cat.png" } }],
-  ])("is that of a picture, whatever its bytes: %s", (name, part) => {
+  ])("is that of an image, whatever its size: %s", (name, part) => {
     const text = JSON.stringify(user([part]));
     const { inputTokens } = worstOf(name.includes("escaped") ? text.replaceAll("/", "\\/") : text);
     expect(inputTokens).toBeGreaterThanOrEqual(IMAGE_TOKENS);
     expect(inputTokens).toBeLessThan(IMAGE_TOKENS + AROUND);
   });
 
-  test("is the same in whatever pieces the body comes", () => {
+  test("is the same however the body is split", () => {
     const bytes = Buffer.from(JSON.stringify(user([{ type: "text", text: "Hi" }, picture(60_000)])));
     const whole = worstCaseOf({ scan: scanCall([bytes], "chat"), dialect: "chat", candidates: [place()] });
     for (const size of [1, 7, 1000, 4096]) {
@@ -104,7 +104,7 @@ describe("the most input that a call can be", () => {
     }
   });
 
-  test("is the context of the model at most, the larger of two", () => {
+  test("is at most the model's context, or the larger of two", () => {
     const call = scanned(user("x".repeat(3_000_000)));
     const contexts = [{ contextTokens: 1000 }, { contextTokens: CONTEXT }].map(place);
     expect(worstCaseOf({ ...call, candidates: contexts }).inputTokens).toBe(CONTEXT);
@@ -114,17 +114,17 @@ describe("the most input that a call can be", () => {
   const responses = { dialect: "responses" } as const;
   test.each<[string, object, { dialect?: Dialect }]>([
     ["a file", user([{ type: "file", file: { file_data: base64(100) } }]), {}],
-    ["a file by its id", user([{ type: "input_file", file_id: "file-1" }]), responses],
-    ["a sound", user([{ type: "input_audio", input_audio: { data: base64(100), format: "wav" } }]), {}],
-    ["an earlier sound", { messages: [{ role: "assistant", audio: { id: "audio_1" } }] }, {}],
+    ["a file by its ID", user([{ type: "input_file", file_id: "file-1" }]), responses],
+    ["audio", user([{ type: "input_audio", input_audio: { data: base64(100), format: "wav" } }]), {}],
+    ["earlier audio", { messages: [{ role: "assistant", audio: { id: "audio_1" } }] }, {}],
     ["a part of an unknown kind", user([{ type: "hologram", hologram: "x" }]), {}],
-    ["the response before", { previous_response_id: "resp_1" }, responses],
+    ["a previous response", { previous_response_id: "resp_1" }, responses],
     ["a conversation", { conversation: { id: "conv_1" } }, responses],
     ["a stored prompt", { prompt: { id: "pmpt_1" } }, responses],
     ["a stored item", { input: [{ type: "item_reference", id: "msg_1" }] }, responses],
     ["stored thinking", { input: [{ type: "reasoning", id: "rs_1", summary: [] }] }, responses],
     ["a template", { chat_template: "{% for i in range(9999) %}a{% endfor %}" }, {}],
-  ])("is all that the model can read where the body has %s", (_name, body, options) => {
+  ])("is the model's entire context if the body has %s", (_name, body, options) => {
     expect(worstOf(body, { ...options, contextTokens: CONTEXT }).inputTokens).toBe(CONTEXT);
     expect(worstOf(body, options).inputTokens).toBeGreaterThan(1_000_000);
   });
@@ -136,15 +136,15 @@ describe("the most input that a call can be", () => {
       { tools: [{ type: "function", parameters: { file_id: {}, prompt: {}, image_url: {} } }] },
     ],
     [
-      "items with ids and content",
+      "items with IDs and content",
       { input: [{ type: "message", id: "msg_1", role: "assistant", content: [{ type: "output_text", text: "Hi" }] }] },
     ],
-  ])("is its bytes alone where it has %s", (_name, body) => {
+  ])("is only its bytes if the body has %s", (_name, body) => {
     const { inputTokens } = worstOf(body, responses);
     expect(inputTokens).toBeLessThan(JSON.stringify(body).length + AROUND + 1);
   });
 
-  test("is its bytes alone where items that it refers to are put in their place here", () => {
+  test("is only its bytes if the host itself resolves the items that it references", () => {
     const call = scanned({ input: [{ type: "item_reference", id: "msg_1" }] }, { ...responses, protocols: ["chat"] });
     const { inputTokens } = worstCaseOf(call);
     expect(inputTokens).toBeLessThan(AROUND);
@@ -155,28 +155,28 @@ describe("the most input that a call can be", () => {
     ["a tool that the upstream runs", { tools: [{ type: "web_search" }, { type: "function" }] }, 1],
     ["two of them", { tools: [{ type: "web_search" }, { type: "mcp" }] }, 2],
     ["a field that asks for a search", { web_search_options: {} }, 1],
-  ])("is another context for %s", (_name, body, contexts) => {
+  ])("includes another context for %s", (_name, body, contexts) => {
     const { inputTokens } = worstOf(body, { contextTokens: CONTEXT });
     expect(inputTokens).toBeGreaterThan(contexts * CONTEXT);
     expect(inputTokens).toBeLessThan(contexts * CONTEXT + 2 * AROUND);
   });
 });
 
-describe("the most output that a call can bring", () => {
+describe("the maximum output of a call", () => {
   test.each([
     ["nothing", "{}", MOST_OUTPUT],
     ["a limit", '{"max_tokens":10}', 10],
     ["a fraction", '{"max_tokens":7.2}', 8],
     ["an exponent", '{"max_tokens":1e3}', 1000],
-    ["a limit as text", '{"max_tokens":"5"}', 5],
-    ["a limit as escaped text", '{"max_tokens":"\\u0035"}', 5],
-    ["a limit as text with an exponent", '{"max_tokens":"1e2"}', 100],
-    ["a limit as text with an underscore", '{"max_tokens":"1_0"}', 10],
+    ["a limit as a string", '{"max_tokens":"5"}', 5],
+    ["a limit as an escaped string", '{"max_tokens":"\\u0035"}', 5],
+    ["a limit as a string with an exponent", '{"max_tokens":"1e2"}', 100],
+    ["a limit as a string with an underscore", '{"max_tokens":"1_0"}', 10],
     ["a limit in other digits", '{"max_tokens":"\u0665"}', MOST_OUTPUT],
     ["a limit in words", '{"max_tokens":"ten"}', MOST_OUTPUT],
     ["null", '{"max_tokens":null}', MOST_OUTPUT],
     ["zero", '{"max_tokens":0}', MOST_OUTPUT],
-    ["less than nothing", '{"max_tokens":-1}', MOST_OUTPUT],
+    ["a negative number", '{"max_tokens":-1}', MOST_OUTPUT],
     ["true", '{"max_tokens":true}', MOST_OUTPUT],
     ["a list", '{"max_tokens":[5]}', MOST_OUTPUT],
     ["an object", '{"max_tokens":{"a":1}}', MOST_OUTPUT],
@@ -191,7 +191,7 @@ describe("the most output that a call can bring", () => {
     ["a limit that engines prefer", '{"max_tokens":10,"n_predict":300}', 300],
     ["no limit, as engines write it", '{"max_tokens":10,"n_predict":-1}', MOST_OUTPUT],
     ["a limit deeper down", '{"a":{"max_tokens":10}}', MOST_OUTPUT],
-  ])("with %s is what any upstream would read", (_name, body, most) => {
+  ])("with %s is the most that any upstream would read", (_name, body, most) => {
     expect(worstOf(body, { maxOutputTokens: MOST_OUTPUT }).outputTokens).toBe(most);
   });
 
@@ -209,13 +209,13 @@ describe("the most output that a call can bring", () => {
     ['"many"', 128],
     ["[3]", 128],
     ["{}", 128],
-  ])("is as many answers as any upstream would read in n: %s", (n, choices) => {
+  ])("counts as many choices as any upstream would read from n: %s", (n, choices) => {
     for (const name of ["n", "N", "\\u006e", "best_of"]) {
       expect(worstOf(`{"max_tokens":10,"${name}":${n}}`).outputTokens).toBe(10 * choices);
     }
   });
 
-  test("is a number, however many answers of whatever length are asked for", () => {
+  test("is finite, however many choices of whatever length are requested", () => {
     for (const n of ["1e400", "9".repeat(30), '"1e300"']) {
       const { outputTokens } = worstOf(`{"max_tokens":9e300,"n":${n}}`);
       expect(outputTokens).toBe(Number.MAX_SAFE_INTEGER);
@@ -232,21 +232,21 @@ describe("the most output that a call can bring", () => {
     ["a call that is converted", '{"max_completion_tokens":10}', { protocols: ["responses"] }, 10],
     ["the responses dialect", '{"max_output_tokens":10}', { dialect: "responses" }, 10],
     ["a converted one", '{"max_output_tokens":10}', { dialect: "responses", protocols: ["chat"] }, 10],
-    ["a limit that is not this dialect's", '{"max_tokens":10}', { dialect: "responses" }, UNKNOWN_OUTPUT_TOKENS],
+    ["a field that this dialect does not have", '{"max_tokens":10}', { dialect: "responses" }, UNKNOWN_OUTPUT_TOKENS],
     ["the context", "{}", { contextTokens: 9000 }, 9000],
     ["the smaller of context and output", "{}", { contextTokens: 500, maxOutputTokens: 9000 }, 500],
-    ["a model of which nothing is known", "{}", {}, UNKNOWN_OUTPUT_TOKENS],
+    ["an unknown model", "{}", {}, UNKNOWN_OUTPUT_TOKENS],
   ])("is the limit of %s", (...[, body, options, most]) => {
     expect(worstOf(body, options).outputTokens).toBe(most);
   });
 
-  test("is the most of all places that may serve the call", () => {
+  test("is the maximum of all upstreams that may serve the call", () => {
     const candidates = [place({ maxOutputTokens: 100 }), place({ maxOutputTokens: 300 })];
     expect(worstCaseOf({ ...scanned("{}"), candidates }).outputTokens).toBe(300);
     expect(worstCaseOf({ ...scanned('{"max_tokens":200}'), candidates }).outputTokens).toBe(200);
   });
 
-  test("holds a prediction beside the answer, since what of it is wrong is charged", () => {
+  test("includes a prediction in addition to the response, because rejected tokens are charged", () => {
     const prediction = { type: "content", content: "word ".repeat(100) };
     const { outputTokens, unseenTokens } = worstOf({ max_tokens: 10, prediction });
     expect(unseenTokens).toBeGreaterThanOrEqual(500);
@@ -254,8 +254,8 @@ describe("the most output that a call can bring", () => {
   });
 });
 
-describe("what a limit of tokens counts", () => {
-  test("is an estimate, and the most that it may be wrong by", () => {
+describe("the token count for rate limits", () => {
+  test("is an estimate with the maximum excess", () => {
     const body = { max_tokens: 5000, ...user("x".repeat(4000)) };
     const { inputTokens, outputTokens, excessTokens } = sizeOf(scanned(body));
     expect(inputTokens).toBeLessThan(1100);
@@ -264,7 +264,7 @@ describe("what a limit of tokens counts", () => {
     expect(inputTokens + outputTokens + excessTokens).toBe(most.inputTokens + most.outputTokens);
   });
 
-  test("is not a stream's output beyond its beginning, which is counted as it comes", () => {
+  test("includes only the beginning of a stream's output; the rest is counted as it arrives", () => {
     const { excessTokens } = sizeOf(scanned({ stream: true, max_tokens: 100_000, ...user("Hi") }));
     expect(excessTokens).toBeLessThan(AROUND);
   });
@@ -308,7 +308,7 @@ const tool = text.map((words) => ({
   tokens: Buffer.byteLength(words),
 }));
 
-test("for any body, no strict reader counts more than is reserved", () => {
+test("for any body, no strict upstream counts more than is reserved", () => {
   const call = fc.record({
     messages: fc.array(message, { maxLength: 5 }),
     tools: fc.array(tool, { maxLength: 2 }),

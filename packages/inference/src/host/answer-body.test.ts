@@ -29,7 +29,7 @@ function raw(port: number, request: string): Promise<string> {
   return text(socket);
 }
 
-test("pieces of every size arrive as they were, and the answer ends", async () => {
+test("pieces of every size arrive unchanged, and the response ends", async () => {
   const pieces = ["data: 1\n\n", "", "x".repeat(16 * 1024), "y".repeat(300_000), "é\n\n"];
   const port = await serve((body) => {
     for (const piece of pieces) body.write(Buffer.from(piece));
@@ -40,7 +40,7 @@ test("pieces of every size arrive as they were, and the answer ends", async () =
   expect(await answer.text()).toBe(pieces.join(""));
 });
 
-test("every byte of a first piece is sent as it is, be it no text at all", async () => {
+test("the first piece is sent unchanged even if it is not text", async () => {
   const bytes = Buffer.from(Array.from({ length: 512 }, (_, index) => index % 256));
   const port = await serve((body) => {
     body.write(bytes);
@@ -50,7 +50,7 @@ test("every byte of a first piece is sent as it is, be it no text at all", async
   expect(Buffer.from(await answer.arrayBuffer())).toEqual(bytes);
 });
 
-test("a caller of HTTP/1.0, which knows no chunks, gets the bytes alone", async () => {
+test("a caller that uses HTTP/1.0 gets the bytes without chunks", async () => {
   const port = await serve((body) => {
     body.write(Buffer.from("data: 1\n\n"));
     body.end();
@@ -59,7 +59,7 @@ test("a caller of HTTP/1.0, which knows no chunks, gets the bytes alone", async 
   expect(answer.split("\r\n\r\n")[1]).toBe("data: 1\n\n");
 });
 
-test("requests sent in one go are answered whole and in their order", async () => {
+test("pipelined requests get complete responses in order", async () => {
   let count = 0;
   const port = await serve((body) => {
     const own = ++count;
@@ -77,7 +77,7 @@ test("requests sent in one go are answered whole and in their order", async () =
   ]);
 });
 
-test("a caller that does not keep up is told of, and so is its catching up", async () => {
+test("writing reports when the caller is too slow and when it has caught up", async () => {
   const drained = Promise.withResolvers<boolean>();
   const port = await serve((body, response) => {
     response.on("drain", () => {

@@ -32,7 +32,7 @@ describe("a web page of an allowed origin", () => {
     ["/v1/responses", "POST"],
     ["/v1/models", "GET, HEAD"],
     ["/v1/models/a/b", "GET, HEAD"],
-  ])("may ask before it calls %s, without a key", async (path, methods) => {
+  ])("can send a preflight request for %s without a key", async (path, methods) => {
     const answered = await preflight(ORIGIN, { path });
     expect(answered.status).toBe(204);
     expect(await answered.text()).toBe("");
@@ -46,17 +46,14 @@ describe("a web page of an allowed origin", () => {
     expect(answered.headers.get("access-control-allow-credentials")).toBeNull();
   });
 
-  test.each(["", "x y", "a".repeat(3000)])(
-    "is told of the headers of SDKs where it asks for `%.10s`",
-    async (asked) => {
-      const names = (await preflight(ORIGIN, { asked })).headers.get("access-control-allow-headers");
-      for (const name of ["authorization", "content-type", "idempotency-key", "x-stainless-retry-count"]) {
-        expect(names).toContain(name);
-      }
-    },
-  );
+  test.each(["", "x y", "a".repeat(3000)])("gets the SDK headers as allowed if it requests `%.10s`", async (asked) => {
+    const names = (await preflight(ORIGIN, { asked })).headers.get("access-control-allow-headers");
+    for (const name of ["authorization", "content-type", "idempotency-key", "x-stainless-retry-count"]) {
+      expect(names).toContain(name);
+    }
+  });
 
-  test("reads answers, whole and streamed, and what their headers tell", async () => {
+  test("can read complete and streamed responses and their headers", async () => {
     stage.place("box", (far) => {
       far.respond(200, stream ? SSE : JSON_TYPE);
       far.write(stream ? chunk("Hi") + DONE : JSON.stringify(ANSWER));
@@ -81,7 +78,7 @@ describe("a web page of an allowed origin", () => {
     }
   });
 
-  test("reads errors too: ours, upstreams', and of unknown paths and methods", async () => {
+  test("can read errors of the host, of upstreams, and for unknown paths and methods", async () => {
     stage.place("box", (far) => far.respond(500, { "content-type": "text/html" }));
     const headers = { origin: ORIGIN };
     const errors = [
@@ -98,7 +95,7 @@ describe("a web page of an allowed origin", () => {
   });
 
   test.each(["https://evil.example", `${ORIGIN}.evil.example`, "http://chat.example.com", "null"])(
-    "is not one of %s",
+    "is not one from %s",
     async (origin) => {
       for (const answered of [await preflight(origin), await stage.chat(CHAT, { headers: { origin } })]) {
         expect([allowed(answered), answered.headers.get("vary")]).toEqual([null, "Origin"]);
@@ -108,16 +105,19 @@ describe("a web page of an allowed origin", () => {
   );
 });
 
-test.each([ORIGIN, "null"])("`*` lets every page in, be its origin %s, also to refusals", async (origin) => {
-  const authenticate = (): Promise<never> => Promise.reject(new DomainError("invalid_credential", "No."));
-  await stage.open({ allowedOrigins: ["*"], callers: { authenticate } });
-  const asked = await preflight(origin);
-  const refused = await stage.chat(CHAT, { headers: { origin } });
-  expect([asked.status, refused.status]).toEqual([204, 401]);
-  for (const answered of [asked, refused]) expect(allowed(answered)).toBe("*");
-});
+test.each([ORIGIN, "null"])(
+  "`*` allows every page, including the origin %s, to read responses and errors",
+  async (origin) => {
+    const authenticate = (): Promise<never> => Promise.reject(new DomainError("invalid_credential", "No."));
+    await stage.open({ allowedOrigins: ["*"], callers: { authenticate } });
+    const asked = await preflight(origin);
+    const refused = await stage.chat(CHAT, { headers: { origin } });
+    expect([asked.status, refused.status]).toEqual([204, 401]);
+    for (const answered of [asked, refused]) expect(allowed(answered)).toBe("*");
+  },
+);
 
-test("without allowed origins nothing is said of them", async () => {
+test("without allowed origins there are no CORS headers", async () => {
   await stage.open();
   const asked = await preflight(ORIGIN);
   expect(asked.status).toBe(405);

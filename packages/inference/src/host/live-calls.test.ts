@@ -25,7 +25,7 @@ class CountedCall implements LiveCall {
   }
 }
 
-test("exactly the calls that were added and not deleted are looked at, in whatever order they end", () => {
+test("a sweep checks exactly the calls that were added and not deleted, in whatever order they end", () => {
   fc.assert(
     fc.property(fc.array(fc.nat({ max: 9 }), { maxLength: 60 }), (toggles) => {
       const some = new LiveCalls(new TestClock(), 60_000);
@@ -46,7 +46,7 @@ test("exactly the calls that were added and not deleted are looked at, in whatev
   );
 });
 
-test("a call that ends while it is looked at hides none of the others", () => {
+test("a call that ends during its check does not hide others", () => {
   const some = new LiveCalls(new TestClock(), 60_000);
   const calls = Array.from({ length: 5 }, () => new CountedCall());
   for (const call of calls) {
@@ -59,7 +59,7 @@ test("a call that ends while it is looked at hides none of the others", () => {
   expect(calls.map(({ checks }) => checks)).toEqual([1, 1, 1, 1, 1]);
 });
 
-test("deleting a call a second time leaves the others alone", () => {
+test("deleting a call twice does not affect others", () => {
   const [first, second] = [new CountedCall(), new CountedCall()];
   live.add(first);
   live.add(second);

@@ -63,20 +63,20 @@ const COMPRESSED: readonly (readonly [string, (bytes: Buffer) => Buffer])[] = [
 ];
 
 describe("a compressed body", () => {
-  test.each(COMPRESSED)("(%s) is read as what it says, and held by what it has become", async (encoding, compress) => {
+  test.each(COMPRESSED)("(%s) is decompressed, and counts with its decompressed size", async (encoding, compress) => {
     const pieces = await read({ encoding, body: compress(TEXT) });
     expect(Buffer.concat(pieces ?? []).equals(TEXT)).toBe(true);
     expect(admission.load.bufferedBytes).toBeGreaterThanOrEqual(TEXT.length);
   });
 
-  test.each(COMPRESSED)("(%s) that would become too large is refused early", async (encoding, compress) => {
+  test.each(COMPRESSED)("(%s) that would become too large is rejected early", async (encoding, compress) => {
     const bomb = compress(Buffer.alloc(200 * MAX_BYTES));
     expect(bomb.length).toBeLessThan(MAX_BYTES);
     await expect(read({ encoding, body: bomb })).rejects.toMatchObject({ code: "request_too_large" });
     expect(admission.load.bufferedBytes).toBeLessThanOrEqual(2 * MAX_BYTES);
   });
 
-  test.each(COMPRESSED)("(%s) that is cut off is refused", async (encoding, compress) => {
+  test.each(COMPRESSED)("(%s) that is truncated is rejected", async (encoding, compress) => {
     const body = compress(TEXT);
     await expect(read({ encoding, body: body.subarray(0, body.length - 6) })).rejects.toMatchObject({
       code: "invalid_request",
@@ -84,14 +84,14 @@ describe("a compressed body", () => {
     });
   });
 
-  test.each(COMPRESSED)("(%s) that is none is refused", async (encoding) => {
+  test.each(COMPRESSED)("(%s) that is not compressed is rejected", async (encoding) => {
     await expect(read({ encoding, body: TEXT })).rejects.toMatchObject({
       code: "invalid_request",
       param: "content-encoding",
     });
   });
 
-  test("with a window that would cost much memory is refused", async () => {
+  test("with a window that would need much memory is rejected", async () => {
     const params = { [constants.ZSTD_c_windowLog]: 27, [constants.ZSTD_c_contentSizeFlag]: 0 };
     const body = zstdCompressSync(Buffer.alloc(100), { params });
     const wide = Buffer.from(body);
@@ -100,25 +100,28 @@ describe("a compressed body", () => {
     await expect(read({ encoding: "zstd", body: wide })).rejects.toMatchObject({ code: "invalid_request" });
   });
 
-  test("beyond the host's budget is shed", async () => {
+  test("beyond the host's memory budget is rejected as overload", async () => {
     const other = admission.enter();
     other.holdBytes(2_900_000);
     await expect(read({ encoding: "gzip", body: gzipSync(TEXT) })).rejects.toMatchObject({ code: "overloaded" });
   });
 
-  test.each(["gzip, br", "compress", "gzip;q=1", "aws-chunked"])("by %s is not known", async (encoding) => {
-    const request = await upload({ encoding, body: TEXT });
-    expect(() => checkBodyHeaders(request, MAX_BYTES)).toThrow(
-      expect.objectContaining({ code: "unsupported_media_type", param: "content-encoding" }),
-    );
-  });
+  test.each(["gzip, br", "compress", "gzip;q=1", "aws-chunked"])(
+    "with the encoding %s is not supported",
+    async (encoding) => {
+      const request = await upload({ encoding, body: TEXT });
+      expect(() => checkBodyHeaders(request, MAX_BYTES)).toThrow(
+        expect.objectContaining({ code: "unsupported_media_type", param: "content-encoding" }),
+      );
+    },
+  );
 
-  test.each([undefined, "identity", ""])("is none under %s", async (encoding) => {
+  test.each([undefined, "identity", ""])("is not expected with the encoding %s", async (encoding) => {
     const pieces = await read({ ...(encoding === undefined ? {} : { encoding }), body: TEXT });
     expect(Buffer.concat(pieces ?? []).equals(TEXT)).toBe(true);
   });
 
-  test.each([undefined, "gzip"])("whose caller leaves is forgotten (%s)", async (encoding) => {
+  test.each([undefined, "gzip"])("is discarded if its caller disconnects (%s)", async (encoding) => {
     const body = encoding === undefined ? TEXT : gzipSync(TEXT);
     expect(await read({ ...(encoding === undefined ? {} : { encoding }), body, breakAt: body.length - 4 })).toBeNull();
     ticket.leave();

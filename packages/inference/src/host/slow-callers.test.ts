@@ -51,7 +51,7 @@ const served = async (): Promise<number> => {
 };
 
 describe("callers that hold connections", () => {
-  test("are cut off where their headers do not come to an end, and others are served meanwhile", async () => {
+  test("are disconnected if their headers do not end, and others are served meanwhile", async () => {
     const slow = open();
     slow.write(`${HEAD}x-slow: `);
     trickle(slow, "a");
@@ -61,7 +61,7 @@ describe("callers that hold connections", () => {
     expect(await served()).toBe(200);
   });
 
-  test("are cut off where their body does not come to an end, and what it held is free again", async () => {
+  test("are disconnected if their body does not end, and its memory is released", async () => {
     const slow = open();
     slow.write(`${HEAD}content-length: 100000\r\n\r\n{"model":"`);
     trickle(slow, "a");
@@ -71,14 +71,14 @@ describe("callers that hold connections", () => {
     await vi.waitFor(() => expect(stage.host?.load).toEqual({ callsInFlight: 0, bufferedBytes: 0 }));
   });
 
-  test("are cut off where they say nothing at all, however many they are", async () => {
+  test("are disconnected if they send nothing, however many there are", async () => {
     const idle = Array.from({ length: 200 }, () => text(open()));
     expect(await served()).toBe(200);
     for (const answer of await Promise.all(idle)) expect(answer).toMatch(/^HTTP\/1\.1 408 /);
     expect(await served()).toBe(200);
   });
 
-  test("may rest between two calls for longer than a head may take", async () => {
+  test("can be idle between two calls for longer than a request head may take", async () => {
     const caller = open();
     const answers: string[] = [];
     caller.on("data", (piece: Buffer) => answers.push(piece.toString()));
@@ -94,7 +94,7 @@ describe("callers that hold connections", () => {
     expect(answers.join("")).toMatch(/^HTTP\/1\.1 200 /);
   });
 
-  test("with too large or too many headers are told so, and none is dropped without a word", async () => {
+  test("get 431 if their headers are too large or too many, and headers are never dropped silently", async () => {
     const large = open();
     large.write(`${HEAD}x-large: ${"a".repeat(70_000)}\r\n\r\n`);
     expect(await text(large)).toMatch(/^HTTP\/1\.1 431 [^]*"code":"headers_too_large"/);

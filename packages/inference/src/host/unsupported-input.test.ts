@@ -34,7 +34,7 @@ describe.each([false, true])("a failure that blames the input (stream: %s)", (st
     [501, { message: "The model is text-only: remove the pictures, or use a vision model." }],
     [500, { message: "max_tokens must be positive", type: "BadRequestError" }],
     [503, { message: "No.", type: "invalid_request_error" }],
-  ])("is 400 in the upstream's words: %i %j", async (status, error) => {
+  ])("becomes 400 with the upstream's message: %i %j", async (status, error) => {
     stage.place("box", failing(status, error));
     const answered = await stage.chat({ ...CHAT, stream });
     expect(answered.status).toBe(400);
@@ -50,7 +50,7 @@ describe.each([false, true])("a failure that blames the input (stream: %s)", (st
     await expect.poll(() => stage.ends).toMatchObject([{ outcome: "rejected", usage: null, cost: 0 }]);
   });
 
-  test("is put to the next upstream before, which may read it", async () => {
+  test("is first retried on the next upstream, which may support the input", async () => {
     stage.place("texts", failing(500, { message: NO_PICTURES }), { rank: 0 });
     stage.place("pictures", (far) => {
       far.respond(200, JSON_TYPE);
@@ -62,13 +62,13 @@ describe.each([false, true])("a failure that blames the input (stream: %s)", (st
     expect(answered.headers.get("x-fairlead-upstream")).toBe("node:pictures");
   });
 
-  test("does not count against the upstream, however often it comes", async () => {
+  test("does not count against the upstream, however often it occurs", async () => {
     stage.place("box", failing(500, { message: NO_PICTURES }));
     for (let i = 0; i <= FAILURES_TO_OPEN; i++) expect((await stage.chat({ ...CHAT, stream })).status).toBe(400);
   });
 });
 
-test("a first event that blames the input is 400 too", async () => {
+test("a first event that blames the input becomes 400 too", async () => {
   stage.place("box", (far) => {
     far.respond(200, SSE);
     far.write(`data: ${JSON.stringify({ error: { message: NO_PICTURES } })}\n\n`);
@@ -84,7 +84,7 @@ test.each([
   { message: "Unexpected error while reading an image" },
   { message: "The tool server broke off." },
   { message: "Internal error", type: "server_error", code: "500" },
-])("a failure of the upstream's own stays one, and counts against it: %j", async (error) => {
+])("a failure that does not blame the input is not changed, and counts against the upstream: %j", async (error) => {
   stage.place("box", failing(500, error));
   for (let i = 0; i < FAILURES_TO_OPEN; i++) expect((await stage.chat()).status).toBe(502);
   expect((await stage.chat()).status).toBe(503);

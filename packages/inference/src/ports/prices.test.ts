@@ -19,7 +19,7 @@ describe("the cost of a call", () => {
   const tokens = fc.integer({ min: 0, max: 10_000_000 });
   const price = fc.integer({ min: 0, max: 1_000_000_000_000 });
 
-  test("is exact, and rounded up once", () => {
+  test("is exact, and is rounded up once", () => {
     const prices = { input: 1, cachedInput: 1, output: 1, perRequest: 7 };
     expect(costOf({ inputTokens: 1, cachedInputTokens: 1, outputTokens: 1 }, prices)).toBe(8);
     expect(costOf({ inputTokens: 500_000, cachedInputTokens: 0, outputTokens: 500_000 }, prices)).toBe(8);
@@ -27,13 +27,13 @@ describe("the cost of a call", () => {
   });
 
   // BerriAI/litellm#22726: a price for a million tokens was taken as one for a token.
-  test("counts a published price for a million tokens as that", () => {
+  test("is calculated with prices per million tokens", () => {
     const prices = pricesSchema.parse({ input: 3 * NANO_PER_DOLLAR, output: 15 * NANO_PER_DOLLAR });
     const cost = costOf({ inputTokens: 2000, cachedInputTokens: 0, outputTokens: 400 }, prices);
     expect(formatDollars(cost)).toBe("$0.012");
   });
 
-  test("never falls when more is used, and stays a whole number that a store can hold", () => {
+  test("never falls when usage grows, and is always an integer that a store can hold", () => {
     fc.assert(
       fc.property(fc.tuple(tokens, tokens, tokens), price, price, ([input, output, more], inputPrice, outputPrice) => {
         const prices = { input: inputPrice, output: outputPrice, perRequest: 0 };
@@ -46,14 +46,14 @@ describe("the cost of a call", () => {
     );
   });
 
-  test("takes cached input at its own price, or at the price of input where it has none", () => {
+  test("uses the price of cached input, or the price of input if there is none", () => {
     const usage = { inputTokens: 1_000_000, cachedInputTokens: 1_000_000, outputTokens: 0 };
     expect(costOf(usage, { input: 10, cachedInput: 1, output: 0, perRequest: 0 })).toBe(1);
     expect(costOf(usage, { input: 10, output: 0, perRequest: 0 })).toBe(10);
   });
 
   test.each([{ input: -1, output: 0 }, { input: 0.5, output: 0 }, { input: 1 }, { input: 1, output: 1, other: 1 }])(
-    "%j are no prices",
+    "cannot be computed from invalid prices: %j",
     (prices) => {
       expect(pricesSchema.safeParse(prices).success).toBe(false);
     },

@@ -17,7 +17,7 @@ afterEach(() => stage.close());
 
 const idle = { callsInFlight: 0, bufferedBytes: 0 };
 
-test("an answer that has to be whole to be converted is held by the host's budget, and given back", async () => {
+test("a response buffered for conversion counts against the host's memory budget until it is sent", async () => {
   const answer = stage.chat();
   await vi.waitFor(() => expect(upstream.calls).toHaveLength(1));
   const [far] = upstream.calls;
@@ -30,16 +30,19 @@ test("an answer that has to be whole to be converted is held by the host's budge
   await vi.waitFor(() => expect(stage.host?.load).toEqual(idle));
 });
 
-test.each([false, true])("beyond it the call is refused, and asked of nobody else (stream: %s)", async (stream) => {
-  const answer = stage.chat({ ...CHAT, stream });
-  await vi.waitFor(() => expect(upstream.calls).toHaveLength(1));
-  const [far] = upstream.calls;
-  far?.respond(200, { "content-type": stream ? "text/event-stream" : "application/json" });
-  far?.write(`data: ${" ".repeat(BUDGET)}`);
-  const refused = await answer;
-  expect(refused.status).toBe(503);
-  expect(await refused.json()).toMatchObject({ error: { code: "overloaded" } });
-  expect(far?.closed).toBe(true);
-  expect(stage.ends).toMatchObject([{ outcome: "overloaded", attempts: 1 }]);
-  await vi.waitFor(() => expect(stage.host?.load).toEqual(idle));
-});
+test.each([false, true])(
+  "beyond the memory budget the call is rejected, without another attempt (stream: %s)",
+  async (stream) => {
+    const answer = stage.chat({ ...CHAT, stream });
+    await vi.waitFor(() => expect(upstream.calls).toHaveLength(1));
+    const [far] = upstream.calls;
+    far?.respond(200, { "content-type": stream ? "text/event-stream" : "application/json" });
+    far?.write(`data: ${" ".repeat(BUDGET)}`);
+    const refused = await answer;
+    expect(refused.status).toBe(503);
+    expect(await refused.json()).toMatchObject({ error: { code: "overloaded" } });
+    expect(far?.closed).toBe(true);
+    expect(stage.ends).toMatchObject([{ outcome: "overloaded", attempts: 1 }]);
+    await vi.waitFor(() => expect(stage.host?.load).toEqual(idle));
+  },
+);

@@ -51,7 +51,7 @@ function assertOrder(caller: BridgedDialect, stream: string): void {
   else assertResponsesOrder(events);
 }
 
-describe.each(DIALECTS)("for a caller of %s, a stream of the other dialect", (caller) => {
+describe.each(DIALECTS)("for a caller of %s, a stream in the other dialect", (caller) => {
   const frames = UPSTREAM_FRAMES[OTHER[caller]];
   const whole = relayed(caller, frames);
 
@@ -62,7 +62,7 @@ describe.each(DIALECTS)("for a caller of %s, a stream of the other dialect", (ca
     expect(whole).toContain(" ✓🌍");
   });
 
-  test("is the same in whatever pieces its bytes come, and however its lines end", () => {
+  test("is the same however its bytes are split and its lines end", () => {
     const framing = fc.record({ places, lineEnd: fc.constantFrom("\n", "\r\n", "\r"), comments: fc.boolean() });
     fc.assert(
       fc.property(framing, ({ places: cuts, lineEnd, comments }) => {
@@ -77,7 +77,7 @@ describe.each(DIALECTS)("for a caller of %s, a stream of the other dialect", (ca
     expect(relayed(caller, [frames.join("").trimEnd()])).toBe(whole);
   });
 
-  test("tells its usage, its first token and an estimate on the way", () => {
+  test("provides its usage, its first token and a running estimate", () => {
     const { answer } = answering(caller);
     const firsts = frames.map((frame) => {
       answer.push(Buffer.from(frame));
@@ -90,23 +90,26 @@ describe.each(DIALECTS)("for a caller of %s, a stream of the other dialect", (ca
     expect(answer).toMatchObject({ finished: true, failed: false });
   });
 
-  test.each(["ends", "is cut"])("that %s after any event but its last fails in-band and never cleanly", (how) => {
-    for (let kept = 1; kept <= FINISHED_AT[OTHER[caller]]; kept++) {
-      const { answer, sent } = answering(caller);
-      for (const frame of frames.slice(0, kept)) answer.push(Buffer.from(frame));
-      answer.push(Buffer.from((frames[kept] ?? "").slice(0, -3)));
-      const fault = how === "ends" ? answer.end() : new DomainError("upstream_failed", "Cut.");
-      expect(fault).toMatchObject({ code: "upstream_failed" });
-      if (fault) answer.fail(fault);
-      const stream = sent.join("");
-      assertOrder(caller, stream);
-      expect(stream).toContain('"error":{"message":');
-      expect(stream).not.toContain("[DONE]");
-      expect(answer).toMatchObject({ finished: false, failed: true });
-    }
-  });
+  test.each(["ends", "is cut"])(
+    "that %s after any event but its last fails in the stream and never ends cleanly",
+    (how) => {
+      for (let kept = 1; kept <= FINISHED_AT[OTHER[caller]]; kept++) {
+        const { answer, sent } = answering(caller);
+        for (const frame of frames.slice(0, kept)) answer.push(Buffer.from(frame));
+        answer.push(Buffer.from((frames[kept] ?? "").slice(0, -3)));
+        const fault = how === "ends" ? answer.end() : new DomainError("upstream_failed", "Cut.");
+        expect(fault).toMatchObject({ code: "upstream_failed" });
+        if (fault) answer.fail(fault);
+        const stream = sent.join("");
+        assertOrder(caller, stream);
+        expect(stream).toContain('"error":{"message":');
+        expect(stream).not.toContain("[DONE]");
+        expect(answer).toMatchObject({ finished: false, failed: true });
+      }
+    },
+  );
 
-  test("that begins with an error, ends before it began, or is no JSON, is a fault while nothing was sent", () => {
+  test("that begins with an error, is empty or is not JSON is a fault as long as nothing was sent", () => {
     for (const said of [
       'data: {"error":{"message":"no","code":400}}\n\n',
       'event: error\ndata: {"message":"no"}\n\n',
@@ -132,7 +135,7 @@ describe.each(DIALECTS)("for a caller of %s, a stream of the other dialect", (ca
     ['data: {"error":{"message":"too hot","type":"x"}}\n\n', "too hot"],
     ['event: error\ndata: {"message":"too hot","code":"x"}\n\n', "too hot"],
     ['data: {"error":"too hot"}\n\n', "too hot"],
-  ])("that tells of an error later passes it on in the caller's dialect: %s", (said, message) => {
+  ])("that reports an error later passes it on in the caller's dialect: %s", (said, message) => {
     const { answer, sent } = answering(caller);
     for (const frame of frames.slice(0, 3)) answer.push(Buffer.from(frame));
     expect(answer.push(Buffer.from(`${said}data: [DONE]\n\n`))).toBeNull();
@@ -144,7 +147,7 @@ describe.each(DIALECTS)("for a caller of %s, a stream of the other dialect", (ca
     expect(answer.failed).toBe(true);
   });
 
-  test("keeps quarrels over credentials from the caller", () => {
+  test("does not show credential errors to the caller", () => {
     const { answer, sent } = answering(caller);
     answer.push(Buffer.from(frames.slice(0, 3).join("")));
     const fault = answer.push(
@@ -154,7 +157,7 @@ describe.each(DIALECTS)("for a caller of %s, a stream of the other dialect", (ca
     expect(sent.join("")).not.toContain("sk-123");
   });
 
-  test("may hold an event of any length up to a limit, and none beyond it", () => {
+  test("can have events of any length up to a limit", () => {
     const long = "x".repeat(300_000);
     const { answer, sent } = answering(caller);
     const told =

@@ -33,11 +33,11 @@ function assertOrder(dialect: BridgedDialect, stream: string): void {
   else assertResponsesOrder(events);
 }
 
-describe.each(DIALECTS)("a call of %s that is converted", (dialect) => {
+describe.each(DIALECTS)("a converted call of %s", (dialect) => {
   const upstream = OTHER[dialect];
   const frames = UPSTREAM_FRAMES[upstream];
 
-  test("reaches the upstream in its own dialect, with its own name of the model", async () => {
+  test("reaches the upstream in the upstream's dialect and with its name of the model", async () => {
     const { call, leave } = await begin(dialect, { body: { seed: 1, temperature: 0.5 } });
     const { path, headers, body } = await call.request;
     expect(path).toBe(PATHS[upstream]);
@@ -49,13 +49,13 @@ describe.each(DIALECTS)("a call of %s that is converted", (dialect) => {
     leave();
   });
 
-  test("with `model: null` names the model of the upstream all the same", async () => {
+  test("with `model: null` still names the upstream's model", async () => {
     const { call, leave } = await begin(dialect, { body: { model: null } });
     expect(JSON.parse((await call.request).body.toString())).toMatchObject({ model: "m0" });
     leave();
   });
 
-  test("gets a whole answer in its own dialect, without the headers of the body that it does not get", async () => {
+  test("gets a complete response in its own dialect, without the headers of the original body", async () => {
     const scene = await begin(dialect, { stream: false });
     const body = JSON.stringify(WHOLE[upstream]);
     scene.call.respond(200, { ...JSON_TYPE, "content-length": "5", "x-ratelimit-remaining-tokens": "7" });
@@ -84,7 +84,7 @@ describe.each(DIALECTS)("a call of %s that is converted", (dialect) => {
     expect(scene.relay.answer?.usage).toMatchObject({ inputTokens: 11, cachedInputTokens: 5, outputTokens: 7 });
   });
 
-  test.each([400, 422])("is told of a refusal (%i) in its own dialect", async (status) => {
+  test.each([400, 422])("gets an upstream's rejection (%i) in its own dialect", async (status) => {
     const { relay, call, answer } = await begin(dialect);
     call.respond(status, { ...JSON_TYPE, "retry-after": "3", "content-length": "1" });
     const param = upstream === "chat" ? "max_tokens" : "max_output_tokens";
@@ -110,7 +110,7 @@ describe.each(DIALECTS)("a call of %s that is converted", (dialect) => {
   test.each([
     [429, 429, "rate_limit_exceeded"],
     [500, 502, "upstream_failed"],
-  ])("is told of a failure (%i) as %i %s", async (status, answered, code) => {
+  ])("gets an upstream's failure (%i) as %i %s", async (status, answered, code) => {
     const { call, answer } = await begin(dialect);
     call.respond(status, { ...JSON_TYPE, "retry-after": "3" });
     call.write('{"error":{"message":"not now","code":null}}');
@@ -123,7 +123,7 @@ describe.each(DIALECTS)("a call of %s that is converted", (dialect) => {
     });
   });
 
-  test("is told of a refusal that is no JSON at all, though it says so", async () => {
+  test("gets an upstream's rejection that claims to be JSON but is not", async () => {
     const { call, answer } = await begin(dialect);
     call.respond(400, JSON_TYPE);
     call.write("<html>");
@@ -136,11 +136,11 @@ describe.each(DIALECTS)("a call of %s that is converted", (dialect) => {
   test.each([
     ["is an error", '{"error":{"message":"no"}}', "no"],
     ["is something else", '{"hello":1,"usage":{"prompt_tokens":9,"input_tokens":9}}', "node:0: "],
-    ["is no JSON", "<html>", "not a JSON object"],
+    ["is not JSON", "<html>", "not a JSON object"],
     ["is null", "null", "not a JSON object"],
     ["is empty", "", "not a JSON object"],
     ["is a stream", "data: {}\n\ndata: [DONE]\n\n", "returned text/event-stream instead of JSON"],
-  ])("is 502 where a whole answer %s, and nothing is charged", async (_name, said, message) => {
+  ])("fails with 502 without a charge if a non-streaming response %s", async (_name, said, message) => {
     const { relay, call, answer } = await begin(dialect, { stream: false });
     call.respond(200, said.startsWith("data") ? SSE : JSON_TYPE);
     call.write(said);
@@ -154,7 +154,7 @@ describe.each(DIALECTS)("a call of %s that is converted", (dialect) => {
     expect(relay.answer?.usage ?? null).toBeNull();
   });
 
-  test("gets a stream, each event as soon as it can be told", async () => {
+  test("gets a stream, with each event as soon as it can be converted", async () => {
     const scene = await streaming(dialect, frames.slice(0, 6));
     const message = await scene.answer;
     expect(message.headers).toMatchObject({ ...SSE, "cache-control": "no-cache", "x-fairlead-upstream": "node:0" });
@@ -169,7 +169,7 @@ describe.each(DIALECTS)("a call of %s that is converted", (dialect) => {
     expect(scene.relay.answer?.usage).toMatchObject({ outputTokens: 7 });
   });
 
-  test("gets a stream also of an upstream that does not stream", async () => {
+  test("gets a stream even if the upstream does not stream", async () => {
     const { call, answer } = await begin(dialect);
     call.respond(200, JSON_TYPE);
     call.write(JSON.stringify(WHOLE[upstream]));
@@ -182,7 +182,7 @@ describe.each(DIALECTS)("a call of %s that is converted", (dialect) => {
     expect(stream.endsWith("data: [DONE]\n\n")).toBe(true);
   });
 
-  test("is put to the next upstream where the first breaks off or tells of an error before anything was sent", async () => {
+  test("is retried on the next upstream if the first breaks off or reports an error before anything was sent", async () => {
     const scene = await begin(dialect, { upstreams: 4 });
     scene.calls[0]?.cut();
     scene.calls[1]?.respond(200, SSE);
@@ -197,7 +197,7 @@ describe.each(DIALECTS)("a call of %s that is converted", (dialect) => {
     expect(scene.committed()).toBe(1);
   });
 
-  test("is kept alive while the upstream says what is no event of the caller's", async () => {
+  test("is kept alive while the upstream sends only comments", async () => {
     const scene = await streaming(dialect, frames.slice(0, 3));
     await scene.answer;
     scene.pass(1);
@@ -212,7 +212,7 @@ describe.each(DIALECTS)("a call of %s that is converted", (dialect) => {
   });
 
   test.each(["breaks off", "refuses", "sends a failed answer", "falls silent"])(
-    "is told in-band where, after a comment, the upstream %s",
+    "gets the error in the stream if, after a comment, the upstream %s",
     async (how) => {
       const { call, answer, pass } = await begin(dialect);
       pass(KEEP_ALIVE_MS);
@@ -231,7 +231,7 @@ describe.each(DIALECTS)("a call of %s that is converted", (dialect) => {
     },
   );
 
-  test("pauses the upstream while its caller does not read, and resumes it after", async () => {
+  test("pauses the upstream while its caller does not read, and then resumes it", async () => {
     const at = frames.findIndex((frame) => frame.includes("✓"));
     const scene = await streaming(dialect, frames.slice(0, at));
     const message = await scene.answer;
@@ -245,7 +245,7 @@ describe.each(DIALECTS)("a call of %s that is converted", (dialect) => {
     expect(scene.call.resumed).toBeGreaterThan(0);
   });
 
-  test("is ended at the upstream when its caller leaves", async () => {
+  test("is aborted at the upstream when its caller disconnects", async () => {
     const scene = await streaming(dialect, frames.slice(0, 3));
     await scene.answer;
     scene.leave();
@@ -255,8 +255,8 @@ describe.each(DIALECTS)("a call of %s that is converted", (dialect) => {
   });
 });
 
-describe("what a converted call cannot have", () => {
-  test("is named in a header", async () => {
+describe("the list of ignored fields of a converted call", () => {
+  test("is sent in a header", async () => {
     const body = { tools: [{ type: "web_search" }], truncation: "auto", include: ["reasoning.encrypted_content"] };
     const { call, answer } = await begin("responses", { stream: false, body });
     call.respond(200, JSON_TYPE);
@@ -265,7 +265,7 @@ describe("what a converted call cannot have", () => {
     expect((await answer).headers["x-fairlead-ignored"]).toBe("truncation, tools[0]");
   });
 
-  test("is named up to a length", async () => {
+  test("is truncated if it is long", async () => {
     const tools = Array.from({ length: 100 }, () => ({ type: "web_search" }));
     const { call, answer } = await begin("responses", { stream: false, body: { tools } });
     call.respond(200, JSON_TYPE);

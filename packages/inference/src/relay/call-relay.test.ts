@@ -24,8 +24,8 @@ afterEach(() => stage.close());
 
 const begin = (setting?: Setting): Promise<Scene> => stage.begin(setting);
 
-describe("an answer's head", () => {
-  test("holds only what is meant for callers, and what we tell of the call", async () => {
+describe("a response's head", () => {
+  test("has only headers that are meant for callers, and those of the host", async () => {
     const { call, answer, committed } = await begin({ stream: false });
     call.respond(200, {
       ...JSON_TYPE,
@@ -49,7 +49,7 @@ describe("an answer's head", () => {
     expect(committed()).toBe(1);
   });
 
-  test("tells our own time, without the upstream's", async () => {
+  test("reports the host's own time, without the upstream's", async () => {
     const { call, answer, pass } = await begin();
     pass(40);
     call.respond(200, SSE);
@@ -58,7 +58,7 @@ describe("an answer's head", () => {
     expect((await answer).headers["x-fairlead-overhead-ms"]).toBe("0.00");
   });
 
-  test("of a stream comes with its first event, without a length, marked as not to be buffered", async () => {
+  test("of a stream is sent with its first event, without a length, marked as not to be buffered", async () => {
     const { call, answer, response } = await begin();
     call.respond(200, { ...SSE, "content-length": "99" });
     expect(response.headersSent).toBe(false);
@@ -77,7 +77,7 @@ describe("an answer's head", () => {
     [409, 502, "upstream_failed", "upstream_failed"],
     [500, 502, "upstream_failed", "upstream_failed"],
     [503, 502, "upstream_failed", "upstream_failed"],
-  ])("an upstream's own JSON refusal (%i) is %i with our code %s", async (...row) => {
+  ])("for a JSON error of the upstream (%i) is %i with the host's code %s", async (...row) => {
     const [status, answered, code, outcome] = row;
     for (const stream of [true, false]) {
       const { relay, call, answer } = await begin({ stream });
@@ -109,7 +109,7 @@ describe("an answer's head", () => {
     [503, SSE, "upstream_failed", undefined],
     [400, { ...JSON_TYPE, "content-encoding": "compress" }, "upstream_failed", undefined],
     [400, { ...JSON_TYPE, "content-encoding": "gzip, gzip" }, "upstream_failed", undefined],
-  ])("a status that is not the caller's matter (%i) is 502, and the upstream is let go", async (...row) => {
+  ])("for a status that does not concern the caller (%i) is 502, and the upstream is aborted", async (...row) => {
     const [status, headers, code, shouldRetry] = row;
     const { call, answer } = await begin();
     call.respond(status, headers);
@@ -122,11 +122,11 @@ describe("an answer's head", () => {
   });
 });
 
-describe("a call that is over", () => {
+describe("the outcome of a finished call", () => {
   test.each([
     ["{}", "ok"],
     [`{"choices":[],"pad":"${"x".repeat(100)}","error":{"message":"no"}}`, "upstream_failed"],
-  ])("answered by the upstream with 200 %s was %s", async (body, outcome) => {
+  ])("with a 200 response of %s is %s", async (body, outcome) => {
     const { relay, call, answer } = await begin({ stream: false });
     call.respond(200, JSON_TYPE);
     for (const piece of body.match(/.{1,50}/g) ?? []) call.write(piece);
@@ -137,7 +137,7 @@ describe("a call that is over", () => {
     expect(relay.status).toBe(200);
   });
 
-  test("broken off by the upstream was upstream_failed", async () => {
+  test("is upstream_failed if the upstream breaks off", async () => {
     const { relay, call, answer } = await begin();
     call.respond(200, SSE);
     call.write(chunk("a"));
@@ -147,7 +147,7 @@ describe("a call that is over", () => {
     expect(relay.outcome).toBe("upstream_failed");
   });
 
-  test("left by its caller was client_left, and what was relayed until then is counted", async () => {
+  test("is client_left if the caller disconnects, and bytes relayed until then are counted", async () => {
     const { relay, call, answer, leave, counters } = await begin();
     call.respond(200, SSE);
     call.write("data: 1\n\n");
@@ -162,7 +162,7 @@ describe("a call that is over", () => {
 describe("backpressure", () => {
   const large = `data: ${"a".repeat(1024 * 1024)}\n\n`;
 
-  test("pauses the upstream while the caller does not read, and resumes it after", async () => {
+  test("pauses the upstream while the caller does not read, and then resumes it", async () => {
     const { call, answer } = await begin();
     call.respond(200, SSE);
     call.write(chunk("a"));
@@ -180,7 +180,7 @@ describe("backpressure", () => {
     expect(call.resumed).toBeGreaterThan(0);
   });
 
-  test("a caller that never reads again is given up, with the upstream", async () => {
+  test("ends the call if the caller never reads again, and aborts the upstream", async () => {
     const { call, answer, pass, response } = await begin();
     call.respond(200, SSE);
     call.write(chunk("a"));
@@ -192,7 +192,7 @@ describe("backpressure", () => {
   });
 });
 
-describe("a caller that leaves", () => {
+describe("a caller that disconnects", () => {
   test("before the headers aborts the upstream and closes the call", async () => {
     const { relay, call, leave, committed } = await begin();
     leave();
@@ -201,7 +201,7 @@ describe("a caller that leaves", () => {
     expect(committed()).toBe(1);
   });
 
-  test("between the headers and the first event too", async () => {
+  test("between the headers and the first event aborts and closes them too", async () => {
     const { relay, call, leave } = await begin();
     call.respond(200, SSE);
     leave();
@@ -224,9 +224,9 @@ describe("another attempt", () => {
   test.each<[string, (scene: Scene) => void]>([
     ["could not be reached", ({ call }) => call.cut()],
     ["has no engine running", ({ call }) => call.fail(new DomainError("no_running_engine", "Not running."))],
-    ["answers 429", ({ call }) => call.respond(429, JSON_TYPE)],
-    ["answers 500", ({ call }) => call.respond(500, { "content-type": "text/html" })],
-    ["refuses our credential", ({ call }) => call.respond(401, JSON_TYPE)],
+    ["responds 429", ({ call }) => call.respond(429, JSON_TYPE)],
+    ["responds 500", ({ call }) => call.respond(500, { "content-type": "text/html" })],
+    ["rejects the platform's credential", ({ call }) => call.respond(401, JSON_TYPE)],
     [
       "ends a stream before its first event",
       ({ call }) => {
@@ -248,7 +248,7 @@ describe("another attempt", () => {
         call.cut();
       },
     ],
-  ])("follows where the upstream %s", async (_name, goWrong) => {
+  ])("follows if the upstream %s", async (_name, goWrong) => {
     const scene = await begin({ upstreams: 2 });
     goWrong(scene);
     const second = scene.calls[1];
@@ -264,9 +264,9 @@ describe("another attempt", () => {
   });
 
   test.each<[string, (scene: Scene) => Promise<void> | void]>([
-    ["the upstream refused the call itself", ({ call }) => call.respond(400, JSON_TYPE)],
+    ["the upstream rejected the call itself", ({ call }) => call.respond(400, JSON_TYPE)],
     [
-      "something was sent",
+      "data was sent",
       ({ call }) => {
         call.respond(200, SSE);
         call.write(chunk("a"));
@@ -289,19 +289,19 @@ describe("another attempt", () => {
       },
     ],
     [
-      "the caller left",
+      "the caller disconnected",
       ({ relay, leave }) => {
         leave();
         return relay.closed;
       },
     ],
-  ])("does not follow where %s", async (_name, happen) => {
+  ])("does not follow if %s", async (_name, happen) => {
     const scene = await begin({ upstreams: 2 });
     await happen(scene);
     expect(scene.calls).toHaveLength(1);
   });
 
-  test("that fails too gives the caller the last answer", async () => {
+  test("that also fails gives the caller the last response", async () => {
     const { call, calls, answer } = await begin({ upstreams: 2 });
     call.respond(503, JSON_TYPE);
     calls[1]?.respond(429, { ...JSON_TYPE, "retry-after": "9" });
@@ -312,8 +312,8 @@ describe("another attempt", () => {
   });
 });
 
-describe("time-outs", () => {
-  test("an upstream that does not answer is 504", async () => {
+describe("timeouts", () => {
+  test("return 504 if the upstream does not respond", async () => {
     const { call, answer, pass } = await begin({ stream: false });
     pass(1);
     pass(LIMITS.firstByteMs - 1);
@@ -323,7 +323,7 @@ describe("time-outs", () => {
     expect(call.closed).toBe(true);
   });
 
-  test("one that falls silent in a stream is told in-band", async () => {
+  test("are reported in the stream if the upstream falls silent in it", async () => {
     const { call, answer, pass } = await begin();
     call.respond(200, SSE);
     call.write("data: 1\n\n");
@@ -333,7 +333,7 @@ describe("time-outs", () => {
     expect(call.closed).toBe(true);
   });
 
-  test("one that goes on and on ends at the total, though never silent", async () => {
+  test("end a stream at the total limit, even if it is never silent", async () => {
     const { call, answer, pass } = await begin();
     call.respond(200, SSE);
     for (let passed = 0; passed < LIMITS.totalMs; passed += 100) {
@@ -343,7 +343,7 @@ describe("time-outs", () => {
     expect(await text(await answer)).toContain('"code":"upstream_timeout"');
   });
 
-  test("traffic moves them on", async () => {
+  test("are extended by traffic", async () => {
     const { call, pass } = await begin();
     call.respond(200, JSON_TYPE);
     for (let i = 0; i < 10; i++) {

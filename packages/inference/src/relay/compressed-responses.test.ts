@@ -42,7 +42,7 @@ const inPieces = (bytes: Buffer, size: number): Buffer[] =>
   Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) => bytes.subarray(at * size, (at + 1) * size));
 
 describe.each(CODINGS)("a response in %s", (coding, compress) => {
-  test("is decoded where it is converted, and charged", async () => {
+  test("is decoded if it must be converted, and charged", async () => {
     const pieces = inPieces(compress(Buffer.from(JSON.stringify(WHOLE.responses))), 7);
     stage.place("box", saying({ coding, pieces }), { protocols: ["responses"] });
     const answered = await stage.chat();
@@ -51,7 +51,7 @@ describe.each(CODINGS)("a response in %s", (coding, compress) => {
     await expect.poll(() => stage.ends).toMatchObject([{ outcome: "ok", usage: { outputTokens: 7 } }]);
   });
 
-  test("is decoded where its stream is converted", async () => {
+  test("is decoded if it is a stream that must be converted", async () => {
     const pieces = inPieces(compress(Buffer.from(UPSTREAM_FRAMES.responses.join(""))), 50);
     stage.place("box", saying({ type: SSE, coding, pieces }), { protocols: ["responses"] });
     const answered = await stage.chat({ ...CHAT, stream: true });
@@ -61,7 +61,7 @@ describe.each(CODINGS)("a response in %s", (coding, compress) => {
     await expect.poll(() => stage.ends).toMatchObject([{ outcome: "ok", usage: { outputTokens: 7 } }]);
   });
 
-  test("is decoded where it refuses the call", async () => {
+  test("is decoded if it is an error", async () => {
     const pieces = [compress(Buffer.from('{"error":{"message":"Too long.","code":"context_length_exceeded"}}'))];
     stage.place("box", saying({ status: 400, coding, pieces }));
     const answered = await stage.chat();
@@ -69,7 +69,7 @@ describe.each(CODINGS)("a response in %s", (coding, compress) => {
     expect(await answered.json()).toMatchObject({ error: { message: "Too long.", code: "context_length_exceeded" } });
   });
 
-  test("is decoded where a stream is made of it", async () => {
+  test("is decoded if it is turned into a stream", async () => {
     const pieces = [compress(Buffer.from(JSON.stringify(WHOLE.chat)))];
     stage.place("box", saying({ coding, pieces }));
     const answered = await stage.chat({ ...CHAT, stream: true });
@@ -77,7 +77,7 @@ describe.each(CODINGS)("a response in %s", (coding, compress) => {
     expect(await answered.text()).toContain('"content":"Hi ✓"');
   });
 
-  test("that is cut off or wrong is put to the next upstream, and costs nothing", async () => {
+  test("is retried on the next upstream and costs nothing if it is truncated or invalid", async () => {
     const bytes = compress(Buffer.from(JSON.stringify(WHOLE.responses)));
     const protocols = ["responses"] as const;
     stage.place("cut", saying({ coding, pieces: [bytes.subarray(0, -9)] }), { protocols, rank: 0 });
@@ -87,7 +87,7 @@ describe.each(CODINGS)("a response in %s", (coding, compress) => {
     expect(answered.headers.get("x-fairlead-upstream")).toBe("node:good");
   });
 
-  test("that is too long after decompression is 502", async () => {
+  test("fails with 502 if too long after decompression", async () => {
     const bytes = compress(Buffer.alloc(MAX_CONVERTED_BYTES + 1, " "));
     expect(bytes.length).toBeLessThan(64 * 1024);
     stage.place("box", saying({ coding, pieces: [bytes] }), { protocols: ["responses"] });
@@ -98,7 +98,7 @@ describe.each(CODINGS)("a response in %s", (coding, compress) => {
   });
 });
 
-test("a response that is not converted goes on byte by byte, compressed as it came", async () => {
+test("a response that is not converted is forwarded byte for byte, still compressed", async () => {
   const bytes = gzipSync(JSON.stringify(WHOLE.chat));
   stage.place("box", saying({ coding: "gzip", pieces: inPieces(bytes, 11) }));
   const answered = await stage.chat();
@@ -107,7 +107,7 @@ test("a response that is not converted goes on byte by byte, compressed as it ca
 });
 
 test.each(["compress", "gzip, br"])(
-  "a coding that nobody reads (%s) is 502 where it has to be read",
+  "an unsupported coding (%s) fails with 502 if the response must be decoded",
   async (coding) => {
     stage.place("box", saying({ coding, pieces: [Buffer.from("x")] }), { protocols: ["responses"] });
     const answered = await stage.chat();
@@ -118,7 +118,7 @@ test.each(["compress", "gzip, br"])(
   },
 );
 
-test("a caller that does not read stops the decoding, and the upstream", async () => {
+test("a caller that does not read pauses decoding and the upstream", async () => {
   const line = `event: response.output_text.delta\ndata: ${JSON.stringify({ type: "response.output_text.delta", delta: "x".repeat(60_000) })}\n\n`;
   const bytes = gzipSync(line.repeat(2000));
   const upstream = stage.place("box", undefined, { protocols: ["responses"] });

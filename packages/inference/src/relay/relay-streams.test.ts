@@ -64,12 +64,12 @@ const created = event("response.created", 0, {
 const delta = (sequence: number): string =>
   event("response.output_text.delta", sequence, { item_id: "msg_1", output_index: 0, content_index: 0, delta: "Hi" });
 
-describe("a chat stream that goes wrong", () => {
+describe("a chat stream that fails", () => {
   test.each([
     ["between events", chunk("a"), chunk("a")],
     ["in the middle of a line", `${chunk("a")}data: {"choi`, chunk("a")],
     ["in the middle of an event", `${chunk("a")}data: 1\r\n`, chunk("a")],
-  ])("ends with an error event and without [DONE]: broken off %s", async (_name, said, kept) => {
+  ])("ends with an error event and without [DONE] if it breaks off %s", async (_name, said, kept) => {
     const scene = await streaming(said);
     scene.call.cut();
     const stream = await received(scene);
@@ -78,7 +78,7 @@ describe("a chat stream that goes wrong", () => {
     expect(stream).not.toContain("[DONE]");
   });
 
-  test("before its first event is told with a status", async () => {
+  test("before its first event is reported with a status", async () => {
     const scene = await streaming("data: {");
     scene.call.cut();
     const message = await scene.answer;
@@ -86,7 +86,7 @@ describe("a chat stream that goes wrong", () => {
     expect(message.headers["content-type"]).toContain("application/json");
   });
 
-  test("is no end though its upstream ended cleanly: without [DONE] an answer is not whole", async () => {
+  test("includes one that the upstream ends cleanly but without [DONE]", async () => {
     const scene = await streaming(chunk("a"));
     scene.call.end();
     expect(lastError(await received(scene))).toMatchObject({ code: "upstream_failed" });
@@ -94,7 +94,7 @@ describe("a chat stream that goes wrong", () => {
     expect(scene.relay.outcome).toBe("upstream_failed");
   });
 
-  test("inside a very long event gets a line of its own", async () => {
+  test("inside a very long event reports the error on a new line", async () => {
     const long = `data: {"choices":[{"delta":{"content":"${"x".repeat(100_000)}`;
     const scene = await streaming(long);
     scene.call.cut();
@@ -102,7 +102,7 @@ describe("a chat stream that goes wrong", () => {
     expect(stream.startsWith(`${long}\n\ndata: {"error":`)).toBe(true);
   });
 
-  test("with its upstream's own error passes that on, and nothing that looks like a good end", async () => {
+  test("with its upstream's own error passes it on, and nothing that looks like a normal end", async () => {
     const told = 'data: {"error":{"message":"out of memory","code":500}}\n\n';
     const scene = await streaming(chunk("a") + told + DONE);
     scene.call.end();
@@ -111,7 +111,7 @@ describe("a chat stream that goes wrong", () => {
     expect(scene.relay.outcome).toBe("upstream_failed");
   });
 
-  test("with an error before anything else has a status, and the upstream's words", async () => {
+  test("with an error before anything else has a status and the upstream's message", async () => {
     const scene = await streaming('event: error\ndata: {"message":"prompt too long"}\n\n');
     const message = await scene.answer;
     expect(message.statusCode).toBe(502);
@@ -121,7 +121,7 @@ describe("a chat stream that goes wrong", () => {
     expect(scene.call.closed).toBe(true);
   });
 
-  test("over the upstream's quarrel with us does not tell of it", async () => {
+  test("because the upstream rejects the platform's credential does not reveal the upstream's message", async () => {
     const quarrel = 'data: {"error":{"message":"Incorrect API key provided: sk-secret","code":"invalid_api_key"}}\n\n';
     const scene = await streaming(chunk("a") + quarrel);
     const stream = await received(scene);
@@ -129,7 +129,7 @@ describe("a chat stream that goes wrong", () => {
     expect(lastError(stream)).toMatchObject({ code: "upstream_rejected_credentials" });
   });
 
-  test("with an error that is no event at all tells the upstream's words", async () => {
+  test("with an error that is not an event has the upstream's message", async () => {
     const scene = await streaming(`${chunk("a")}{"error":{"message":"GPU fell off","code":"gpu"}}`);
     scene.call.end();
     expect(lastError(await received(scene))).toMatchObject({
@@ -137,7 +137,7 @@ describe("a chat stream that goes wrong", () => {
     });
   });
 
-  test("after its end is of no matter", async () => {
+  test("after its end is successful", async () => {
     const scene = await streaming(chunk("a") + DONE);
     scene.call.cut();
     expect(await received(scene)).toBe(chunk("a") + DONE);
@@ -145,7 +145,7 @@ describe("a chat stream that goes wrong", () => {
     expect(scene.relay.outcome).toBe("ok");
   });
 
-  test("from our side is told in-band too", async () => {
+  test("because of the host reports the error in the stream too", async () => {
     const scene = await streaming(chunk("a"));
     scene.relay.fail(new DomainError("unavailable", "Fairlead is shutting down."));
     expect(lastError(await received(scene))).toMatchObject({ code: "unavailable", source: "fairlead" });
@@ -154,8 +154,8 @@ describe("a chat stream that goes wrong", () => {
 
   test.each([
     ["JSON", JSON_TYPE, false],
-    ["a compressed stream, in which nothing can be said", { ...SSE, "content-encoding": "gzip" }, true],
-  ])("in %s breaks the connection", async (_name, headers, stream) => {
+    ["a compressed stream, to which nothing can be added", { ...SSE, "content-encoding": "gzip" }, true],
+  ])("in %s breaks the caller's connection", async (_name, headers, stream) => {
     const scene = await stage.begin({ stream });
     scene.call.respond(200, headers);
     scene.call.write("{");
@@ -166,27 +166,30 @@ describe("a chat stream that goes wrong", () => {
   });
 });
 
-describe("a stream of responses that goes wrong", () => {
+describe("a stream of responses that fails", () => {
   const responses = { dialect: "responses" } as const;
 
-  test.each(["cut", "end"] as const)("ends with an error and a failed response, numbered on (%s)", async (how) => {
-    const scene = await streaming(created + delta(1) + delta(2), responses);
-    scene.call[how]();
-    const events = responseEvents(await received(scene));
-    expect(events.map(({ type, sequence_number }) => [type, sequence_number])).toEqual([
-      ["response.created", 0],
-      ["response.output_text.delta", 1],
-      ["response.output_text.delta", 2],
-      ["error", 3],
-      ["response.failed", 4],
-    ]);
-    expect(events[3]).toMatchObject({ code: "upstream_failed", param: null, error: { requestId: "req_1" } });
-    expect(events[4]).toMatchObject({
-      response: { id: "resp_up", model: "big", created_at: 7, status: "failed", error: { code: "server_error" } },
-    });
-  });
+  test.each(["cut", "end"] as const)(
+    "ends with an error and a failed response, with consecutive numbers (%s)",
+    async (how) => {
+      const scene = await streaming(created + delta(1) + delta(2), responses);
+      scene.call[how]();
+      const events = responseEvents(await received(scene));
+      expect(events.map(({ type, sequence_number }) => [type, sequence_number])).toEqual([
+        ["response.created", 0],
+        ["response.output_text.delta", 1],
+        ["response.output_text.delta", 2],
+        ["error", 3],
+        ["response.failed", 4],
+      ]);
+      expect(events[3]).toMatchObject({ code: "upstream_failed", param: null, error: { requestId: "req_1" } });
+      expect(events[4]).toMatchObject({
+        response: { id: "resp_up", model: "big", created_at: 7, status: "failed", error: { code: "server_error" } },
+      });
+    },
+  );
 
-  test("with the upstream's error alone gets the failed response that clients wait for", async () => {
+  test("with only the upstream's error gets the failed response that clients wait for", async () => {
     const error = event("error", 1, { code: "server_error", message: "no", param: null });
     const scene = await streaming(created + error, responses);
     scene.call.end();
@@ -198,7 +201,7 @@ describe("a stream of responses that goes wrong", () => {
     ]);
   });
 
-  test("with the upstream's own failed response ends as it came", async () => {
+  test("with the upstream's own failed response is not changed", async () => {
     const failed = event("response.failed", 1, { response: { id: "resp_up", error: { code: "server_error" } } });
     const scene = await streaming(created + failed, responses);
     scene.call.end();
@@ -207,7 +210,7 @@ describe("a stream of responses that goes wrong", () => {
     expect(scene.relay.outcome).toBe("upstream_failed");
   });
 
-  test("after comments alone begins with a response, since clients throw over any other first event", async () => {
+  test("after only comments begins with a response, because clients throw on any other first event", async () => {
     const scene = await stage.begin(responses);
     scene.pass(1);
     scene.pass(KEEP_ALIVE_MS);
@@ -225,7 +228,7 @@ describe("a stream of responses that goes wrong", () => {
 });
 
 describe("keep-alive comments", () => {
-  test("break a stream's silence, again and again, until it goes on", async () => {
+  test("are repeated while a stream is silent", async () => {
     const scene = await streaming(chunk("a"));
     scene.pass(1);
     scene.pass(KEEP_ALIVE_MS);
@@ -236,7 +239,7 @@ describe("keep-alive comments", () => {
     expect(await received(scene)).toBe(`${chunk("a")}: keep-alive\n\n: keep-alive\n\n${chunk("b")}${DONE}`);
   });
 
-  test("begin before the upstream's head, and the stream follows", async () => {
+  test("can begin before the upstream's response, and the stream follows", async () => {
     const scene = await stage.begin();
     scene.pass(1);
     scene.pass(KEEP_ALIVE_MS);
@@ -250,11 +253,11 @@ describe("keep-alive comments", () => {
   });
 
   test.each([
-    ["an error with the upstream's words", 429, '{"error":{"message":"too fast","code":"rate"}}', "too fast"],
+    ["an error with the upstream's message", 429, '{"error":{"message":"too fast","code":"rate"}}', "too fast"],
     ["a bare status", 500, "<html>", "status 500"],
-    ["a quarrel with us", 401, '{"error":{"message":"bad key"}}', "rejected the credential"],
-    ["an answer that is neither a stream nor a completion", 200, '{"choice":[]}', "not a chat completion"],
-  ])("make a later refusal an event: %s", async (...row) => {
+    ["a rejected credential", 401, '{"error":{"message":"bad key"}}', "rejected the credential"],
+    ["a response that is neither a stream nor a completion", 200, '{"choice":[]}', "not a chat completion"],
+  ])("make a later upstream error an event: %s", async (...row) => {
     const [, status, body, words] = row;
     const scene = await stage.begin();
     scene.pass(1);
@@ -267,7 +270,7 @@ describe("keep-alive comments", () => {
     expect(stream).not.toContain("bad key");
   });
 
-  test("make a later time-out an event", async () => {
+  test("make a later timeout an event", async () => {
     const scene = await stage.begin();
     scene.pass(1);
     scene.pass(KEEP_ALIVE_MS);
@@ -275,7 +278,7 @@ describe("keep-alive comments", () => {
     expect(lastError(await received(scene))).toMatchObject({ code: "upstream_timeout" });
   });
 
-  test("never stand inside an event", async () => {
+  test("are never sent inside an event", async () => {
     const long = `data: ${"x".repeat(100_000)}`;
     const scene = await streaming(long);
     scene.pass(1);
@@ -285,7 +288,7 @@ describe("keep-alive comments", () => {
     expect(await received(scene)).toBe(`${long}\n\n${DONE}`);
   });
 
-  test("never stand in an answer that is no stream", async () => {
+  test("are never sent in a response that is not a stream", async () => {
     const scene = await stage.begin({ stream: false });
     scene.pass(1);
     scene.pass(KEEP_ALIVE_MS);

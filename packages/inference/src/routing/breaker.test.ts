@@ -8,7 +8,7 @@ function opened(now = 0) {
 }
 
 describe("a breaker", () => {
-  test("opens on failures in a row, and on none that a success came between", () => {
+  test("opens on consecutive failures, but not if a success comes between them", () => {
     const breaker = new Breaker();
     for (let n = 1; n < FAILURES_TO_OPEN; n++) breaker.failed(0, false);
     breaker.succeeded();
@@ -19,7 +19,7 @@ describe("a breaker", () => {
     expect(breaker.msUntilAllowed(1000)).toBe(OPEN_MS - 1000);
   });
 
-  test("lets one call at a time find out, and closes when that goes well", () => {
+  test("lets one call at a time probe, and closes when it succeeds", () => {
     const breaker = opened();
     expect(breaker.begin(OPEN_MS - 1)).toBe(false);
     expect(breaker.state(OPEN_MS)).toBe("half_open");
@@ -32,7 +32,7 @@ describe("a breaker", () => {
     expect(breaker.msUntilAllowed(OPEN_MS)).toBe(0);
   });
 
-  test("opens for longer each time that finding out fails, up to a bound", () => {
+  test("opens for longer each time that a probe fails, up to a limit", () => {
     const breaker = opened();
     let now = 0;
     let wait = OPEN_MS;
@@ -45,13 +45,13 @@ describe("a breaker", () => {
     expect(breaker.msUntilAllowed(now)).toBe(MAX_OPEN_MS);
   });
 
-  test("takes no notice of calls that were under way when it opened", () => {
+  test("ignores failures of calls that were running when it opened", () => {
     const breaker = opened();
     breaker.failed(1000, false);
     expect(breaker.msUntilAllowed(1000)).toBe(OPEN_MS - 1000);
   });
 
-  test("lets another find out where the first one ended without an outcome", () => {
+  test("lets another call probe if the first one ended without an outcome", () => {
     const breaker = opened();
     breaker.begin(OPEN_MS);
     breaker.forgetProbe();

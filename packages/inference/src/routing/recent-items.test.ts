@@ -12,7 +12,7 @@ function memory() {
 const item = (id: string, bytes = 10) => ({ id, type: "message", text: "x".repeat(bytes) });
 
 describe("recent items", () => {
-  test("are found by whom they were told, and by nobody else", () => {
+  test("are found only by the caller that received them", () => {
     const { ann, bob } = memory();
     ann.remember([item("msg_1"), item("fc_1")]);
     expect(ann.find("msg_1")).toEqual(item("msg_1"));
@@ -21,7 +21,7 @@ describe("recent items", () => {
     expect(ann.find("__proto__")).toBeUndefined();
   });
 
-  test("are what was told last under an id", () => {
+  test("are the latest ones for their IDs", () => {
     const { ann, recent } = memory();
     ann.remember([item("msg_1", 100)]);
     ann.remember([item("msg_1", 5)]);
@@ -29,7 +29,7 @@ describe("recent items", () => {
     expect(recent.bytes).toBe(JSON.stringify(item("msg_1", 5)).length);
   });
 
-  test("are forgotten after an hour, and their room is given back", () => {
+  test("are forgotten after an hour, and their memory is released", () => {
     const { recent, ann, bob, pass } = memory();
     ann.remember([item("a")]);
     pass(HOUR_MS / 2);
@@ -42,7 +42,7 @@ describe("recent items", () => {
     expect(recent.bytes).toBe(JSON.stringify(item("c")).length);
   });
 
-  test("of one caller take no more than its share, and cost others nothing", () => {
+  test("of one caller are limited to its share and do not displace those of others", () => {
     const { recent, ann, bob } = memory();
     bob.remember([item("kept")]);
     for (let i = 0; i < 100; i++) ann.remember([item(`a${i}`, 50_000)]);
@@ -52,7 +52,7 @@ describe("recent items", () => {
     expect(recent.bytes).toBeLessThan(1.1 * 1024 * 1024);
   });
 
-  test("of all callers stay under one limit; who was told nothing for the longest time is forgotten first", () => {
+  test("of all callers share one limit, and those of the least recently served caller are forgotten first", () => {
     const { recent, ann, bob } = memory();
     ann.remember([item("a")]);
     bob.remember([item("b")]);
@@ -63,7 +63,7 @@ describe("recent items", () => {
     expect(recent.of("c69").find("1")).toBeDefined();
   });
 
-  test("that are too long to be kept, or have no id, are left out", () => {
+  test("are not kept if they are too long or have no ID", () => {
     const { recent, ann } = memory();
     ann.remember([item("long", 300_000), { id: null }, {}]);
     expect(ann.find("long")).toBeUndefined();

@@ -26,6 +26,6 @@ test.each([
   [{ "retry-after": "" }, undefined],
   [{ "retry-after": "Infinity" }, undefined],
   [{}, undefined],
-])("an upstream that says %j is asked again after %s seconds", (headers, seconds) => {
+])("an upstream that sends %j is retried after %s seconds", (headers, seconds) => {
   expect(retryAfterSeconds(headers, NOW)).toBe(seconds);
 });

@@ -31,7 +31,7 @@ const saying =
   };
 
 describe("a failure of an upstream", () => {
-  test("names it and the reason: to the caller, in the log and in a metric", async () => {
+  test("is reported with its upstream and reason to the caller, in the log and in a metric", async () => {
     const refused = new NotReached("upstream_failed", "connection refused");
     stage.place("a", (far) => far.fail(refused), { upstreamId: "openai" });
     const answered = await stage.chat();
@@ -57,7 +57,7 @@ describe("a failure of an upstream", () => {
     ["529", saying(529), "overloaded", "box: returned status 529"],
     ["401", saying(401), "credentials", "box: rejected the credential"],
     ["an error with 200", saying(200), "failed", "box: reported an error"],
-  ])("is logged without the upstream's own words: %s", async (...row) => {
+  ])("is logged without the upstream's message: %s", async (...row) => {
     const [, play, reason, words] = row;
     stage.place("a", play, { upstreamId: "box", kind: "provider" });
     await (await stage.chat()).text();
@@ -66,7 +66,7 @@ describe("a failure of an upstream", () => {
     expect(counted()).toEqual([{ upstream: "provider", reason, count: 1 }]);
   });
 
-  test("is counted for every attempt, and logged every ten seconds, with how many came between", async () => {
+  test("is counted for every attempt, and logged every ten seconds, with the number in between", async () => {
     await stage.close();
     await open(2);
     stage.place("a", saying(500), { rank: 0 });
@@ -82,7 +82,7 @@ describe("a failure of an upstream", () => {
     ]);
   });
 
-  test("is not what its caller did, or what this server did", async () => {
+  test("does not include errors of the caller or of the host", async () => {
     stage.place("a", saying(400));
     await (await stage.chat()).text();
     await (await stage.chat([])).text();
@@ -90,7 +90,7 @@ describe("a failure of an upstream", () => {
     expect(lines).toEqual([]);
   });
 
-  test("that has no engine running is not reached", async () => {
+  test("is counted as not reached if no engine is running", async () => {
     stage.place("a", (far) => far.fail(new DomainError("no_running_engine", "Its engine is not running.")));
     expect((await stage.chat(CHAT)).status).toBe(503);
     expect(counted()).toEqual([{ upstream: "node", reason: "not_reached", count: 1 }]);

@@ -8,7 +8,7 @@ const JSON_TYPE = { "content-type": "application/json" };
 const judged = (status: number, headers: Record<string, string>, stream = false): UpstreamVerdict =>
   classifyFailure({ status, headers, retryAfterSeconds: undefined }, stream);
 
-describe("what a status means for another attempt", () => {
+describe("the fault that a status stands for", () => {
   test.each([
     [200, null],
     [400, null],
@@ -27,7 +27,7 @@ describe("what a status means for another attempt", () => {
     expect(judged(status, JSON_TYPE).fault?.kind ?? null).toBe(kind);
   });
 
-  test("a page that is no JSON is never the caller's to read", () => {
+  test("is a failure that is not passed to the caller if the body is not JSON", () => {
     expect(judged(404, { "content-type": "text/html" })).toMatchObject({
       fault: { kind: "failed" },
       passable: false,
@@ -35,7 +35,7 @@ describe("what a status means for another attempt", () => {
   });
 });
 
-describe("a success", () => {
+describe("a response with status 200", () => {
   test.each([
     ["application/json", false],
     ["application/json; charset=utf-8", true],
@@ -43,7 +43,7 @@ describe("a success", () => {
     ["text/event-stream", true],
     ["text/plain", false],
     ["", true],
-  ])("of type `%s` may be an answer (stream: %s)", (type, stream) => {
+  ])("is accepted with the type `%s` (stream: %s)", (type, stream) => {
     expect(judged(200, { "content-type": type }, stream).fault).toBeNull();
   });
 
@@ -52,7 +52,7 @@ describe("a success", () => {
     ["text/html", true, "returned text/html instead of an event stream"],
     ["text/event-stream", false, "returned text/event-stream instead of JSON"],
     ["image/png", false, "returned image/png instead of JSON"],
-  ])("of type `%s` is none (stream: %s)", (type, stream, message) => {
+  ])("is a failure with the type `%s` (stream: %s)", (type, stream, message) => {
     const { fault, passable } = judged(200, { "content-type": type }, stream);
     expect(fault).toMatchObject({ kind: "failed", error: { code: "upstream_failed", message } });
     expect(passable).toBe(false);
@@ -60,7 +60,7 @@ describe("a success", () => {
 });
 
 describe("a failure of an upstream", () => {
-  test("names it", () => {
+  test("names the upstream", () => {
     const cause = new Error("inner");
     const error = new DomainError("upstream_failed", "connection refused", { retryAfterSeconds: 3, cause });
     expect(nameUpstream(error, "openai")).toMatchObject({
@@ -75,7 +75,7 @@ describe("a failure of an upstream", () => {
     );
   });
 
-  test("is not what the caller did, or what we did", () => {
+  test("does not include errors of the caller or of the host", () => {
     for (const error of [
       new DomainError("invalid_request", "No.", { source: "provider" }),
       new DomainError("insufficient_balance", "No."),
@@ -85,7 +85,7 @@ describe("a failure of an upstream", () => {
   });
 });
 
-describe("what may be done after an attempt that brought nothing", () => {
+describe("the retry policy after an attempt without a response", () => {
   const failed = new DomainError("upstream_failed", "It failed.");
   test.each([
     [faultOf(new NotReached("upstream_failed", "No connection.")), { another: true, evenIfItActs: true, again: true }],
@@ -102,7 +102,7 @@ describe("what may be done after an attempt that brought nothing", () => {
     }).toEqual(may);
   });
 
-  test("a wait is as long as the upstream asked for at least, and spread up to a ceiling that grows", () => {
+  test("waits at least as long as the upstream asked, with jitter up to a ceiling that grows", () => {
     const asked = new DomainError("upstream_failed", "Busy.", { retryAfterSeconds: 3 });
     expect(repeatDelay({ kind: "busy", error: asked }, 0, 0.9)).toBe(3000);
     expect(repeatDelay({ kind: "not_reached", error: asked }, 0, 0.5)).toBe(125);

@@ -39,8 +39,8 @@ function fail(candidate: Candidate, times: number, projectId = "prj_1"): void {
   }
 }
 
-describe("the choice among places that are as good as each other", () => {
-  test("goes to whoever has the fewest calls in flight", () => {
+describe("the choice among upstreams of equal rank", () => {
+  test("prefers the upstream with the fewest calls in flight", () => {
     const first = begin(a);
     begin(b);
     begin(b);
@@ -51,7 +51,7 @@ describe("the choice among places that are as good as each other", () => {
     expect(order([a, b, c])).toBe("acb");
   });
 
-  test("goes in turn where they are equally busy", () => {
+  test("rotates if they are equally busy", () => {
     const chosen = [];
     for (let n = 0; n < 6; n++) {
       const [first = a] = places.choose({ projectId: "prj_1", candidates: [a, b, c], dialect: "chat" });
@@ -61,21 +61,21 @@ describe("the choice among places that are as good as each other", () => {
     expect(chosen.join("")).toBe("abcabc");
   });
 
-  test("counts what all projects and models have in flight at a place", () => {
+  test("counts calls in flight of all projects and models", () => {
     begin({ ...a, model: "other" }, "prj_2");
     expect(order([a, b])).toBe("ba");
   });
 });
 
-test("the project's order comes first, then whoever speaks the caller's dialect", () => {
+test("the project's order comes first, then upstreams that support the caller's dialect", () => {
   const converts = place("x", { protocols: ["responses"] });
   const later = place("z", { rank: 1 });
   begin(a);
   expect(order([later, converts, a])).toBe("axz");
 });
 
-describe("a place that failed several times in a row", () => {
-  test("is not asked while others can be, and found out again after a while", () => {
+describe("an upstream that failed several times in a row", () => {
+  test("is not called while others are available, and is probed later", () => {
     fail(a, FAILURES_TO_OPEN);
     expect(order([a, b])).toBe("b");
     expect([...places.breakers()]).toEqual([{ upstreamId: "node:a", state: "open" }]);
@@ -89,7 +89,7 @@ describe("a place that failed several times in a row", () => {
     expect([...places.breakers()]).toEqual([]);
   });
 
-  test("is refused honestly where there is no other, with the soonest time", () => {
+  test("makes calls fail with the earliest retry time if there is no other", () => {
     fail(a, FAILURES_TO_OPEN);
     clock.advance(2000);
     fail(b, FAILURES_TO_OPEN);
@@ -98,20 +98,20 @@ describe("a place that failed several times in a row", () => {
     expect(order([a, b])).toBe("a");
   });
 
-  test("is closed to the project alone whose calls failed", () => {
+  test("is unavailable only to the project whose calls failed", () => {
     fail(a, FAILURES_TO_OPEN);
     expect(() => order([a])).toThrow();
     expect(order([a], "prj_2")).toBe("a");
   });
 
-  test("is not one that refused, or answered in between", () => {
+  test("stays available if it responded in between", () => {
     fail(a, FAILURES_TO_OPEN - 1);
     begin(a).answered();
     fail(a, FAILURES_TO_OPEN - 1);
     expect(order([a])).toBe("a");
   });
 
-  test("is found out by another call where the first was given up", () => {
+  test("is probed by another call if the first one was abandoned", () => {
     fail(a, FAILURES_TO_OPEN);
     clock.advance(OPEN_MS);
     const probe = begin(a);
@@ -121,7 +121,7 @@ describe("a place that failed several times in a row", () => {
   });
 });
 
-test("a place that asked to be left alone is asked last for so long, for that model alone, and tells why", () => {
+test("an upstream that asks for a pause is called last until then, for that model only, and reports the reason", () => {
   const better = place("a", { rank: 0 });
   const worse = place("b", { rank: 1 });
   begin(better).rest({ reason: "overloaded", ms: 20_000 });

@@ -23,6 +23,6 @@ test.each([
   [new MalformedAnswer("10.0.0.5"), "returned a response that is not valid HTTP/1.1"],
   [failed("EWHAT"), "could not be reached"],
   [new Error("10.0.0.5"), "could not be reached"],
-])("%o is told of as %s, without its address", (cause, reason) => {
+])("%o is reported as %s, without its address", (cause, reason) => {
   expect(connectionFailure(cause, "could not be reached")).toBe(reason);
 });

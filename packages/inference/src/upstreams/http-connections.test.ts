@@ -42,7 +42,7 @@ describe("a connection to a provider", () => {
     return { port: (server.address() as AddressInfo).port, requests, sockets };
   }
 
-  test("carries a request as one plain piece", async () => {
+  test("sends a request without chunked encoding", async () => {
     const { port, requests } = await saying("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
     await ask(openUpstreams().open(targetAt(port)));
     expect(requests).toEqual([
@@ -52,10 +52,10 @@ describe("a connection to a provider", () => {
   });
 
   test.each([
-    ["is no HTTP", "SSH-2.0-OpenSSH\r\n\r\n"],
-    ["can be read in two ways", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"],
+    ["is not HTTP", "SSH-2.0-OpenSSH\r\n\r\n"],
+    ["is ambiguous", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"],
     ["ends too early", "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nok"],
-  ])("whose answer %s is closed, and its call has failed", async (_name, text) => {
+  ])("is closed, and its call fails, if the response %s", async (_name, text) => {
     const { port, sockets } = await saying(text, { closes: true });
     const { error } = await ask(openUpstreams().open(targetAt(port)));
     expect(error?.code).toBe("upstream_failed");
@@ -63,10 +63,10 @@ describe("a connection to a provider", () => {
   });
 
   test.each([
-    ["says that it closes", "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok"],
-    ["will soon be closed", "HTTP/1.1 200 OK\r\nkeep-alive: timeout=1\r\ncontent-length: 2\r\n\r\nok"],
-    ["says more than was asked", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\r\n"],
-  ])("that %s is not used again", async (_name, text) => {
+    ["has `connection: close`", "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok"],
+    ["announces a short keep-alive timeout", "HTTP/1.1 200 OK\r\nkeep-alive: timeout=1\r\ncontent-length: 2\r\n\r\nok"],
+    ["is followed by another response", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\r\n"],
+  ])("is not reused if the response %s", async (_name, text) => {
     const { port, sockets } = await saying(text);
     const upstream = openUpstreams().open(targetAt(port));
     expect((await ask(upstream)).text).toBe("ok");
@@ -74,7 +74,7 @@ describe("a connection to a provider", () => {
     expect(sockets.length).toBe(2);
   });
 
-  test("that was idle for longer than servers keep one is not used again", async () => {
+  test("is not reused after being idle for longer than the server keeps it", async () => {
     const clock = new TestClock();
     const { port, sockets } = await saying("HTTP/1.1 200 OK\r\nkeep-alive: timeout=60\r\ncontent-length: 2\r\n\r\nok");
     const upstream = openUpstreams({ clock }).open(targetAt(port));
@@ -85,7 +85,7 @@ describe("a connection to a provider", () => {
     expect(sockets.length).toBe(2);
   });
 
-  test("that is idle and says something is closed", async () => {
+  test("is closed if it receives data while idle", async () => {
     const { port, sockets } = await saying("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
     const upstream = openUpstreams().open(targetAt(port));
     await ask(upstream);
@@ -94,7 +94,7 @@ describe("a connection to a provider", () => {
     expect((await ask(upstream)).text).toBe("ok");
   });
 
-  test("that closes loses nothing of what a paused reader has not taken yet", async () => {
+  test("keeps what a paused reader has not read if the provider closes it", async () => {
     const { port, sockets } = await saying(
       "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n1\r\nb\r\n0\r\n\r\n",
       { closes: true },
@@ -116,7 +116,7 @@ describe("a connection to a provider", () => {
     expect(log).toEqual(["200", "a", "b", "end"]);
   });
 
-  test("is closed when an answer comes before its request is sent whole", async () => {
+  test("is closed if the response arrives before the request is completely sent", async () => {
     const { port, sockets } = await saying("HTTP/1.1 413 Payload Too Large\r\ncontent-length: 2\r\n\r\nno", {
       pauses: true,
     });

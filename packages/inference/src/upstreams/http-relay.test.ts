@@ -115,7 +115,7 @@ describe("a call to a provider", () => {
     expect(ends).toHaveLength(3);
   });
 
-  test("says which provider could not be reached, and why", async () => {
+  test("reports which provider could not be reached, and why", async () => {
     provider.close();
     const message = await send({ body: STREAM }).answer;
     expect(message.statusCode).toBe(502);
@@ -124,7 +124,7 @@ describe("a call to a provider", () => {
     });
   });
 
-  test("keeps the caller's and the provider's credentials and headers apart", async () => {
+  test("keeps the credentials and headers of the caller and the provider separate", async () => {
     let seen: IncomingMessage["headers"] = {};
     onRequest = (request, response) => {
       seen = request.headers;
@@ -170,7 +170,7 @@ describe("a call to a provider", () => {
     for (const name of ["set-cookie", "openai-organization"]) expect(headers).not.toHaveProperty(name);
   });
 
-  test("goes on as it was submitted, compressed or not", async () => {
+  test("is forwarded as submitted, compressed or not", async () => {
     let seen = "";
     onRequest = (request, response) => {
       void text(request).then((body) => {
@@ -183,7 +183,7 @@ describe("a call to a provider", () => {
     expect(seen).toBe('{ "seed": 12345678901234567890, "chat_template_kwargs":{"x":null}, "model": "a/b" }');
   });
 
-  test("of either dialect passes natively, byte by byte in any pieces", async () => {
+  test("returns a native stream byte for byte, however it is split", async () => {
     const event = (type: string, sequence: number, rest: object): string =>
       `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence, ...rest })}\n\n`;
     const usage = { input_tokens: 3, output_tokens: 2, total_tokens: 5 };
@@ -202,7 +202,7 @@ describe("a call to a provider", () => {
     await vi.waitFor(() => expect(ends).toMatchObject([{ dialect: "responses", usage: { inputTokens: 3 } }]));
   });
 
-  test("of 20 MB goes through, and holds nothing any more once it is answered", async () => {
+  test("of 20 MB succeeds, and its body is released once the response begins", async () => {
     let received = 0;
     onRequest = (request, response) => {
       void buffer(request).then((body) => {
@@ -222,8 +222,8 @@ describe("a call to a provider", () => {
   });
 });
 
-describe("a provider's answer", () => {
-  test("that is compressed unasked reaches the caller with the encoding that it has", async () => {
+describe("a provider's response", () => {
+  test("reaches the caller with its encoding if the provider compresses it unasked", async () => {
     const body = gzipSync(JSON.stringify({ choices: [], text: "x".repeat(1000) }));
     onRequest = (_request, response) => {
       response.writeHead(200, { ...JSON_TYPE, "content-encoding": "gzip", "content-length": body.length });
@@ -236,9 +236,9 @@ describe("a provider's answer", () => {
 
   // remix-run/remix#10759: both together are a mistake of the protocol, and smuggling where two read them differently.
   test.each([
-    ["a whole answer with a length", JSON_TYPE, '{"choices":[]}', '{"model":"openai/gpt"}'],
-    ["a stream that claims a length", SSE, chunk("Hi") + DONE, STREAM],
-  ])("%s never has a length and chunks at once", async (...row) => {
+    ["a non-streaming response with a length", JSON_TYPE, '{"choices":[]}', '{"model":"openai/gpt"}'],
+    ["a stream with a length", SSE, chunk("Hi") + DONE, STREAM],
+  ])("never has both a length and chunks: %s", async (...row) => {
     const [, type, body, submitted] = row;
     onRequest = (_request, response) => {
       response.writeHead(200, { ...type, "content-length": Buffer.byteLength(body) }).end(body);
@@ -249,7 +249,7 @@ describe("a provider's answer", () => {
     expect(framed).toHaveLength(1);
   });
 
-  test("that is shorter than it said is a broken connection, not an end", async () => {
+  test("breaks the caller's connection if it is shorter than its length", async () => {
     onRequest = (_request, response) => {
       response.writeHead(200, { ...JSON_TYPE, "content-length": "9000000" });
       response.write(`{"half":"${"x".repeat(1_000_000)}`, () => response.destroy());
@@ -260,28 +260,25 @@ describe("a provider's answer", () => {
   });
 });
 
-describe("a caller that leaves", () => {
-  test.each(["before the provider answers", "in the middle of a stream"])(
-    "%s ends the provider's work",
-    async (when) => {
-      const inside = Promise.withResolvers<ServerResponse>();
-      onRequest = (_request, response) => {
-        if (when !== "before the provider answers") {
-          response.writeHead(200, SSE);
-          response.write(chunk("Hi"));
-        }
-        inside.resolve(response);
-      };
-      const { request, answer } = send({ body: STREAM });
-      const response = await inside.promise;
-      if (when !== "before the provider answers") await answer;
-      request.destroy();
-      await once(response, "close");
-      await vi.waitFor(() => expect(ends).toMatchObject([{ outcome: "client_left" }]));
-    },
-  );
+describe("a caller that disconnects", () => {
+  test.each(["before the provider answers", "in the middle of a stream"])("stops the provider %s", async (when) => {
+    const inside = Promise.withResolvers<ServerResponse>();
+    onRequest = (_request, response) => {
+      if (when !== "before the provider answers") {
+        response.writeHead(200, SSE);
+        response.write(chunk("Hi"));
+      }
+      inside.resolve(response);
+    };
+    const { request, answer } = send({ body: STREAM });
+    const response = await inside.promise;
+    if (when !== "before the provider answers") await answer;
+    request.destroy();
+    await once(response, "close");
+    await vi.waitFor(() => expect(ends).toMatchObject([{ outcome: "client_left" }]));
+  });
 
-  test("without reading costs little, and stalls the provider", async () => {
+  test("without having read costs little memory and pauses the provider", async () => {
     const piece = Buffer.from(`data: ${"x".repeat(16_000)}\n\n`);
     let written = 0;
     let stalled: ServerResponse | undefined;
@@ -314,14 +311,17 @@ describe("a caller that leaves", () => {
 });
 
 describe("GET /v1/models/{id}", () => {
-  test.each(["openai/gpt-5", "openai%2Fgpt-5", "openai/ft:gpt/own:x%3Fy", "openai/a/b/c"])("finds %s", async (id) => {
-    const url = `http://127.0.0.1:${portOf(host.server)}/v1/models/${id}`;
-    const answer = await fetch(url, { headers: { authorization: "Bearer flk_ours" } });
-    expect(await answer.json()).toMatchObject({ id: decodeURIComponent(id), object: "model" });
-  });
+  test.each(["openai/gpt-5", "openai%2Fgpt-5", "openai/ft:gpt/own:x%3Fy", "openai/a/b/c"])(
+    "returns the model %s",
+    async (id) => {
+      const url = `http://127.0.0.1:${portOf(host.server)}/v1/models/${id}`;
+      const answer = await fetch(url, { headers: { authorization: "Bearer flk_ours" } });
+      expect(await answer.json()).toMatchObject({ id: decodeURIComponent(id), object: "model" });
+    },
+  );
 });
 
-test("a stream ends with what the caller asked for, and is metered by what it did not", async () => {
+test("a stream is metered by its usage chunk, which the caller gets only if it requested it", async () => {
   let asked = "";
   const usage = `data: ${JSON.stringify({ choices: [], usage: { prompt_tokens: 2, completion_tokens: 1 } })}\n\n`;
   onRequest = (request, response) => {

@@ -100,7 +100,7 @@ function farEnd([request, response]: readonly [IncomingMessage, ServerResponse])
 }
 
 describe("a provider over HTTP", () => {
-  test("gets its own credential, whatever the call's headers say, below its base path and query", async () => {
+  test("is called with its own credential, base path and query, whatever the headers of the request", async () => {
     const provider = await startProvider();
     const baseUrl = `http://127.0.0.1:${provider.port}/openai/v1?api-version=7`;
     const upstream = openUpstreams().open(targetAt(provider.port, { baseUrl }));
@@ -113,7 +113,7 @@ describe("a provider over HTTP", () => {
     expect((await answer).text).toBe("ok");
   });
 
-  test("takes large bodies in the pieces in which they came", async () => {
+  test("receives large bodies in the pieces in which they arrived", async () => {
     const provider = await startProvider();
     const body = Array.from({ length: 100 }, (_, at) => Buffer.alloc(65_536, at));
     const headers = { ...REQUEST.headers, "content-length": String(100 * 65_536) };
@@ -124,7 +124,7 @@ describe("a provider over HTTP", () => {
     expect((await answer).status).toBe(200);
   });
 
-  test("is not followed where it redirects to", async () => {
+  test("does not have its redirects followed", async () => {
     const provider = await startProvider();
     const answer = ask(openUpstreams().open(targetAt(provider.port)));
     const [, response] = await provider.next();
@@ -132,7 +132,7 @@ describe("a provider over HTTP", () => {
     expect(await answer).toMatchObject({ status: 307 });
   });
 
-  test("may send informational answers first", async () => {
+  test("can send informational responses first", async () => {
     const provider = await startProvider();
     const answer = ask(openUpstreams().open(targetAt(provider.port)));
     const [, response] = await provider.next();
@@ -143,7 +143,7 @@ describe("a provider over HTTP", () => {
   });
 
   // apache/maka#1658: in one HTTP/2 session whole answers waited for each other.
-  test("is asked over HTTP/1.1 although it offers HTTP/2", async () => {
+  test("is called over HTTP/1.1 even if it supports HTTP/2", async () => {
     const { key, cert } = certificateOfItsOwn();
     const server = createSecureServer({ key, cert, allowHTTP1: true }, (request, response) => {
       response.end(request.httpVersion);
@@ -158,7 +158,7 @@ describe("a provider over HTTP", () => {
   });
 
   // kortix-ai/suna#3696: a time-out of the runtime's own cut those that think for long.
-  test("may be silent before and within its answer for as long as its caller waits", async () => {
+  test("can be silent before and during its response for as long as its caller waits", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval"] });
     closers.push(() => vi.useRealTimers());
     const provider = await startProvider();
@@ -171,7 +171,7 @@ describe("a provider over HTTP", () => {
     expect(await answer).toMatchObject({ status: 200, text: "ab" });
   });
 
-  test("that cannot be reached is told of without its address", async () => {
+  test("is reported without its address if it is unreachable", async () => {
     const provider = await startProvider();
     provider.close();
     const { error } = await ask(openUpstreams().open(targetAt(provider.port)));
@@ -179,7 +179,7 @@ describe("a provider over HTTP", () => {
     expect(error?.message).not.toContain("127.0.0.1");
   });
 
-  test("that does not take the connection in time is given up", async () => {
+  test("fails if it does not accept the connection in time", async () => {
     const full = createTcpServer();
     await new Promise<void>((resolve) => full.listen({ port: 0, host: "127.0.0.1", backlog: 1 }, resolve));
     closers.push(() => full.close());
@@ -190,7 +190,7 @@ describe("a provider over HTTP", () => {
     expect(error?.cause).toMatchObject({ code: "UND_ERR_CONNECT_TIMEOUT" });
   });
 
-  test("is not asked at all by a call that was aborted before its connection", async () => {
+  test("gets no request from a call that was aborted before connecting", async () => {
     const provider = await startProvider();
     let requests = 0;
     provider.server.on("request", () => requests++);
@@ -210,7 +210,7 @@ describe("a provider over HTTP", () => {
     expect(requests).toBe(1);
   });
 
-  test("refuses a header that would split the request", async () => {
+  test("gets no request with a header that would split it", async () => {
     const provider = await startProvider();
     const headers = { authorization: "Bearer a\r\nx-evil: 1" };
     const { error } = await ask(openUpstreams().open(targetAt(provider.port, { headers })));
@@ -238,10 +238,10 @@ describe("a provider's address", () => {
 
   test.each([
     ["private", [v4("127.0.0.1")]],
-    ["private beside a public one", [v4("93.184.216.34"), v4("127.0.0.1")]],
-    ["mapped", [{ address: "::ffff:127.0.0.1", family: 6 }]],
-    ["none", []],
-  ])("that is %s is not connected to", async (_name, found) => {
+    ["private, next to a public one", [v4("93.184.216.34"), v4("127.0.0.1")]],
+    ["an IPv4-mapped private one", [{ address: "::ffff:127.0.0.1", family: 6 }]],
+    ["missing", []],
+  ])("is not connected to if it is %s", async (_name, found) => {
     const provider = await startProvider();
     const baseUrl = `http://provider.example:${provider.port}/v1`;
     const target = targetAt(provider.port, { baseUrl, allowPrivate: false });
@@ -251,7 +251,7 @@ describe("a provider's address", () => {
   });
 
   test.each(["127.0.0.1", "[::ffff:127.0.0.1]", "[::1]", "2130706433", "0x7f.1", "127.1", "localhost"])(
-    "written as %s is not connected to",
+    "is not connected to if it is written as %s",
     async (host) => {
       const provider = await startProvider();
       const target = targetAt(provider.port, { baseUrl: `http://${host}:${provider.port}/v1`, allowPrivate: false });
@@ -261,7 +261,7 @@ describe("a provider's address", () => {
     },
   );
 
-  test("is judged at every connection: a name cannot turn private later", async () => {
+  test("is checked for every connection, so that a name cannot become private later", async () => {
     const provider = await startProvider();
     const baseUrl = `http://provider.example:${provider.port}/v1`;
     // Nothing answers at the public address within the time; the second look-up names this machine.
@@ -274,7 +274,7 @@ describe("a provider's address", () => {
     expect(provider.sockets.size).toBe(0);
   });
 
-  test("may be private where the platform allows it", async () => {
+  test("can be private if the platform allows it", async () => {
     const provider = await startProvider();
     const baseUrl = `http://provider.example:${provider.port}/v1`;
     const answer = ask(
@@ -296,7 +296,7 @@ describe("connections to a provider", () => {
     await new Promise(setImmediate);
   }
 
-  test("are used again, also under a changed credential", async () => {
+  test("are reused, even after the credential changes", async () => {
     const provider = await startProvider();
     const upstreams = openUpstreams();
     await answered(provider, upstreams.open(targetAt(provider.port)));
@@ -304,7 +304,7 @@ describe("connections to a provider", () => {
     expect(provider.sockets.size).toBe(1);
   });
 
-  test("close when the provider has another address, while what runs there ends", async () => {
+  test("close when the provider's address changes, after running calls finish", async () => {
     const [old, other] = [await startProvider(), await startProvider()];
     const upstreams = openUpstreams();
     await answered(old, upstreams.open(targetAt(old.port)));
@@ -317,7 +317,7 @@ describe("connections to a provider", () => {
     await vi.waitFor(() => expect([...old.sockets].every((socket) => socket.destroyed)).toBe(true));
   });
 
-  test("are new ones after five minutes, so that a changed address of a name is noticed", async () => {
+  test("are replaced after five minutes, so that DNS changes take effect", async () => {
     const clock = new TestClock();
     const provider = await startProvider();
     const upstreams = openUpstreams({ clock });
@@ -335,7 +335,7 @@ describe("connections to a provider", () => {
     expect(provider.sockets.size).toBe(2);
   });
 
-  test("close when the provider is gone", async () => {
+  test("close when the provider is deleted", async () => {
     const provider = await startProvider();
     const upstreams = openUpstreams();
     await answered(provider, upstreams.open(targetAt(provider.port)));
@@ -343,7 +343,7 @@ describe("connections to a provider", () => {
     await vi.waitFor(() => expect([...provider.sockets].every((socket) => socket.destroyed)).toBe(true));
   });
 
-  test("end with the server, and with them what still runs", async () => {
+  test("close with the server, which ends running calls", async () => {
     const provider = await startProvider();
     const upstreams = openUpstreams();
     const running = ask(upstreams.open(targetAt(provider.port)));

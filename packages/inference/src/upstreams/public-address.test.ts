@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isPublicAddress } from "./public-address.ts";
 
-describe("an address that requests may be sent to", () => {
+describe("an address to which requests may be sent", () => {
   test.each([
     "1.1.1.1",
     "8.8.8.8",
@@ -25,12 +25,12 @@ describe("an address that requests may be sent to", () => {
     ["private", "10.1.2.3"],
     ["shared by a carrier, and one cloud's metadata", "100.100.100.200"],
     ["loopback", "127.0.0.1"],
-    ["loopback, further on", "127.255.255.254"],
+    ["loopback, at the end of the range", "127.255.255.254"],
     ["most clouds' metadata", "169.254.169.254"],
     ["containers' credentials", "169.254.170.2"],
     ["Azure's metadata", "168.63.129.16"],
     ["private", "172.16.0.1"],
-    ["private, at its end", "172.31.255.255"],
+    ["private, at the end of the range", "172.31.255.255"],
     ["Oracle's metadata", "192.0.0.192"],
     ["private", "192.168.1.1"],
     ["for benchmarks", "198.19.0.1"],
@@ -54,7 +54,7 @@ describe("an address that requests may be sent to", () => {
     ["link-local with a zone", "fe80::1%eth0"],
     ["site-local", "fec0::1"],
     ["multicast", "ff02::1"],
-  ])("is none that is %s: %s", (_name, address) => {
+  ])("is never %s: %s", (_name, address) => {
     expect(isPublicAddress(address)).toBe(false);
   });
 
@@ -73,9 +73,9 @@ describe("an address that requests may be sent to", () => {
     "g::1",
     "[2606::1]",
     "8.8.8.8 ",
-  ])("is none that is no address: %j", (text) => expect(isPublicAddress(text)).toBe(false));
+  ])("is never malformed: %j", (text) => expect(isPublicAddress(text)).toBe(false));
 
-  test("is judged alike however its zeros are written", () => {
+  test("is recognized however its zeros are written", () => {
     fc.assert(
       fc.property(fc.ipV6(), (address) => {
         const url = new URL(`http://[${address}]/`);

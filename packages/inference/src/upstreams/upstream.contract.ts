@@ -80,7 +80,7 @@ export function upstreamContract(name: string, open: () => Promise<UpstreamFixtu
       return { call, far: await arrived };
     }
 
-    test("carries the request whole", async () => {
+    test("sends the complete request", async () => {
       const { call, far } = await begin();
       const request = await far.request;
       expect(request.path).toBe(`/v1${REQUEST.path}`);
@@ -89,7 +89,7 @@ export function upstreamContract(name: string, open: () => Promise<UpstreamFixtu
       call.abort();
     });
 
-    test("brings status, headers and pieces in order, then one end", async () => {
+    test("delivers status, headers and data in order, then one end", async () => {
       const { far } = await begin();
       far.respond(201, TEXT);
       far.write("one");
@@ -99,14 +99,14 @@ export function upstreamContract(name: string, open: () => Promise<UpstreamFixtu
       await vi.waitFor(() => expect(recorder.text).toBe("headers 201 text/plain|one|two|end"));
     });
 
-    test("tells of an upstream that breaks off before its headers", async () => {
+    test("reports an upstream that breaks off before its headers", async () => {
       const { far } = await begin();
       far.cut();
       await vi.waitFor(() => expect(recorder.text).toBe("error"));
       expect(recorder.error?.code).toBe("upstream_failed");
     });
 
-    test("tells of one that breaks off later, after all that it said", async () => {
+    test("reports an upstream that breaks off later, after delivering what it sent", async () => {
       const { far } = await begin();
       far.respond(200, TEXT);
       far.write("half");
@@ -116,14 +116,14 @@ export function upstreamContract(name: string, open: () => Promise<UpstreamFixtu
       expect(recorder.error?.code).toBe("upstream_failed");
     });
 
-    test("stops the far end's work on abort, before the headers too, and calls back no more", async () => {
+    test("stops the remote work on abort before the headers, without further callbacks", async () => {
       const { call, far } = await begin();
       call.abort();
       await vi.waitFor(() => expect(far.closed).toBe(true));
       expect(recorder.log).toEqual([]);
     });
 
-    test("stops the far end's work on abort in the middle of an answer", async () => {
+    test("stops the remote work on abort in the middle of a response", async () => {
       const { call, far } = await begin();
       far.respond(200, TEXT);
       far.write("one");
@@ -133,7 +133,7 @@ export function upstreamContract(name: string, open: () => Promise<UpstreamFixtu
       expect(recorder.text).toBe("headers 200 text/plain|one");
     });
 
-    test("brings nothing while paused, and everything after", async () => {
+    test("delivers nothing while paused, and everything after resuming", async () => {
       recorder.takes = false;
       const { call, far } = await begin();
       far.respond(200, TEXT);

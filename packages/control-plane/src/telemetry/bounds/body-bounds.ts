@@ -77,6 +77,6 @@ export const BODY_BOUNDS = {
     limit: "4 MiB",
     effect: "502 `upstream_failed`, or an error in the stream; nothing more is read from the upstream",
     counted: "`fairlead_inference_calls_total`",
-    test: "packages/inference/src/calls/converted-limits.test.ts: is refused once it is longer than 4 MiB",
+    test: "packages/inference/src/calls/converted-limits.test.ts: is rejected once it exceeds 4 MiB",
   },
 } as const satisfies BoundRows;

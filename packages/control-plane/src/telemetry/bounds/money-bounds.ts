@@ -9,7 +9,7 @@ export const MONEY_BOUNDS = {
       "reserved before the call: one token per byte of text, 49,152 per image, at most the model's `contextTokens`; all of `contextTokens` if files or stored input are referenced",
     effect: "402 before the call is sent",
     counted: '`fairlead_inference_calls_total{outcome="insufficient_balance"}` and the other 402 codes',
-    test: "packages/inference/src/calls/worst-case.test.ts: for any body, no strict reader counts more than is reserved",
+    test: "packages/inference/src/calls/worst-case.test.ts: for any body, no strict upstream counts more than is reserved",
   },
   call_output: {
     party: "caller",
@@ -18,7 +18,7 @@ export const MONEY_BOUNDS = {
       "reserved before the call: the number of choices times the smallest of the requested limit, `maxOutputTokens` and `contextTokens`; values that are not plain integers count as the most that any upstream reads",
     effect: "402 before the call is sent; a stream stops when its next step is not covered",
     counted: '`fairlead_inference_calls_total{outcome="insufficient_balance"}` and the other 402 codes',
-    test: "packages/inference/src/calls/worst-case.test.ts: with %s is what any upstream would read",
+    test: "packages/inference/src/calls/worst-case.test.ts: with %s is the most that any upstream would read",
   },
   call_estimate: {
     party: "upstream",

@@ -44,7 +44,7 @@ export const UPSTREAM_BOUNDS = {
     limit: "64 KiB per response",
     effect: "the call fails with `upstream_failed`",
     counted: COUNTED,
-    test: "packages/inference/src/calls/no-response.test.ts: is 502, says what was received, and costs nothing",
+    test: "packages/inference/src/calls/no-response.test.ts: fails with 502, reports what was received, and costs nothing",
   },
   upstream_decoded: {
     party: "upstream",
@@ -53,7 +53,7 @@ export const UPSTREAM_BOUNDS = {
       "the same limits as a plain one, applied after decompression: 4 MiB if it must be complete; one coding; zstd windows of 8 MiB",
     effect: "the call fails with `upstream_failed`, and its connection closes",
     counted: COUNTED,
-    test: "packages/inference/src/relay/compressed-responses.test.ts: that is too long after decompression is 502",
+    test: "packages/inference/src/relay/compressed-responses.test.ts: fails with 502 if too long after decompression",
   },
   upstream_failure_lines: {
     party: "upstream",

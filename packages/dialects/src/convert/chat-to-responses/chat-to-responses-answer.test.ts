@@ -5,8 +5,8 @@ import { toResponse } from "./chat-to-responses-answer.ts";
 
 const { context } = toChatRequest({ input: "Hi" }, CALL);
 
-describe("a whole chat completion told as a response", () => {
-  test("holds thinking, text and calls, each an item", () => {
+describe("a complete chat completion converted to a response", () => {
+  test("has an item each for reasoning, text and calls", () => {
     const response = answerResponses(
       {
         reasoning_content: "Hm",
@@ -24,13 +24,13 @@ describe("a whole chat completion told as a response", () => {
     expect(response).toMatchObject({ status: "completed", service_tier: "flex", usage: { total_tokens: 18 } });
   });
 
-  test("has no message where there are calls and no text, and keeps calls apart that have no id", () => {
+  test("has no message if there are only calls, and keeps calls without IDs separate", () => {
     const call = { type: "function", function: { name: "look", arguments: "{}" } };
     const { output } = answerResponses({ content: null, tool_calls: [call, call] }, "tool_calls");
     expect(output.map(({ type }) => type)).toEqual(["function_call", "function_call"]);
   });
 
-  test("takes the old form of a call", () => {
+  test("accepts the legacy form of a call", () => {
     const { output } = answerResponses(
       { content: null, function_call: { name: "look", arguments: "{}" } },
       "function_call",
@@ -38,7 +38,7 @@ describe("a whole chat completion told as a response", () => {
     expect(output).toMatchObject([{ type: "function_call", name: "look" }]);
   });
 
-  test("repeats what was asked for, and what was in effect where nothing was", () => {
+  test("repeats the requested values, and otherwise the values that were in effect", () => {
     const body = {
       instructions: "Be brief",
       temperature: 0.5,
@@ -65,10 +65,10 @@ describe("a whole chat completion told as a response", () => {
   });
 
   test.each([
-    ["an error with status 200", { error: { message: "boom" } }, "boom"],
-    ["no choice", { choices: [] }, "cut off"],
-    ["no object", "boom", "not a chat completion"],
-  ])("is refused where it is %s", (_what, answer, message) => {
+    ["is an error with status 200", { error: { message: "boom" } }, "boom"],
+    ["has no choice", { choices: [] }, "cut off"],
+    ["is not an object", "boom", "not a chat completion"],
+  ])("is rejected if it %s", (_what, answer, message) => {
     expect(() => toResponse(answer, context)).toThrow(
       expect.objectContaining({ code: "upstream_failed", message: expect.stringContaining(message) }),
     );

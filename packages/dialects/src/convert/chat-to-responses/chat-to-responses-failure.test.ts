@@ -14,7 +14,7 @@ describe("a chat stream that fails", () => {
     return events.slice(-2);
   };
 
-  test("ends with an error in both forms and a failed response where it breaks off", () => {
+  test("ends with an error in both forms and a failed response if it breaks off", () => {
     const events = streamResponses([chunk({ content: "Half" })]);
     expect(failure(events)).toMatchObject([
       {
@@ -32,14 +32,14 @@ describe("a chat stream that fails", () => {
     ]);
   });
 
-  test("leaves a cut call open: an agent that sees it done would run it", () => {
+  test("does not complete a truncated call, because an agent would run it", () => {
     const events = streamResponses([callChunk(0, '{"path":"/', { id: "a", name: "delete" })]);
     failure(events);
     expect(typesOf(events)).not.toContain("response.output_item.done");
     expect(typesOf(events)).not.toContain("response.function_call_arguments.done");
   });
 
-  test("has created first, even where nothing came", () => {
+  test("begins with `response.created`, even if the upstream sent nothing", () => {
     expect(typesOf(streamResponses([]))).toEqual([
       "response.created",
       "response.in_progress",
@@ -61,46 +61,46 @@ describe("a chat stream that fails", () => {
       },
       "Too long",
     ],
-    ["a text", { error: "boom" }, "boom"],
+    ["a string", { error: "boom" }, "boom"],
     ["an older engine's form", { object: "error", message: "boom", type: "BadRequestError", code: 400 }, "boom"],
-    ["no words", { error: {} }, "without a message"],
-  ])("tells an upstream's error of %s, and nothing after it", (_what, error, message) => {
+    ["a form without a message", { error: {} }, "without a message"],
+  ])("reports an upstream's error in %s, and sends nothing after it", (_what, error, message) => {
     const events = streamResponses([chunk({ content: "x" }), error, chunk({ content: "y" }, "stop")]);
     expect(failure(events)).toMatchObject([{ message: expect.stringContaining(message) }, {}]);
   });
 
-  test("names the field by the name that the caller gave it", () => {
+  test("names the field as in the caller's dialect", () => {
     const events = streamResponses([{ error: { message: "no", type: "t", param: "messages[2].content", code: null } }]);
     expect(failure(events)[0]).toMatchObject({ param: "input", error: { param: "input" } });
   });
 
-  test("keeps the upstream's quarrel with our credential to ourselves", () => {
+  test("does not reveal that the upstream rejected the platform's credential", () => {
     const events = streamResponses([{ error: { message: "Incorrect API key sk-123", code: "invalid_api_key" } }]);
     expect(JSON.stringify(events)).not.toContain("sk-123");
   });
 
   test.each([
-    ["no object", "text"],
-    ["a list", [1]],
+    ["a chunk that is not an object", "text"],
+    ["a chunk that is a list", [1]],
     ["content that is a number", chunk({ content: 5 })],
-    ["a call that is a text", chunk({ tool_calls: ["call"] })],
-  ])("fails on %s, and does not throw", (_what, bad) => {
+    ["a call that is a string", chunk({ tool_calls: ["call"] })],
+  ])("fails on %s without throwing", (_what, bad) => {
     failure(streamResponses([chunk({ content: "x" }), bad]));
   });
 
-  test("fails where the upstream says so by its finish reason, or calls a tool without a name", () => {
+  test("fails if the finish reason is an error or a tool call has no name", () => {
     failure(streamResponses([chunk({ content: "x" }, "error")]));
     failure(streamResponses([callChunk(0, "{}", { id: "a" }), chunk({}, "tool_calls")]));
   });
 
-  test("fails where an answer grows without end", () => {
+  test("fails if the response exceeds a length limit", () => {
     const stream = new ResponsesStream(context);
     const piece = "x".repeat(4 * 1024 * 1024);
     for (let count = 0; count < 20 && !stream.ended; count++) stream.push(chunk({ content: piece }));
     expect(stream.ended).toBe(true);
   });
 
-  test("is told by our own error too, and only once", () => {
+  test("also reports an error of the host, once", () => {
     const stream = new ResponsesStream(context);
     const error = new DomainError("upstream_timeout", "Silent.");
     const events = [

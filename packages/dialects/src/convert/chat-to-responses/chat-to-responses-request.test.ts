@@ -11,7 +11,7 @@ const fn = (name: string, rest: object = {}) => ({ type: "function", function: {
 const flat = (name: string, rest: object = {}) => ({ type: "function", name, ...rest });
 
 describe("a chat request for a responses upstream", () => {
-  test("is one message, stored nowhere, and nothing that was not asked for", () => {
+  test("becomes a single message that is not stored, without extra fields", () => {
     expect(convert({})).toEqual({
       model: "tiny",
       store: false,
@@ -19,7 +19,7 @@ describe("a chat request for a responses upstream", () => {
     });
   });
 
-  test("carries the fields that both dialects have, and those that have no counterpart, as submitted", () => {
+  test("passes fields of both dialects and fields without a counterpart unchanged", () => {
     const same = {
       temperature: 0.5,
       metadata: { a: "b" },
@@ -32,19 +32,19 @@ describe("a chat request for a responses upstream", () => {
     expect(convert(same)).toMatchObject(same);
   });
 
-  test("keeps every number exactly", () => {
+  test("preserves every number exactly", () => {
     const text = '{"messages":[{"role":"user","content":"Hi"}],"seed":9223372036854775807}';
     expect(JSON.stringify(toResponsesRequest(parseExact(text), CALL).request)).toContain('"seed":9223372036854775807');
   });
 
-  test("limits the answer by either name, the newer one first", () => {
+  test("reads the output limit from either field, preferring the newer one", () => {
     expect(convert({ max_tokens: 5 })).toMatchObject({ max_output_tokens: 5 });
     const both = convert({ max_tokens: 5, max_completion_tokens: 6 });
     expect(both).toMatchObject({ max_output_tokens: 6 });
     expect(both).not.toHaveProperty("max_tokens");
   });
 
-  test("asks for form, verbosity, effort and log probabilities", () => {
+  test("requests the format, verbosity, effort and log probabilities", () => {
     const json_schema = { name: "n", schema: { type: "object" }, strict: true };
     expect(
       convert({
@@ -64,7 +64,7 @@ describe("a chat request for a responses upstream", () => {
     expect(convert({ logprobs: false, top_logprobs: 0 })).toEqual(convert({}));
   });
 
-  test("streams, and answers the question of usage itself", () => {
+  test("streams without `include_usage`, because the bridge reports usage itself", () => {
     const body = { messages: HI, stream: true, stream_options: { include_usage: true, include_obfuscation: false } };
     const { request, context } = toResponsesRequest(body, CALL);
     expect(request).toMatchObject({ stream: true, stream_options: { include_obfuscation: false } });
@@ -73,12 +73,12 @@ describe("a chat request for a responses upstream", () => {
     expect(convert({ stream: true, stream_options: { include_usage: true } })).not.toHaveProperty("stream_options");
   });
 
-  test("stores only what was asked to be stored", () => {
+  test("is stored only if `store` is true", () => {
     expect(convert({ store: true }).store).toBe(true);
     expect(convert({ store: null }).store).toBe(false);
   });
 
-  test("offers tools in the flat form, never stricter than they were", () => {
+  test("has tools in the flat form, never stricter than submitted", () => {
     const grammar = { syntax: "lark", definition: "start: WORD" };
     const tools = [
       fn("a", { description: "d", parameters: { type: "object" } }),
@@ -106,11 +106,11 @@ describe("a chat request for a responses upstream", () => {
       { type: "allowed_tools", allowed_tools: { mode: "auto", tools: [fn("a")] } },
       { type: "allowed_tools", mode: "auto", tools: [flat("a")] },
     ],
-  ])("chooses %j", (tool_choice, expected) => {
+  ])("converts the tool choice %j", (tool_choice, expected) => {
     expect(convert({ tools: [fn("a")], tool_choice }).tool_choice).toEqual(expected);
   });
 
-  test("searches the web by the tool for it", () => {
+  test("converts web search options to the web search tool", () => {
     const web_search_options = {
       search_context_size: "low",
       user_location: { type: "approximate", approximate: { city: "Paris" } },
@@ -132,19 +132,19 @@ describe("a chat request for a responses upstream", () => {
     ["tools[0].type", { tools: [{ type: "web_search" }] }],
     ["tool_choice.function", { tools: [fn("a")], tool_choice: flat("a") }],
     ["stream", { stream: 1 }],
-  ])("is refused for its %s", (param, body) => {
+  ])("is rejected because of its %s", (param, body) => {
     expect(() => convert(body)).toThrow(
       expect.objectContaining({ code: "invalid_request", param: expect.stringContaining(param) }),
     );
   });
 
-  test("passes with defaults spelt out", () => {
+  test("is accepted with explicit default values", () => {
     expect(convert({ n: 1, modalities: ["text"], audio: null, functions: null, tools: [] })).toEqual(convert({}));
   });
 });
 
 describe("messages as the input", () => {
-  test("are items one by one, calls after the words of their turn", () => {
+  test("become one item each, with calls after the text of their turn", () => {
     const messages = [
       { role: "system", content: "Be brief" },
       { role: "developer", content: [{ type: "text", text: "Really" }] },
@@ -177,7 +177,7 @@ describe("messages as the input", () => {
     ]);
   });
 
-  test("keep their parts", () => {
+  test("keep their content parts", () => {
     const content = [
       { type: "text", text: "See" },
       { type: "image_url", image_url: { url: "https://a.example/a.png" } },
@@ -208,7 +208,7 @@ describe("messages as the input", () => {
     }
   });
 
-  test("leave out what has no place, and tell of it", () => {
+  test("drop fields without a counterpart, and list them", () => {
     const messages = [
       { role: "user", name: "ann", content: "Hi" },
       { role: "assistant", content: "", reasoning_content: "Hm" },
@@ -231,7 +231,7 @@ describe("messages as the input", () => {
       [{ role: "assistant", tool_calls: [{ id: "a", type: "function", function: { name: "f", arguments: {} } }] }],
     ],
     ["messages[1]", [HI[0], "text"]],
-  ])("are refused at %s", (param, messages) => {
+  ])("are rejected at %s", (param, messages) => {
     expect(() => inputOf(messages)).toThrow(expect.objectContaining({ code: "invalid_request", param }));
   });
 });

@@ -16,8 +16,8 @@ import { ResponsesStream } from "./chat-to-responses-stream.ts";
 
 const { context } = toChatRequest({ input: "Hi" }, CALL);
 
-describe("a chat stream told as a response", () => {
-  test("is text from the first chunk on, event by event", () => {
+describe("a chat stream converted to a response", () => {
+  test("sends text from the first chunk on, event by event", () => {
     const stream = new ResponsesStream(context);
     expect(typesOf(stream.push(chunk({ role: "assistant", content: "" })))).toEqual([
       "response.created",
@@ -56,7 +56,7 @@ describe("a chat stream told as a response", () => {
     });
   });
 
-  test("tells thinking as a summary before the message, under either name that engines give it", () => {
+  test("sends reasoning as a summary before the message, under either field name that engines use", () => {
     for (const name of ["reasoning_content", "reasoning"]) {
       const events = streamResponses([
         chunk({ [name]: "Hm, " }),
@@ -72,7 +72,7 @@ describe("a chat stream told as a response", () => {
     }
   });
 
-  test("tells thinking once where an engine sends it under both names", () => {
+  test("sends reasoning once if an engine sends it under both names", () => {
     const events = streamResponses([
       chunk({ reasoning: "Hm", reasoning_content: "Hm" }),
       chunk({ content: "x" }, "stop"),
@@ -80,7 +80,7 @@ describe("a chat stream told as a response", () => {
     expect(lastResponse(events).output[0]).toMatchObject({ summary: [{ text: "Hm" }] });
   });
 
-  test("reads thinking and text from a list of parts", () => {
+  test("reads reasoning and text from a list of parts", () => {
     const content = [
       { type: "thinking", thinking: [{ type: "text", text: "Hm" }] },
       { type: "text", text: "Yes" },
@@ -89,7 +89,7 @@ describe("a chat stream told as a response", () => {
     expect(output).toMatchObject([{ summary: [{ text: "Hm" }] }, { content: [{ text: "Yes" }] }]);
   });
 
-  test("keeps parallel calls apart by index, gives each an item of its own, and begins with index 0", () => {
+  test("separates parallel calls by index, with one item each, and begins with index 0", () => {
     const events = streamResponses([
       callChunk(0, "", { id: "call_a", name: "look" }),
       callChunk(0, '{"a":'),
@@ -121,9 +121,9 @@ describe("a chat stream told as a response", () => {
   });
 
   test.each([
-    ["no index at all", [null, null, null, null]],
+    ["no index", [null, null, null, null]],
     ["index 0 for every call", [0, 0, 0, 0]],
-  ])("tells calls apart that have %s", (_what, [a, b, c, d]) => {
+  ])("separates calls that have %s", (_what, [a, b, c, d]) => {
     const piece = (index: number | null | undefined, rest: object) =>
       chunk({ tool_calls: [{ ...(index === null ? {} : { index }), ...rest }] });
     const events = streamResponses([
@@ -140,7 +140,7 @@ describe("a chat stream told as a response", () => {
     ]);
   });
 
-  test("takes a new id on every piece of a call for the same call", () => {
+  test("treats pieces with new IDs but the same index as one call", () => {
     const piece = (id: string, rest: object) => chunk({ tool_calls: [{ index: 0, id, function: rest }] });
     const events = streamResponses([
       piece("a", { name: "look", arguments: "{" }),
@@ -150,7 +150,7 @@ describe("a chat stream told as a response", () => {
     expect(lastResponse(events).output).toMatchObject([{ call_id: "a", arguments: "{}" }]);
   });
 
-  test("waits with a call for its name", () => {
+  test("holds back a call until its name is known", () => {
     const events = streamResponses([
       callChunk(0, '{"a"', { id: "call_a" }),
       callChunk(0, ":1}", { name: "look" }),
@@ -160,7 +160,7 @@ describe("a chat stream told as a response", () => {
     expect(lastResponse(events).output).toMatchObject([{ name: "look", arguments: '{"a":1}' }]);
   });
 
-  test("makes a call id where one is missing or comes twice, since results are matched by it", () => {
+  test("generates a call ID if it is missing or duplicated, because results are matched by it", () => {
     const events = streamResponses([
       callChunk(0, "{}", { name: "look" }),
       callChunk(1, "{}", { id: "same", name: "look" }),
@@ -173,7 +173,7 @@ describe("a chat stream told as a response", () => {
     expect(ids).not.toContain("");
   });
 
-  test("gives {} as the arguments of a call without any, and objects as text", () => {
+  test("sends {} as the arguments of a call without any, and object arguments as a string", () => {
     const events = streamResponses([
       callChunk(0, "", { id: "a", name: "now" }),
       chunk({ tool_calls: [{ index: 1, id: "b", function: { name: "look", arguments: { city: "Paris" } } }] }),
@@ -183,7 +183,7 @@ describe("a chat stream told as a response", () => {
     expect(lastResponse(events).output).toMatchObject([{ arguments: "{}" }, { arguments: '{"city":"Paris"}' }]);
   });
 
-  test("closes the message before calls begin, and opens another for what is said after them", () => {
+  test("closes the message before calls begin, and opens another for text after them", () => {
     const events = streamResponses([
       chunk({ content: "Looking" }),
       callChunk(0, "{}", { id: "a", name: "look" }),
@@ -194,7 +194,7 @@ describe("a chat stream told as a response", () => {
     expect(lastResponse(events).output.map(({ type }) => type)).toEqual(["message", "function_call", "message"]);
   });
 
-  test("tells a refusal as a part of its own", () => {
+  test("sends a refusal as a separate part", () => {
     const events = streamResponses([
       chunk({ content: "Well. " }),
       chunk({ refusal: "I can" }),
@@ -212,7 +212,7 @@ describe("a chat stream told as a response", () => {
     ]);
   });
 
-  test("carries log probabilities with their deltas and in the part", () => {
+  test("includes log probabilities in deltas and in the part", () => {
     const content = [
       { token: "Hi", logprob: -0.1, bytes: null, top_logprobs: [{ token: "Hi", logprob: -0.1, bytes: [72, 105] }] },
     ];
@@ -228,7 +228,7 @@ describe("a chat stream told as a response", () => {
     expect(lastResponse(events).output).toMatchObject([{ content: [{ logprobs: told }] }]);
   });
 
-  test("carries citations", () => {
+  test("includes citations", () => {
     const url_citation = { url: "https://a.example", title: "A", start_index: 0, end_index: 2 };
     const annotations = [{ type: "url_citation", url_citation }, { type: "of another kind" }];
     const events = streamResponses([chunk({ content: "Hi" }), chunk({ annotations }), chunk({}, "stop")]);
@@ -238,7 +238,7 @@ describe("a chat stream told as a response", () => {
     ]);
   });
 
-  test("keeps valid order where a citation comes before any text, or after a refusal", () => {
+  test("keeps events in valid order if a citation comes before any text, or after a refusal", () => {
     const url_citation = { url: "https://a.example", title: "A", start_index: 0, end_index: 2 };
     const cited = chunk({ annotations: [{ type: "url_citation", url_citation }] });
     assertResponsesOrder(streamResponses([cited, chunk({ content: "Hi" }), chunk({}, "stop")]));
@@ -246,7 +246,7 @@ describe("a chat stream told as a response", () => {
     assertResponsesOrder(streamResponses([callChunk(0, "{}", { id: "a", name: "look" }), cited, chunk({}, "stop")]));
   });
 
-  test("gives a free-form tool its text, and a tool of a namespace its own name", () => {
+  test("restores the text of a free-form tool call and the name of a namespaced tool", () => {
     const tools = [
       { type: "custom", name: "patch" },
       { type: "namespace", name: "mcp", description: "d", tools: [{ type: "function", name: "read", parameters: {} }] },
@@ -272,7 +272,7 @@ describe("a chat stream told as a response", () => {
   test.each([
     ["length", "max_output_tokens"],
     ["content_filter", "content_filter"],
-  ])("ends incomplete where the upstream ended by %s, and only its last item with it", (finish, reason) => {
+  ])("is incomplete, as is only its last item, if the upstream finished with %s", (finish, reason) => {
     const events = streamResponses([
       chunk({ reasoning_content: "Hm" }),
       chunk({ content: "Half a" }),
@@ -287,18 +287,18 @@ describe("a chat stream told as a response", () => {
     expect(lastResponse(events).output).toMatchObject([{ status: "completed" }, { status: "incomplete" }]);
   });
 
-  test("says something where the upstream said nothing, so that agents do not ask again", () => {
+  test("has an empty message if the upstream generated nothing, so that agents do not retry", () => {
     const events = streamResponses([chunk({ role: "assistant", content: "" }), chunk({}, "stop")]);
     assertResponsesOrder(events);
     expect(lastResponse(events).output).toMatchObject([{ type: "message", content: [{ text: "" }] }]);
   });
 
-  test("has zeros for usage where the upstream told none", () => {
+  test("has zero usage if the upstream reported none", () => {
     const { usage } = lastResponse(streamResponses([chunk({ content: "x" }, "stop")]));
     expect(usage).toMatchObject({ input_tokens: 0, output_tokens: 0, total_tokens: 0 });
   });
 
-  test("tells the last usage, wherever it stood", () => {
+  test("has the usage that the upstream reported last, in any chunk", () => {
     const events = streamResponses([
       chunk({ content: "x" }, null, { usage: { prompt_tokens: 1, completion_tokens: 1 } }),
       chunk({}, "stop", { usage: USAGE }),
@@ -307,7 +307,7 @@ describe("a chat stream told as a response", () => {
     expect(lastResponse(events).usage).toMatchObject({ total_tokens: 18 });
   });
 
-  test("carries on fields of the upstream's own, which cannot pass for the response's", () => {
+  test("passes upstream-specific fields, which cannot override fields of the response", () => {
     const events = streamResponses([
       chunk({ content: "x" }, null, { timings: { ms: 5 }, status: "failed", output: [] }),
       chunk({}, "stop"),
@@ -319,14 +319,14 @@ describe("a chat stream told as a response", () => {
     });
   });
 
-  test("skips what has no choice, and other choices than the first", () => {
+  test("skips chunks without choices, and all choices but the first", () => {
     const other = { ...chunk({}), choices: [{ index: 1, delta: { content: "other" }, finish_reason: "stop" }] };
     const events = streamResponses([{}, { choices: null }, chunk({ content: "x" }), other, chunk({}, "stop")]);
     assertResponsesOrder(events);
     expect(lastResponse(events).output).toMatchObject([{ content: [{ text: "x" }] }]);
   });
 
-  test("is every field of Open Responses in every response object", () => {
+  test("has every field of Open Responses in every response object", () => {
     const events = streamResponses([chunk({ content: "x" }, "stop")], {
       tools: [{ type: "function", name: "f" }],
       temperature: null,

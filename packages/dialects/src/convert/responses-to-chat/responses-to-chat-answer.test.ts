@@ -6,8 +6,8 @@ import { toChatCompletion } from "./responses-to-chat-answer.ts";
 
 const { context } = toResponsesRequest({ messages: [{ role: "user", content: "Hi" }] }, CALL);
 
-describe("a whole response told as a chat completion", () => {
-  test("is one message with thinking, text and calls", () => {
+describe("a complete response converted to a chat completion", () => {
+  test("is one message with reasoning, text and calls", () => {
     const output = [
       thought("Hm"),
       message("Look"),
@@ -64,7 +64,7 @@ describe("a whole response told as a chat completion", () => {
     });
   });
 
-  test("has null for content where there are only calls or a refusal, and a text where there is nothing", () => {
+  test("has null content if there are only calls or a refusal, and an empty string if there is nothing", () => {
     const contentOf = (output: unknown[]) =>
       toChatCompletion({ status: "completed", output }, context).choices[0]?.message;
     expect(contentOf([called("a", "{}")])?.content).toBeNull();
@@ -76,11 +76,11 @@ describe("a whole response told as a chat completion", () => {
   });
 
   test.each([
-    ["a failed one", { status: "failed", error: { code: "server_error", message: "boom" }, output: [] }, "boom"],
-    ["one that still runs", { status: "in_progress", error: null, output: [] }, "did not finish"],
-    ["no response", { choices: [] }, "not a response"],
-    ["a text", "boom", "not a response"],
-  ])("is refused where it is %s", (_what, answer, words) => {
+    ["failed", { status: "failed", error: { code: "server_error", message: "boom" }, output: [] }, "boom"],
+    ["is still running", { status: "in_progress", error: null, output: [] }, "did not finish"],
+    ["is not a response", { choices: [] }, "not a response"],
+    ["is a string", "boom", "not a response"],
+  ])("is rejected if it %s", (_what, answer, words) => {
     expect(() => toChatCompletion(answer, context)).toThrow(
       expect.objectContaining({ code: "upstream_failed", message: expect.stringContaining(words) }),
     );

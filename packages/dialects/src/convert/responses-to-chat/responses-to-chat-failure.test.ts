@@ -33,12 +33,12 @@ describe("a responses stream that fails", () => {
     ],
     ["failed without a reason", [created, { type: "response.failed", response: { status: "failed" } }], "message"],
     [
-      "completed a response that is not",
+      "completes with a response that is not complete",
       [created, { type: "response.completed", response: { status: "cancelled", output: [] } }],
       "did not finish",
     ],
-    ["is no stream of events", ["text"], "not an event"],
-  ])("ends with an error and no finish where it %s", (_what, events, words) => {
+    ["is not a stream of events", ["text"], "not an event"],
+  ])("ends with an error and without a finish reason if it %s", (_what, events, words) => {
     const told = streamChat(events);
     expect(finishOf(told)).toEqual(["error"]);
     expect(told.at(-1)).toMatchObject({ error: { message: expect.stringContaining(words), type: expect.any(String) } });
@@ -52,12 +52,12 @@ describe("a responses stream that fails", () => {
     ]);
   });
 
-  test("names the field by the name that the caller gave it", () => {
+  test("names the field as in the caller's dialect", () => {
     const told = streamChat([{ type: "error", code: null, message: "no", param: "input[0]" }]);
     expect(told).toMatchObject([{ error: { param: "messages" } }]);
   });
 
-  test("is told by our own error too, and only once", () => {
+  test("also reports an error of the host, once", () => {
     const stream = new ChatStream(context);
     const error = new DomainError("upstream_timeout", "Silent.");
     expect([...stream.fail(error), ...stream.fail(error), ...stream.end(), ...stream.push(created)]).toEqual([
@@ -74,7 +74,7 @@ describe("a responses stream that fails", () => {
     ]);
   });
 
-  test("fails where items come without end", () => {
+  test("fails if the number of items exceeds a limit", () => {
     const stream = new ChatStream(context);
     for (let at = 0; at < 2000 && !stream.ended; at++) stream.push(added(at, called(String(at), "")));
     expect(stream.ended).toBe(true);

@@ -14,11 +14,11 @@ const output = (call_id: string, value: unknown = "sun") => ({ type: "function_c
 const asked = (id: string, name = "look") => ({ id, type: "function", function: { name, arguments: "{}" } });
 
 describe("a responses request for a chat upstream", () => {
-  test("is one user message where the input is a text, and nothing that was not asked for", () => {
+  test("becomes a single user message, without extra fields, if the input is a string", () => {
     expect(convert({})).toEqual({ model: "tiny", messages: [{ role: "user", content: "Hi" }] });
   });
 
-  test("carries the fields that both dialects have, and those that neither knows, as submitted", () => {
+  test("passes fields of both dialects and unknown fields unchanged", () => {
     const same = {
       temperature: 0.5,
       top_p: 0.9,
@@ -35,7 +35,7 @@ describe("a responses request for a chat upstream", () => {
     expect(convert(same)).toMatchObject(same);
   });
 
-  test("keeps every number exactly, in schemas and in fields of an engine's own", () => {
+  test("preserves every number exactly, in schemas and in engine-specific fields", () => {
     const text =
       '{"input":"Hi","seed":9223372036854775807,"tools":[{"type":"function","name":"f","parameters":{"maximum":18446744073709551615}}]}';
     const written = JSON.stringify(toChatRequest(parseExact(text), CALL).request);
@@ -43,20 +43,20 @@ describe("a responses request for a chat upstream", () => {
     expect(written).toContain('"maximum":18446744073709551615');
   });
 
-  test("drops nulls of known fields, which many upstreams refuse", () => {
+  test("drops known fields that are null, because many upstreams reject them", () => {
     expect(
       convert({ temperature: null, tools: null, reasoning: null, text: null, max_output_tokens: null, stream: null }),
     ).toEqual(convert({}));
   });
 
-  test("limits the answer under the name that the upstream knows", () => {
+  test("sets the output limit in the field that the upstream supports", () => {
     expect(convert({ max_output_tokens: 50 })).toMatchObject({ max_tokens: 50 });
     const other = convert({ max_output_tokens: 50 }, { outputLimit: "max_completion_tokens" });
     expect(other).toMatchObject({ max_completion_tokens: 50 });
     expect(other).not.toHaveProperty("max_tokens");
   });
 
-  test("asks for the usage of every stream", () => {
+  test("requests usage for every stream", () => {
     expect(convert({ stream: true, stream_options: { include_obfuscation: false } })).toMatchObject({
       stream: true,
       stream_options: { include_obfuscation: false, include_usage: true },
@@ -71,11 +71,11 @@ describe("a responses request for a chat upstream", () => {
       { type: "json_schema", name: "n", schema: { type: "object" }, strict: true, description: null },
       { type: "json_schema", json_schema: { name: "n", schema: { type: "object" }, strict: true } },
     ],
-  ])("asks for the form %j", (format, response_format) => {
+  ])("requests the format %j", (format, response_format) => {
     expect(convert({ text: { format } }).response_format).toEqual(response_format);
   });
 
-  test("asks for verbosity, effort and log probabilities", () => {
+  test("requests verbosity, effort and log probabilities", () => {
     expect(
       convert({
         text: { verbosity: "low" },
@@ -98,23 +98,23 @@ describe("a responses request for a chat upstream", () => {
     ["text", { text: "json" }],
     ["text.format.type", { text: { format: {} } }],
     ["include", { include: "all" }],
-  ])("is refused for its %s", (param, body) => {
+  ])("is rejected because of its %s", (param, body) => {
     expect(() => convert(body)).toThrow(
       expect.objectContaining({ code: "invalid_request", param: expect.stringContaining(param) }),
     );
   });
 
-  test("is refused where it goes on from a stored response, by the code that clients know", () => {
+  test("is rejected with `previous_response_not_found` if it continues a stored response", () => {
     const refused = expect.objectContaining({ code: "previous_response_not_found", param: "previous_response_id" });
     expect(() => convert({ previous_response_id: "resp_1" })).toThrow(refused);
   });
 
-  test("passes where what cannot be given is not asked for", () => {
+  test("is accepted if unsupported features are null or have their default values", () => {
     const off = { background: false, conversation: null, prompt: null, previous_response_id: null, n: 1 };
     expect(convert(off)).toEqual(convert({}));
   });
 
-  test("tells what stays without effect", () => {
+  test("lists the fields that have no effect", () => {
     const input = ["Hi"].map((content) => ({ role: "user", content }));
     const body = {
       store: true,
@@ -126,14 +126,14 @@ describe("a responses request for a chat upstream", () => {
     expect(ignoredIn({ store: false, truncation: "disabled", max_tool_calls: null })).toEqual([]);
   });
 
-  test("is refused whole where it is no object or has no input", () => {
+  test("is rejected if it is not an object or has no input", () => {
     expect(() => toChatRequest([], CALL)).toThrow(expect.objectContaining({ param: "body" }));
     expect(() => toChatRequest({}, CALL)).toThrow(expect.objectContaining({ param: "input" }));
   });
 });
 
 describe("the input as messages", () => {
-  test("puts instructions first, and joins system messages at the start: templates of many models take one", () => {
+  test("puts instructions first and joins leading system messages, because many chat templates accept only one", () => {
     const input = [
       {
         role: "developer",
@@ -158,7 +158,7 @@ describe("the input as messages", () => {
     for (const instructions of ["", null]) expect(convert({ instructions })).toEqual(convert({}));
   });
 
-  test("joins thoughts, text and calls of one turn in one assistant message", () => {
+  test("joins reasoning, text and calls of a turn in one assistant message", () => {
     const input = [
       { role: "user", content: "Weather?" },
       { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "Hm" }] },
@@ -185,7 +185,7 @@ describe("the input as messages", () => {
     ]);
   });
 
-  test("keeps thoughts to itself where the upstream does not take them back", () => {
+  test("leaves out reasoning if the upstream does not accept it", () => {
     const input = [
       { type: "reasoning", summary: [], content: [{ type: "reasoning_text", text: "Hm" }] },
       { role: "assistant", content: "x" },
@@ -197,21 +197,21 @@ describe("the input as messages", () => {
   });
 
   test.each([
-    ["encrypted alone", { type: "reasoning", id: "rs", summary: [], encrypted_content: "gAAA" }],
+    ["only encrypted", { type: "reasoning", id: "rs", summary: [], encrypted_content: "gAAA" }],
     ["empty", { type: "reasoning", id: "rs", summary: [] }],
-    ["odd", { type: "reasoning", summary: "text" }],
-  ])("never fails on thoughts that are %s", (_what, item) => {
+    ["malformed", { type: "reasoning", summary: "text" }],
+  ])("never fails on reasoning that is %s", (_what, item) => {
     expect(messagesOf([item, { role: "user", content: "Hi" }])).toEqual([{ role: "user", content: "Hi" }]);
   });
 
-  test("puts what was said after a call with the call, so that outputs follow it", () => {
+  test("puts text that follows a call in the message of the call, so that its output comes next", () => {
     expect(messagesOf([call("a"), { role: "assistant", content: "Looking" }, output("a")])).toEqual([
       { role: "assistant", content: "Looking", tool_calls: [asked("a")] },
       { role: "tool", tool_call_id: "a", content: "sun" },
     ]);
   });
 
-  test("keeps two turns of the model, and two calls one after the other, apart", () => {
+  test("keeps two assistant turns separate, and two successive calls", () => {
     expect(
       messagesOf([
         { role: "assistant", content: "a" },
@@ -222,7 +222,7 @@ describe("the input as messages", () => {
     expect(roles).toEqual(["assistant", "tool", "assistant", "tool"]);
   });
 
-  test("gives a picture that a tool made in a user message, once all outputs are there", () => {
+  test("sends an image that a tool returned in a user message after all outputs", () => {
     const picture = { type: "input_image", image_url: "data:image/png;base64,AA==" };
     const messages = messagesOf([
       call("a"),
@@ -240,7 +240,7 @@ describe("the input as messages", () => {
     });
   });
 
-  test("converts parts of content, and leaves an engine's own to the engine", () => {
+  test("converts content parts, and passes engine-specific parts unchanged", () => {
     const content = [
       { type: "input_text", text: "See", prompt_cache_breakpoint: { mode: "explicit" } },
       { type: "input_image", image_url: "https://a.example/a.png", detail: "high", file_id: null },
@@ -267,20 +267,20 @@ describe("the input as messages", () => {
     ]);
   });
 
-  test("gives refusals back as refusals", () => {
+  test("keeps refusals as refusals", () => {
     const content = [{ type: "refusal", refusal: "No." }];
     expect(messagesOf([{ type: "message", role: "assistant", content }])).toEqual([
       { role: "assistant", content: null, refusal: "No." },
     ]);
   });
 
-  test("leaves out empty messages of the model, and what clients keep beside a message", () => {
+  test("leaves out empty assistant messages, and the ID and status of messages", () => {
     const empty = { type: "message", role: "assistant", content: [] };
     const kept = { type: "message", id: "msg_1", status: "completed", role: "user", content: "Hi" };
     expect(messagesOf([empty, kept])).toEqual([{ role: "user", content: "Hi" }]);
   });
 
-  test("gives calls of free-form tools and of namespaces back as the functions that they were", () => {
+  test("converts calls of free-form and namespaced tools to the function calls that the upstream made", () => {
     const tools = [{ type: "custom", name: "patch" }];
     const input = [
       { type: "custom_tool_call", call_id: "a", name: "patch", input: 'say "hi"\n' },
@@ -320,7 +320,7 @@ describe("the input as messages", () => {
       [{ role: "user", content: [{ type: "input_file", file_url: "http://10.0.0.1/" }] }],
     ],
     ["input[0].arguments", "missing", [{ type: "function_call", call_id: "a", name: "f" }]],
-  ])("is refused at %s, saying %j", (param, words, input) => {
+  ])("is rejected at %s with the message %j", (param, words, input) => {
     expect(() => messagesOf(input)).toThrow(
       expect.objectContaining({ code: "invalid_request", param, message: expect.stringContaining(words) }),
     );

@@ -30,8 +30,8 @@ const finishOf = (events: readonly ChatEvent[]) =>
     "error" in event ? ["error"] : event.choices.flatMap(({ finish_reason: reason }) => reason ?? []),
   );
 
-describe("a responses stream told as chat completions", () => {
-  test("is a role, then text, then the finish, each as soon as it is known", () => {
+describe("a responses stream converted to chat completion chunks", () => {
+  test("sends the role, then text, then the finish reason, each as soon as it is known", () => {
     const stream = new ChatStream(context);
     expect(stream.push(created)).toMatchObject([
       { model: "box/tiny", choices: [{ delta: { role: "assistant", content: "" }, finish_reason: null }] },
@@ -53,7 +53,7 @@ describe("a responses stream told as chat completions", () => {
     expect(stream.end()).toEqual([]);
   });
 
-  test("tells the usage last, and null before, only where it was asked for", () => {
+  test("sends usage last, and null before, only if it was requested", () => {
     const events = [created, completed([message("Hi")])];
     const told = streamChat(events, { stream_options: { include_usage: true } });
     assertChatOrder(told);
@@ -71,7 +71,7 @@ describe("a responses stream told as chat completions", () => {
     expect(streamChat(events).some((event) => "usage" in event)).toBe(false);
   });
 
-  test("keeps parallel calls apart, and names each once", () => {
+  test("keeps parallel calls separate, and names each once", () => {
     const events = streamChat([
       created,
       added(0, called("a", "")),
@@ -92,7 +92,7 @@ describe("a responses stream told as chat completions", () => {
     expect(finishOf(events)).toEqual(["tool_calls"]);
   });
 
-  test("tells calls of free-form tools as such", () => {
+  test("converts calls of free-form tools to custom tool calls", () => {
     const events = streamChat([
       created,
       added(0, { ...patched, input: "" }),
@@ -108,16 +108,16 @@ describe("a responses stream told as chat completions", () => {
 
   test.each([
     [
-      "only at the item's end",
+      "only at the end of the item",
       [
         added(0, { type: "message", id: "msg_1" }),
         { type: "response.output_item.done", output_index: 0, item: message("Hello") },
       ],
     ],
-    ["only at the response's end", []],
-    ["in part before, in part at the end", [added(0, { type: "message", id: "msg_1" }), delta(0, "Hel")]],
+    ["only at the end of the response", []],
+    ["in deltas that are incomplete until the end", [added(0, { type: "message", id: "msg_1" }), delta(0, "Hel")]],
     [
-      "under ids that change",
+      "with changing IDs",
       [
         added(0, { type: "message", id: "x" }),
         { ...delta(0, "Hel"), item_id: "y" },
@@ -125,15 +125,15 @@ describe("a responses stream told as chat completions", () => {
       ],
     ],
     ["without indexes", [{ type: "response.output_text.delta", item_id: "msg_1", delta: "Hello" }]],
-    ["without ids and indexes", [{ type: "response.output_text.delta", delta: "Hello" }]],
-    ["without ids", [{ type: "response.output_text.delta", delta: "Hello", output_index: 0 }]],
-  ])("gives text once that an upstream tells %s", (_what, events) => {
+    ["without IDs and indexes", [{ type: "response.output_text.delta", delta: "Hello" }]],
+    ["without IDs", [{ type: "response.output_text.delta", delta: "Hello", output_index: 0 }]],
+  ])("sends text once if the upstream sends it %s", (_what, events) => {
     const told = streamChat([created, ...events, completed([message("Hello")])]);
     assertChatOrder(told);
     expect(textOf(told)).toBe("Hello");
   });
 
-  test("gives arguments once that an upstream tells only at the end", () => {
+  test("sends arguments once if the upstream sends them only at the end", () => {
     const told = streamChat([created, added(0, called("a", "")), completed([called("a", '{"x":1}')])]);
     assertChatOrder(told);
     expect(deltas(told).flatMap((each) => each["tool_calls"] ?? [])).toEqual([
@@ -142,7 +142,7 @@ describe("a responses stream told as chat completions", () => {
     ]);
   });
 
-  test("tells calls once that have neither ids nor indexes of their own (lemonade-sdk/lemonade#3607)", () => {
+  test("sends calls without their own IDs and indexes once (lemonade-sdk/lemonade#3607)", () => {
     const call = (callId: string, args: string) => ({ ...called(callId, args), id: undefined });
     const calls = [call("fc_a", '{"a":1}'), call("fc_b", '{"b":2}')];
     const told = streamChat([
@@ -162,7 +162,7 @@ describe("a responses stream told as chat completions", () => {
     ]);
   });
 
-  test("tells a call apart from a text whose index it was given", () => {
+  test("distinguishes a call from text that has the same index", () => {
     const told = streamChat([
       created,
       added(0, { type: "message", id: "msg_1" }),
@@ -176,7 +176,7 @@ describe("a responses stream told as chat completions", () => {
     expect(finishOf(told)).toEqual(["tool_calls"]);
   });
 
-  test.each(["reasoning_summary_text", "reasoning_text", "reasoning"])("tells thinking that comes as %s", (type) => {
+  test.each(["reasoning_summary_text", "reasoning_text", "reasoning"])("converts reasoning from %s", (type) => {
     const told = streamChat([
       created,
       added(0, { type: "reasoning", id: "rs_1", summary: [] }),
@@ -186,7 +186,7 @@ describe("a responses stream told as chat completions", () => {
     expect(textOf(told, "reasoning_content")).toBe("Hm");
   });
 
-  test("parts paragraphs of thinking as the whole answer does", () => {
+  test("separates paragraphs of reasoning like a non-streaming response", () => {
     const item = {
       type: "reasoning",
       id: "rs_1",
@@ -207,7 +207,7 @@ describe("a responses stream told as chat completions", () => {
     ).toBe("One.\n\nTwo.");
   });
 
-  test("tells refusals, citations and log probabilities", () => {
+  test("converts refusals, citations and log probabilities", () => {
     const logprobs = [{ token: "Hi", logprob: -0.1, bytes: [], top_logprobs: [] }];
     const annotation = { type: "url_citation", url: "https://a.example", title: "A", start_index: 0, end_index: 2 };
     const told = streamChat([
@@ -250,14 +250,14 @@ describe("a responses stream told as chat completions", () => {
     ["max_output_tokens", "length"],
     ["content_filter", "content_filter"],
     ["of another kind", "length"],
-  ])("ends where the upstream was cut off by %s", (reason, finish) => {
+  ])("has a finish reason if the upstream stopped early (%s)", (reason, finish) => {
     const response = { status: "incomplete", incomplete_details: { reason }, output: [message("Half")], usage: USAGE };
     const told = streamChat([created, { type: "response.incomplete", response }]);
     assertChatOrder(told);
     expect(finishOf(told)).toEqual([finish]);
   });
 
-  test("skips events of hosted tools and of no meaning", () => {
+  test("skips events of hosted tools and unknown events", () => {
     const told = streamChat([
       created,
       { type: "keepalive" },

@@ -5,7 +5,7 @@ const fn = (name: string, rest: object = {}) => ({ type: "function", name, ...re
 const nested = (name: string, rest: object = {}) => ({ type: "function", function: { name, ...rest } });
 
 describe("tools of a responses request for a chat upstream", () => {
-  test("are nested; what is given stays, what is absent or null stays absent", () => {
+  test("are nested and keep their fields; absent and null fields stay absent", () => {
     const tools = [
       fn("a", {
         description: "d",
@@ -27,7 +27,7 @@ describe("tools of a responses request for a chat upstream", () => {
     ]);
   });
 
-  test("may be free text, with its grammar told in words", () => {
+  test("can be free-form, with the grammar in the description", () => {
     const format = { type: "grammar", syntax: "lark", definition: "start: WORD" };
     const { fields } = toChatTools({ tools: [{ type: "custom", name: "patch", description: "d", format }] });
     expect(fields.tools).toMatchObject([
@@ -36,7 +36,7 @@ describe("tools of a responses request for a chat upstream", () => {
     expect(JSON.stringify(fields.tools)).toContain("lark grammar:\\nstart: WORD");
   });
 
-  test("of a namespace get one name each, which leads back", () => {
+  test("in a namespace get a unique name that maps back to the original", () => {
     const tools = [
       {
         type: "namespace",
@@ -61,7 +61,7 @@ describe("tools of a responses request for a chat upstream", () => {
     expect(told[2]).toBe("mcp_files__read");
   });
 
-  test("that agents always offer are left out, and told of; those that carry data are refused", () => {
+  test("are left out and listed if agents always offer them, and rejected if they carry data", () => {
     expect(toChatTools({ tools: [{ type: "web_search" }, fn("a"), { type: "image_generation" }] })).toMatchObject({
       fields: { tools: [nested("a")] },
       ignored: ["tools[0]", "tools[2]"],
@@ -79,7 +79,7 @@ describe("tools of a responses request for a chat upstream", () => {
     }
   });
 
-  test("are offered in parallel only where there are any", () => {
+  test("allow parallel calls only if there are any tools", () => {
     expect(toChatTools({ tools: [fn("a")], parallel_tool_calls: false }).fields).toMatchObject({
       parallel_tool_calls: false,
     });
@@ -96,11 +96,11 @@ describe("tools of a responses request for a chat upstream", () => {
     expect(toChatTools({ tools, tool_choice }).fields).toMatchObject({ tools: [{}, {}, {}], tool_choice: expected });
   });
 
-  test("are not offered at all where none may be chosen", () => {
+  test("are left out if `tool_choice` is `none`", () => {
     expect(toChatTools({ tools: [fn("a")], tool_choice: "none", parallel_tool_calls: true }).fields).toEqual({});
   });
 
-  test("are cut down to those that are allowed", () => {
+  test("are limited to the allowed ones", () => {
     const tools = [fn("a"), fn("b"), { type: "custom", name: "a" }];
     const tool_choice = {
       type: "allowed_tools",
@@ -128,7 +128,7 @@ describe("tools of a responses request for a chat upstream", () => {
       { tools: [{ type: "namespace", name: "n", tools: [{ type: "namespace", name: "m", tools: [] }] }] },
     ],
     ["parallel_tool_calls", { tools: [fn("a")], parallel_tool_calls: "no" }],
-  ])("are refused for %s in %j", (param, source) => {
+  ])("are rejected because of %s in %j", (param, source) => {
     expect(() => toChatTools(source)).toThrow(expect.objectContaining({ code: "invalid_request", param }));
   });
 });
