@@ -10,6 +10,7 @@ const run = promisify(execFile);
 const BUILD_ROOT = new URL("../../../scripts/lib/build-debian-root.sh", import.meta.url).pathname;
 const MACHINE_IMAGE = new URL("../../../scripts/build-machine-image", import.meta.url).pathname;
 const BOOT_MS = 120_000;
+const SCRIPT_MS = 180_000;
 
 /** Names the process that a box belongs to, so that scripts/test can remove what a killed one left. */
 const OWNER_LABEL = `dev.fairlead.test.owner=${process.pid}`;
@@ -79,13 +80,24 @@ export class Box {
     }
   }
 
-  /** Runs a script of the shell as root, with nothing on standard input. */
+  /** Runs a script of the shell as root, with nothing on standard input. Reports and kills a script that hangs. */
   async try(script: string): Promise<ScriptResult> {
     const child = spawn("docker", ["exec", this.id, "sh", "-c", script], { stdio: ["ignore", "pipe", "pipe"] });
     const closed = once(child, "close");
+    const giveUp = (): unknown => child.kill("SIGKILL");
+    const limit = setTimeout(() => void this.#report(script).then(giveUp, giveUp), SCRIPT_MS);
     const [out, errors] = await Promise.all([text(child.stdout), text(child.stderr)]);
-    const [code] = await closed;
-    return { code: Number(code), out, errors };
+    const [code] = (await closed) as [number | null];
+    clearTimeout(limit);
+    return { code, out, errors };
+  }
+
+  /** Prints what the machine is doing while a script hangs. */
+  async #report(script: string): Promise<void> {
+    const processes = `for each in /proc/[0-9]*; do echo "$each $(tr '\\0' ' ' <$each/cmdline) $(cat $each/wchan)"; done`;
+    const look = `${processes}; systemctl list-jobs; journalctl -n 60 --no-pager; true`;
+    const { stdout } = await run("docker", ["exec", this.id, "sh", "-c", look], { timeout: 20_000 });
+    process.stderr.write(`still running after ${SCRIPT_MS} ms: ${script}\n${stdout}\n`);
   }
 
   /** @returns what it printed, trimmed. @throws with all of its words where it failed. */
