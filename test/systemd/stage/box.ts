@@ -10,7 +10,7 @@ const run = promisify(execFile);
 const BUILD_ROOT = new URL("../../../scripts/lib/build-debian-root.sh", import.meta.url).pathname;
 const MACHINE_IMAGE = new URL("../../../scripts/build-machine-image", import.meta.url).pathname;
 const BOOT_MS = 120_000;
-const SCRIPT_MS = 180_000;
+const SCRIPT_MS = 240_000;
 
 /** Names the process that a box belongs to, so that scripts/test can remove what a killed one left. */
 const OWNER_LABEL = `dev.fairlead.test.owner=${process.pid}`;
