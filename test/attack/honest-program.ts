@@ -67,7 +67,7 @@ async function run(facts: Facts): Promise<void> {
   if (shared !== undefined) void repeat(RECONNECT_MS, "reconnect beside an attacker", () => reconnect(shared));
 }
 
-/** From the address that attackers use too, it may be told to come back, as any daemon that shares it. */
+/** Behind the same address as an attacker, it may be rate limited like every daemon there. */
 async function reconnect(node: StageNode): Promise<string> {
   const { platformUrl } = node.identity;
   const deadline = performance.now() + DEADLINE_MS;

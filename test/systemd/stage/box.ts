@@ -97,7 +97,8 @@ export class Box {
     const processes = `for each in /proc/[0-9]*; do echo "$each $(tr '\\0' ' ' <$each/cmdline) $(cat $each/wchan)"; done`;
     const look = `${processes}; systemctl list-jobs; journalctl -n 60 --no-pager; true`;
     const { stdout } = await run("docker", ["exec", this.id, "sh", "-c", look], { timeout: 20_000 });
-    process.stderr.write(`still running after ${SCRIPT_MS} ms: ${script}\n${stdout}\n`);
+    const seen = `still running after ${SCRIPT_MS} ms: ${script}\n${stdout}\n`;
+    process.stderr.write(seen.replaceAll(/TOKEN=\S+/g, "TOKEN=…"));
   }
 
   /** @returns what it printed, trimmed. @throws with all of its words where it failed. */

@@ -159,7 +159,7 @@ describe("agent delete", () => {
       terminal: fakeTerminal({ input: "" }),
       ends: 1,
     },
-    { where: "nobody can confirm", argv: [], terminal: fakeTerminal({ input: "" }), ends: 2 },
+    { where: "there is no terminal to confirm on", argv: [], terminal: fakeTerminal({ input: "" }), ends: 2 },
   ])("deletes nothing when $where", async ({ argv, terminal, ends }) => {
     expect((await host.call(["delete", "agt_1", ...argv], answers, terminal)).code).toBe(ends);
     expect(host.sent("DELETE")).toEqual([]);

@@ -7,7 +7,7 @@ import { hashKey, type KeyRecord } from "./key.ts";
 import { isPublicId, parseKey } from "./key-secret.ts";
 import { KeyStore } from "./key-store.ts";
 
-/** Explains to the operator why a key is rejected; callers are not told. */
+/** Explains to the operator why a key is rejected. Callers never see the reason. */
 
 export interface WhoisInput {
   /** A whole key, or its public part: the 16 characters after `flk_`. */
@@ -36,17 +36,17 @@ export async function whoisKey(db: Kysely<Database>, { text }: WhoisInput, clock
   const { publicId, value } = readInput(text.trim());
   const key = await new KeyStore(db).findByPublicId(publicId);
   if (key === null) return fromAudit(db, publicId);
-  const told = { publicId, key: tell(key), since: null, by: null };
+  const report = { publicId, key: tell(key), since: null, by: null };
   const { previous } = key;
   const isPrevious = previous?.publicId === publicId;
   if (value !== null && hashKey(value) !== (isPrevious ? previous.secretHash : key.secretHash))
-    return { ...told, state: "wrong_value" };
-  if (!key.enabled) return { ...told, state: "disabled", ...(await lastEvent(db, key.id, "key.disable")) };
+    return { ...report, state: "wrong_value" };
+  if (!key.enabled) return { ...report, state: "disabled", ...(await lastEvent(db, key.id, "key.disable")) };
   const now = clock.now();
   if (key.expiresAt !== null && key.expiresAt <= now)
-    return { ...told, state: "expired", since: rfc3339(key.expiresAt) };
-  if (isPrevious && previous.endsAt <= now) return { ...told, state: "replaced", since: rfc3339(previous.endsAt) };
-  return { ...told, state: "good" };
+    return { ...report, state: "expired", since: rfc3339(key.expiresAt) };
+  if (isPrevious && previous.endsAt <= now) return { ...report, state: "replaced", since: rfc3339(previous.endsAt) };
+  return { ...report, state: "good" };
 }
 
 function readInput(text: string): { readonly publicId: string; readonly value: string | null } {
